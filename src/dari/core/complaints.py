@@ -1,0 +1,55 @@
+"""Turns msgspec's validation errors into sentences that name the argument, its value and the next step."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from dari.errors import InvalidInput
+
+_AT = re.compile(r" - at `(?P<path>[^`]*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_HINT = "compare the arguments with the tool's inputSchema"
+
+
+def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[str, ...]) -> InvalidInput:
+    """The error to raise for arguments that do not fit a tool whose argument names are `known`."""
+    text = str(error)
+    place = _AT.search(text)
+    fact = (text[: place.start()] if place else text).replace("`", "")
+    path = place["path"] if place else "$"
+    if unknown := _UNKNOWN.search(text):
+        return InvalidInput(f"unknown argument '{_below(path)}{unknown['name']}'", _suggest(unknown["name"], known))
+    if missing := _MISSING.search(text):
+        return InvalidInput(f"argument '{_below(path)}{missing['name']}' is missing", _HINT)
+    if path == "$":
+        return InvalidInput(f"arguments: {fact[:1].lower()}{fact[1:]}", _HINT)
+    return InvalidInput(f"argument '{path[2:]}' is {_shown(raw, path)}: {fact[:1].lower()}{fact[1:]}", _HINT)
+
+
+def _below(path: str) -> str:
+    return "" if path == "$" else path.removeprefix("$.") + "."
+
+
+def _suggest(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known arguments: {', '.join(known)}" if known else "this tool takes no arguments"
+
+
+def _shown(raw: bytes | msgspec.Raw, path: str) -> str:
+    try:
+        node: Any = msgspec.json.decode(raw)
+        for key, index in _STEP.findall(path):
+            node = node[key] if key else node[int(index)]
+        text = msgspec.json.encode(node).decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, LookupError, TypeError, ValueError):
+        return "not valid"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,91 @@
+"""What a tool, prompt or resource hands back: MCP content blocks as data."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+
+class Block(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
+    """Members that every content block may carry."""
+
+    annotations: dict[str, Any] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
+class Text(Block, tag="text", tag_field="type", frozen=True):
+    text: str
+
+
+class Image(Block, tag="image", tag_field="type", frozen=True):
+    data: str
+    mime_type: str
+
+    @classmethod
+    def of(cls, raw: bytes, mime_type: str) -> Image:
+        return cls(data=b64encode(raw).decode(), mime_type=mime_type)
+
+
+class Audio(Block, tag="audio", tag_field="type", frozen=True):
+    data: str
+    mime_type: str
+
+    @classmethod
+    def of(cls, raw: bytes, mime_type: str) -> Audio:
+        return cls(data=b64encode(raw).decode(), mime_type=mime_type)
+
+
+class Contents(Struct, rename="camel", omit_defaults=True, frozen=True):
+    """A resource's contents: `text` or `blob` (base64), never both."""
+
+    uri: str
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, uri: str, value: str | bytes, mime_type: str | None) -> Contents:
+        mime = UNSET if mime_type is None else mime_type
+        if isinstance(value, str):
+            return cls(uri=uri, text=value, mime_type=mime)
+        return cls(uri=uri, blob=b64encode(value).decode(), mime_type=mime)
+
+
+class Embedded(Block, tag="resource", tag_field="type", frozen=True):
+    resource: Contents
+
+
+class Link(Block, tag="resource_link", tag_field="type", frozen=True):
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+
+
+Content = Text | Image | Audio | Embedded | Link
+
+
+class ToolResult(Struct, rename="camel", omit_defaults=True):
+    """A result spelled out: for tools that return images, links, or text beside structured data."""
+
+    content: list[Content]
+    structured_content: Any = UNSET
+    is_error: bool = False
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
+class PromptMessage(Struct, frozen=True):
+    """One message of a prompt."""
+
+    role: Literal["user", "assistant"]
+    content: Content
+
+
+class RawResult(Struct, frozen=True):
+    """An already encoded `CallToolResult` object, passed through unread."""
+
+    body: Raw

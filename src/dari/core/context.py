@@ -1,0 +1,147 @@
+"""What a running tool may ask of its caller."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from dari.core.grant import Grant
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Elicit(Struct, frozen=True):
+    """Ask the person for the fields of a flat JSON schema; the answer is an `Elicited`."""
+
+    message: str
+    schema: dict[str, Any]
+    method = "elicitation/create"
+    capability = "elicitation"
+
+    def params(self) -> dict[str, Any]:
+        return {"message": self.message, "requestedSchema": self.schema}
+
+
+class ElicitUrl(Struct, frozen=True):
+    """Send the person to a page (sign in, pay); the answer is an `Elicited` without content."""
+
+    message: str
+    url: str
+    elicitation_id: str
+    method = "elicitation/create"
+    capability = "elicitation"
+
+    def params(self) -> dict[str, Any]:
+        return {"mode": "url", "message": self.message, "url": self.url, "elicitationId": self.elicitation_id}
+
+
+class Sample(Struct, frozen=True):
+    """Ask the client's model; the answer is the client's `CreateMessageResult` as a dict."""
+
+    messages: list[dict[str, Any]]
+    max_tokens: int
+    extra: dict[str, Any] = {}
+    method = "sampling/createMessage"
+    capability = "sampling"
+
+    def params(self) -> dict[str, Any]:
+        return {"messages": self.messages, "maxTokens": self.max_tokens, **self.extra}
+
+
+class Roots(Struct, frozen=True):
+    """Ask which folders the client has open; the answer is its `ListRootsResult` as a dict."""
+
+    method = "roots/list"
+    capability = "roots"
+
+    def params(self) -> dict[str, Any]:
+        return {}
+
+
+Question = Elicit | ElicitUrl | Sample | Roots
+
+
+class Elicited(Struct, frozen=True):
+    """What the person did with the form."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class LogRecord(Struct, frozen=True, omit_defaults=True):
+    """`notifications/message`."""
+
+    level: Level
+    data: Any
+    logger: str | UnsetType = UNSET
+
+
+class Progress(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """`notifications/progress`."""
+
+    progress_token: int | str
+    progress: float
+    total: float | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+
+
+class Root(Struct, frozen=True, omit_defaults=True):
+    """A folder the client has open."""
+
+    uri: str
+    name: str | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
+class Context(ABC):
+    """One call's view of its caller: the same in both protocol eras and on every transport.
+
+    In the stateless era a question ends the call with `input_required` and the tool runs again from its
+    first line once the client has answered: ask before you change anything.
+    """
+
+    grant: Grant
+    request_id: int | str
+
+    @abstractmethod
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell how far the call is; dropped when the caller did not ask for progress."""
+
+    @abstractmethod
+    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
+        """Send a log record; dropped below the level the caller asked for."""
+
+    @abstractmethod
+    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+        """Ask several things at once; the answers come back under the same keys.
+
+        Raises Unavailable when the client lacks the capability or refuses.
+        """
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What this call remembers between rounds of questions, signed into the client's retry."""
+
+    def suspend_stream(self, retry_ms: int = 500) -> None:  # noqa: B027 (only one transport has a stream to let go)
+        """Let go of the client's connection while the call goes on; the client polls for the rest."""
+
+    async def elicit(self, message: str, schema: dict[str, Any], *, key: str = "input") -> Elicited:
+        answers = await self.ask({key: Elicit(message, schema)})
+        answer = answers[key]
+        assert isinstance(answer, Elicited)
+        return answer
+
+    async def sample(
+        self, messages: list[dict[str, Any]], max_tokens: int, *, key: str = "sample", **extra: Any
+    ) -> dict[str, Any]:
+        answers = await self.ask({key: Sample(messages, max_tokens, extra)})
+        return dict(answers[key])
+
+    async def list_roots(self, *, key: str = "roots") -> list[dict[str, Any]]:
+        answers = await self.ask({key: Roots()})
+        return list(answers[key].get("roots", []))

@@ -1,0 +1,44 @@
+"""Who is calling and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dari.errors import Denied
+
+READ = "read"
+RULES_WRITE = "rules.write"
+CONTROL = "control"
+ADMIN = "admin"
+
+MCP_SCOPES = frozenset({READ, RULES_WRITE, CONTROL})
+ALL_SCOPES = MCP_SCOPES | {ADMIN}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A principal with its scopes. Scopes are independent: none implies another."""
+
+    principal: str
+    scopes: frozenset[str]
+
+
+MCP_GRANT = Grant("mcp", MCP_SCOPES)
+
+
+class InsufficientScope(Denied):
+    """The table of design 000 §5.7 fixes this wording; which scope is missing stands in the hint."""
+
+    name = "insufficient_scope"
+
+    def __init__(self, scope: str, grant: Grant) -> None:
+        held = ", ".join(sorted(grant.scopes)) or "none"
+        super().__init__(
+            "insufficient scope", f"this call needs scope '{scope}'; principal '{grant.principal}' holds: {held}"
+        )
+
+
+def require(scope: str, grant: Grant) -> None:
+    """Refuse the call unless the caller holds the scope."""
+    if scope not in grant.scopes:
+        raise InsufficientScope(scope, grant)

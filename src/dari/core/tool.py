@@ -1,0 +1,199 @@
+"""A tool is a typed function: its signature is the input schema, its return type the output schema."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from dari.core.complaints import invalid_arguments
+from dari.core.content import ToolResult
+from dari.core.context import Context
+from dari.core.grant import READ
+from dari.core.mirrored import Path, mirrored_arguments
+from dari.core.schema import Schema, object_schema, title_of
+
+_MARK = "__dari_tool__"
+DEFAULT_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the decorator was told."""
+
+    scope: str
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    timeout_s: float
+    title: str | None
+    name: str | None
+
+
+def tool(
+    *,
+    scope: str = READ,
+    read_only: bool | None = None,
+    destructive: bool = False,
+    idempotent: bool = True,
+    open_world: bool = False,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    title: str | None = None,
+    name: str | None = None,
+) -> Callable[[Any], Any]:
+    """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise."""
+    spec = ToolSpec(
+        scope=scope,
+        read_only=scope == READ if read_only is None else read_only,
+        destructive=destructive,
+        idempotent=idempotent,
+        open_world=open_world,
+        timeout_s=timeout_s,
+        title=title,
+        name=name,
+    )
+
+    def mark(function: Any) -> Any:
+        setattr(function, _MARK, spec)
+        return function
+
+    return mark
+
+
+class Run(Protocol):
+    """Runs a tool on its raw JSON arguments."""
+
+    def __call__(self, arguments: bytes | msgspec.Raw, context: Context, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as the registry holds it. `run` returns a value, or an awaitable of one when `is_async`."""
+
+    name: str
+    description: str
+    scope: str
+    input_schema: Schema
+    output_schema: Schema | None
+    annotations: dict[str, Any]
+    run: Run
+    is_async: bool = True
+    title: str | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    mirrored: dict[str, Path] = field(default_factory=dict)
+    """Arguments that the schema mirrors into `Mcp-Param-*` headers: header suffix → path of the argument."""
+
+    def listing(self) -> dict[str, Any]:
+        """The tool as `tools/list` shows it."""
+        shown: dict[str, Any] = {"name": self.name}
+        if self.title:
+            shown["title"] = self.title
+        shown["description"] = self.description
+        shown["inputSchema"] = self.input_schema
+        if self.output_schema is not None:
+            shown["outputSchema"] = self.output_schema
+        if self.annotations:
+            shown["annotations"] = self.annotations
+        return shown
+
+
+class Toolkit(Protocol):
+    """A class whose methods are tools named `<prefix>_<method>`."""
+
+    prefix: str
+
+
+def tools_of(toolkit: Toolkit) -> list[Tool]:
+    """The decorated methods of a toolkit, in the order they are written."""
+    members = [
+        getattr(toolkit, name)
+        for cls in reversed(type(toolkit).__mro__)
+        for name, value in vars(cls).items()
+        if hasattr(value, _MARK)
+    ]
+    return [typed_tool(member, prefix=toolkit.prefix) for member in members]
+
+
+def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
+    """Build a tool from a decorated function or bound method."""
+    spec: ToolSpec = getattr(function, _MARK)
+    base = spec.name or function.__name__
+    name = f"{prefix}_{base}" if prefix else base
+    hints = typing.get_type_hints(function, include_extras=True)
+    arguments, context_name = _arguments_of(function, hints, name)
+    title = spec.title or title_of(base)
+    input_schema = object_schema(arguments)
+    return Tool(
+        name=name,
+        title=title,
+        description=(inspect.getdoc(function) or "").partition("\n")[0],
+        scope=spec.scope,
+        input_schema=input_schema,
+        output_schema=_output_schema(hints.get("return")),
+        annotations={
+            "title": title,
+            "readOnlyHint": spec.read_only,
+            "destructiveHint": spec.destructive,
+            "idempotentHint": spec.idempotent,
+            "openWorldHint": spec.open_world,
+        },
+        run=_runner(function, arguments, context_name),
+        is_async=inspect.iscoroutinefunction(function),
+        timeout_s=spec.timeout_s,
+        mirrored=mirrored_arguments(input_schema),
+    )
+
+
+def _arguments_of(
+    function: Callable[..., Any], hints: dict[str, Any], name: str
+) -> tuple[type[Struct], str | None]:
+    fields: list[Any] = []
+    context_name = None
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if inspect.isclass(hint) and issubclass(hint, Context):
+            context_name = parameter.name
+        elif parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, hint, parameter.default))
+    struct = msgspec.defstruct(
+        f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True, module=function.__module__
+    )
+    return struct, context_name
+
+
+def _output_schema(hint: Any) -> Schema | None:
+    if inspect.isclass(hint) and issubclass(hint, Struct) and not issubclass(hint, ToolResult):
+        return object_schema(hint)
+    return None
+
+
+def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:
+    decode = msgspec.json.Decoder(arguments).decode
+    names = arguments.__struct_fields__
+    values = _reader_of(names)
+
+    def given(raw: bytes | msgspec.Raw) -> dict[str, Any]:
+        try:
+            return dict(zip(names, values(decode(raw)), strict=True))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise invalid_arguments(error, raw, names) from None
+
+    if context_name is None:
+        return lambda raw, context, /: function(**given(raw))
+    return lambda raw, context, /: function(**given(raw), **{context_name: context})
+
+
+def _reader_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _: ()
+    getter = attrgetter(*names)
+    return getter if len(names) > 1 else lambda struct: (getter(struct),)

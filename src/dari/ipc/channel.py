@@ -1,0 +1,152 @@
+"""A client's end of one connection: requests go out at once, replies come back in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from pathlib import Path
+
+from msgspec import Raw
+
+from dari.errors import Denied, InvalidInput
+from dari.ipc.messages import (
+    HANDSHAKE,
+    MAX_LINE_BYTES,
+    PROTOCOL_VERSION,
+    HandshakeParams,
+    read_reply,
+    request_line,
+)
+from dari.ipc.peer import peer_of
+from dari.paths import socket_address
+
+BUSY_POLL_S = 0.01
+
+
+class ChannelLost(Exception):
+    """The connection ended before the reply was complete."""
+
+    def __init__(self, reply_begun: bool = False) -> None:
+        super().__init__("the connection ended before the reply")
+        self.reply_begun = reply_begun
+
+
+class Channel(asyncio.Protocol):
+    """A cancelled call stays in the queue until its reply has come, so the others keep theirs."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[asyncio.Future[bytes]] = deque()
+        self._buffer = bytearray()
+        self._scanned_bytes = 0
+        self._last_id = 0
+        self._is_retired = False
+        self._writable = asyncio.Event()
+        self._closed = asyncio.Event()
+
+    @property
+    def is_usable(self) -> bool:
+        return self._transport is not None and not self._is_retired and not self._transport.is_closing()
+
+    async def call(self, method: str, params: object) -> Raw:
+        """Send one request and wait for its reply; a refusal is raised as an IpcError."""
+        await self._writable.wait()
+        if self._transport is None or self._transport.is_closing():
+            raise ChannelLost
+        self._last_id += 1
+        request_id = self._last_id
+        line = request_line(request_id, method, params)
+        if len(line) > MAX_LINE_BYTES:
+            raise InvalidInput(f"{method} was given {len(line)} bytes, the limit is {MAX_LINE_BYTES}")
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting.append(reply)
+        self._transport.write(line)
+        return read_reply(await reply, request_id)
+
+    async def shake_hands(self, token: str, client_type: str) -> None:
+        await self.call(HANDSHAKE, HandshakeParams(PROTOCOL_VERSION, token, client_type))
+
+    def retire(self) -> None:
+        """Take no new calls, and hang up once nobody waits for a reply any more."""
+        self._is_retired = True
+        if all(reply.done() for reply in self._waiting):
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """Hang up and wait until the descriptor is free."""
+        self.hang_up()
+        await self._closed.wait()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\n", self._scanned_bytes)) >= 0:
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            self._scanned_bytes = 0
+            self._deliver(line)
+        self._scanned_bytes = len(self._buffer)
+        if self._scanned_bytes > MAX_LINE_BYTES:
+            self.hang_up()
+        elif self._is_retired:
+            self.retire()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        begun = bool(self._buffer)
+        for reply in self._waiting:
+            if not reply.done():
+                reply.set_exception(ChannelLost(begun))
+            begun = False
+        self._waiting.clear()
+        self._writable.set()
+        self._closed.set()
+
+    def _deliver(self, line: bytes) -> None:
+        if not self._waiting:
+            self.hang_up()  # a reply that nobody asked for: the order is lost
+            return
+        reply = self._waiting.popleft()
+        if not reply.done():
+            reply.set_result(line)
+
+
+async def connect(path: Path) -> Channel:
+    """A connection without a handshake; OSError when nobody answers."""
+    address = socket_address(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        while not _try_connect(sock, address):  # noqa: ASYNC110 - the kernel tells nobody when there is room
+            await asyncio.sleep(BUSY_POLL_S)
+        if (uid := peer_of(sock).uid) != os.geteuid():
+            raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
+        _, channel = await asyncio.get_running_loop().create_unix_connection(Channel, sock=sock)
+    except BaseException:
+        sock.close()
+        raise
+    return channel
+
+
+def _try_connect(sock: socket.socket, address: str) -> bool:
+    """False while the daemon's backlog is full; asyncio's own connect takes that for a success."""
+    try:
+        sock.connect(address)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,218 @@
+"""Calls to a daemon: a connection per call, or one that is kept and renewed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar, overload
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dari.errors import DariError, Denied, Failed, TimedOut, Unavailable
+from dari.ipc.channel import Channel, ChannelLost, connect
+from dari.ipc.codes import RECONNECT, Code, IpcError, restore
+from dari.ipc.tokens import read_token
+from dari.rpc.codec import UNREADABLE
+
+T = TypeVar("T")
+Params = Mapping[str, object] | Struct
+
+UNREACHABLE = "daemon unreachable"  # the wording of design 000 §5.7
+TIMEOUT_S = 30.0
+
+
+class DaemonClient:
+    """With `keep`, calls share one connection of the running loop and queue behind each other on it.
+
+    A kept connection that was lost while idle, or whose session ended by a rotation, is replaced once
+    per call. `start` is awaited when nobody answers, before a last try. `error_types` are errors of the
+    service's own, restored by their `name`.
+    """
+
+    def __init__(
+        self,
+        socket_path: Path,
+        token_path: Path,
+        principal: str,
+        *,
+        keep: bool = False,
+        timeout_s: float = TIMEOUT_S,
+        start: Callable[[], Awaitable[object]] | None = None,
+        error_types: Iterable[type[DariError]] = (),
+    ) -> None:
+        self._socket_path = socket_path
+        self._token_path = token_path
+        self._principal = principal
+        self._keep = keep
+        self._timeout_s = timeout_s
+        self._start = start
+        self._known = {error.name: error for error in error_types}
+        self._kept: Channel | None = None
+        self._opening = asyncio.Lock()
+
+    @overload
+    async def call(
+        self,
+        method: str,
+        params: Params | None = None,
+        timeout_s: float | None = None,
+        *,
+        alone: bool = False,
+    ) -> object: ...
+
+    @overload
+    async def call(
+        self,
+        method: str,
+        params: Params | None = None,
+        timeout_s: float | None = None,
+        *,
+        returns: type[T],
+        alone: bool = False,
+    ) -> T: ...
+
+    async def call(
+        self,
+        method: str,
+        params: Params | None = None,
+        timeout_s: float | None = None,
+        *,
+        returns: Any = object,
+        alone: bool = False,
+    ) -> Any:
+        """The result of a method, as plain JSON values or as the type in `returns`.
+
+        `alone` gives a slow call a connection of its own, so that nothing queues behind it.
+        """
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                ask = self._ask_kept if self._keep and not alone else self._ask_once
+                result = await ask(method, {} if params is None else params)
+        except TimeoutError as error:
+            hint = "give it more time, or look at the daemon's log"
+            raise TimedOut(f"{method} did not answer within {limit_s:g} s", hint) from error
+        except IpcError as refusal:
+            raise restore(refusal, self._known) from refusal
+        except ChannelLost as error:
+            raise Unavailable(UNREACHABLE, f"it hung up during {method}, which may have run") from error
+        return _decode(method, result, returns)
+
+    def service(self, name: str) -> RemoteService:
+        """The daemon's methods below `name.` as methods: `client.service("proxy").status()`."""
+        return RemoteService(self, name)
+
+    async def close(self) -> None:
+        """Close the kept connection; calls that still wait on it fail."""
+        channel, self._kept = self._kept, None
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _ask_once(self, method: str, params: Params) -> Raw:
+        channel = await self._open()
+        try:
+            return await channel.call(method, params)
+        finally:
+            await channel.close()
+
+    async def _ask_kept(self, method: str, params: Params) -> Raw:
+        for is_last in (False, True):
+            channel, is_new = await self._kept_channel()
+            try:
+                return await channel.call(method, params)
+            except asyncio.CancelledError:
+                # The daemon answers in order: whoever came next would wait for a reply that nobody wants.
+                channel.retire()
+                raise
+            except ChannelLost as lost:
+                if is_last or is_new or lost.reply_begun:
+                    raise
+            except IpcError as refusal:
+                if is_last or refusal.ipc_code != Code.SESSION_EXPIRED:
+                    raise
+                channel.retire()
+        raise AssertionError("the second attempt returns or raises")
+
+    async def _kept_channel(self) -> tuple[Channel, bool]:
+        async with self._opening:
+            if self._kept is not None and self._kept.is_usable:
+                return self._kept, False
+            self._kept = await self._open()
+            return self._kept, True
+
+    async def _open(self) -> Channel:
+        channel = await self._connect()
+        try:
+            await self._shake_hands(channel)
+        except BaseException:
+            channel.hang_up()
+            raise
+        return channel
+
+    async def _connect(self) -> Channel:
+        try:
+            return await connect(self._socket_path)
+        except OSError as error:
+            if self._start is None:
+                raise self._unreachable(error) from error
+        try:
+            await self._start()
+        except DariError as error:
+            raise Unavailable(UNREACHABLE, f"{error.message}; {error.hint}") from error
+        try:
+            return await connect(self._socket_path)
+        except OSError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: OSError) -> Unavailable:
+        hint = f"nobody answers on {self._socket_path} ({error.strerror}); start the daemon"
+        return Unavailable(UNREACHABLE, hint)
+
+    async def _shake_hands(self, channel: Channel) -> None:
+        token = self._token()
+        try:
+            await channel.shake_hands(token, self._principal)
+        except IpcError as refusal:
+            # A rotation may fall between reading the file and using what it held.
+            renewed = self._token()
+            if refusal.ipc_code != Code.AUTH_FAILED or renewed == token:
+                raise
+            await channel.shake_hands(renewed, self._principal)
+
+    def _token(self) -> str:
+        try:
+            return read_token(self._token_path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Denied(f"cannot read the token in {self._token_path}: {error}", RECONNECT) from error
+
+
+class RemoteService:
+    """Attribute access by the service's own method names, with keyword arguments as params."""
+
+    def __init__(self, client: DaemonClient, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[object]]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+
+        async def call(**params: object) -> object:
+            return await self._client.call(f"{self._name}.{method}", params)
+
+        return call
+
+
+def _decode(method: str, result: Raw, returns: Any) -> Any:
+    try:
+        return msgspec.json.decode(result, type=Any if returns is object else returns)
+    except UNREADABLE as error:
+        raise Failed(f"{method} returned something unexpected: {error}", "restart the daemon") from error

@@ -1,0 +1,177 @@
+"""A daemon: methods behind a Unix socket, one per run directory, for callers of our own uid with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from msgspec import Raw
+
+from dari.errors import Conflict
+from dari.ipc.codes import Code, IpcError
+from dari.ipc.connection import Connection, Limits
+from dari.ipc.files import DaemonFiles
+from dari.ipc.listener import Listener, answers
+from dari.ipc.lock import FileLock, lock_holder
+from dari.ipc.messages import error_line
+from dari.ipc.methods import Method, method_table
+from dari.ipc.peer import ConnectedSocket, Peer, peer_of
+from dari.ipc.session import Access, Identify, prove_nothing
+from dari.ipc.system import system_methods
+from dari.ipc.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
+from dari.paths import own_dir, private_dir, runtime_dir
+
+logger = logging.getLogger("dari.ipc")
+
+BACKLOG = 1024
+# How long a starting daemon waits for the lock of one that is on its way out.
+LOCK_TIMEOUT_S = 3.0
+LOCK_POLL_S = 0.02
+
+
+async def _nothing() -> None:
+    pass
+
+
+class Daemon:
+    """`await daemon.serve()` runs until `system.shutdown`, SIGTERM or SIGINT; `async with` runs for a block.
+
+    `on_stop` ends what the methods drive, within the grace period and before the next daemon may start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        methods: Iterable[Method],
+        principals: Sequence[Principal] = DEFAULT_PRINCIPALS,
+        run_dir: Path | None = None,
+        socket_path: Path | None = None,
+        *,
+        version: str = "0",
+        limits: Limits | None = None,
+        on_stop: Callable[[], Awaitable[None]] = _nothing,
+        peer_of: Callable[[ConnectedSocket], Peer] = peer_of,
+        identify: Identify = prove_nothing,
+    ) -> None:
+        self.files = DaemonFiles(name, (run_dir or runtime_dir(name)).absolute())
+        self.socket_path = (socket_path or self.files.socket).absolute()
+        self._name = name
+        self._limits = limits or Limits()
+        self._on_stop = on_stop
+        self._peer_of = peer_of
+        self._tokens = Tokens(self.files.run_dir, principals)
+        table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
+        self._access = Access(name, table, self._tokens, identify)
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._held = ExitStack()
+        self._stopping = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Run until somebody asks for the end."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        try:
+            async with self:
+                await self._stopping.wait()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Take the run directory, write the tokens, then listen; a Conflict names who has it already."""
+        with ExitStack() as held:
+            private_dir(self.files.run_dir)
+            own_dir(self.socket_path.parent)
+            held.callback((await self._take_lock()).release)
+            listener = Listener(self.socket_path)
+            held.callback(listener.close)
+            held.callback(self._tokens.remove)
+            self._tokens.write()
+            self._server = await asyncio.start_unix_server(
+                self._accept, sock=listener.sock, limit=self._limits.max_line_bytes, backlog=BACKLOG
+            )
+            self._held = held.pop_all()
+        logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
+
+    async def stop(self) -> None:
+        """Refuse new callers, let running calls finish, end the service, and clear the run directory."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        try:
+            async with asyncio.timeout(self._limits.grace_s):
+                await self._finish_connections()
+                await self._on_stop()
+        except TimeoutError:
+            logger.warning("daemon=%s event=stop_timeout grace_s=%g", self._name, self._limits.grace_s)
+        finally:
+            self._held.close()
+        logger.info("daemon=%s event=stopped", self._name)
+
+    def shut_down(self) -> None:
+        """Make `serve()` end."""
+        self._stopping.set()
+
+    async def _take_lock(self) -> FileLock:
+        lock = FileLock(self.files.lock)
+        deadline = asyncio.get_running_loop().time() + LOCK_TIMEOUT_S
+        while not lock.try_acquire():
+            if answers(self.socket_path) or asyncio.get_running_loop().time() > deadline:
+                pid = lock_holder(self.files.lock)
+                raise Conflict(
+                    f"{self._name} already serves {self.socket_path} (pid {pid})",
+                    f"stop it first; it holds {self.files.lock}",
+                )
+            await asyncio.sleep(LOCK_POLL_S)
+        return lock
+
+    async def _finish_connections(self) -> None:
+        for connection in self._connections.values():
+            connection.finish()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=self._limits.grace_s / 2)
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=self._limits.grace_s / 4)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            peer = self._peer_of(writer.get_extra_info("socket"))
+        except OSError:
+            peer = None
+        if peer is None or peer.uid != os.geteuid():
+            logger.warning("daemon=%s event=foreign_peer uid=%s", self._name, peer and peer.uid)
+            writer.transport.abort()
+            return
+        if len(self._connections) >= self._limits.max_connections:
+            count = self._limits.max_connections
+            refusal = IpcError(Code.STATE_ERROR, f"{count} connections are open", "close some", "unavailable")
+            writer.write(error_line(Raw(), refusal))
+            writer.close()
+            return
+        connection = Connection(self._access, peer, reader, writer, self._limits)
+        task = asyncio.get_running_loop().create_task(connection.run())
+        self._connections[task] = connection
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._connections[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("daemon=%s event=fatal", self._name, exc_info=error)

@@ -1,0 +1,49 @@
+"""The names of the files of one daemon, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dari.errors import InvalidInput
+from dari.ipc.tokens import DEFAULT_PRINCIPALS, Principal
+from dari.paths import home, runtime_dir
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonFiles:
+    """Everything but the log lives in the run directory, which is 0700."""
+
+    name: str
+    run_dir: Path
+
+    @classmethod
+    def of(cls, name: str) -> DaemonFiles:
+        """The files of a daemon in its usual place; the run directory is made when it is missing."""
+        return cls(name, runtime_dir(name))
+
+    @property
+    def socket(self) -> Path:
+        return self.run_dir / f"{self.name}.sock"
+
+    @property
+    def lock(self) -> Path:
+        """Locked while a daemon serves the run directory, and holding its pid; it is never removed."""
+        return self.run_dir / "daemon.pid"
+
+    @property
+    def start_lock(self) -> Path:
+        """Locked while somebody starts the daemon."""
+        return self.run_dir / "start.lock"
+
+    @property
+    def log(self) -> Path:
+        return home() / "logs" / f"{self.name}.log"
+
+    def token(self, principal: str, principals: tuple[Principal, ...] = DEFAULT_PRINCIPALS) -> Path:
+        """Where the token of a principal lies."""
+        for known in principals:
+            if known.name == principal:
+                return self.run_dir / known.token_file
+        names = ", ".join(known.name for known in principals)
+        raise InvalidInput(f"'{principal}' is no principal of {self.name}", f"use one of: {names}")

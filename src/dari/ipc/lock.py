@@ -1,0 +1,63 @@
+"""A lock file: the kernel lets go of it when its process ends, kill -9 included."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class FileLock:
+    """At most one holder per path, across processes and within one. The file holds its pid and stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock if nobody holds it."""
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        if not _take(file, fcntl.LOCK_EX) or not self._is_current(file):
+            os.close(file)
+            return False
+        os.ftruncate(file, 0)
+        os.write(file, b"%d\n" % os.getpid())
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let go; the next holder may be in before this returns."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
+
+    def _is_current(self, file: int) -> bool:
+        """Whether the path still names the file we locked: a cleaner of old files may have removed it."""
+        try:
+            return os.path.samestat(os.fstat(file), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
+
+def lock_holder(path: Path) -> int | None:
+    """The pid of the process that holds the lock; None when nobody does, whatever the file says."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if _take(file, fcntl.LOCK_SH):
+            return None
+        text = os.read(file, 32).strip()
+        return int(text) if text.isdigit() else None
+    finally:
+        os.close(file)
+
+
+def _take(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,75 @@
+"""One table from failures to the wire.
+
+A failing tool on 2024-11-05 is a JSON-RPC error with the codes of design 000 §5.7; every later revision
+gets a result with `isError: true` that carries the same code and message. Protocol faults are JSON-RPC
+errors in every revision.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from dari.errors import DariError, Failed
+from dari.mcp.versions import V2024_11
+from dari.rpc.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, encode
+
+_log = logging.getLogger("dari.mcp")
+
+
+class Fault(Exception):
+    """A protocol fault: answered with a JSON-RPC error in every revision."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+def parse_fault(error: Exception) -> Fault:
+    return Fault(PARSE_ERROR, f"Parse error: {error}")
+
+
+def invalid_request(detail: str) -> Fault:
+    return Fault(INVALID_REQUEST, f"Invalid request: {detail}")
+
+
+def invalid_params(detail: str, hint: str = "") -> Fault:
+    return Fault(INVALID_PARAMS, f"Invalid params: {detail}", {"hint": hint} if hint else None)
+
+
+def method_not_found(method: str) -> Fault:
+    return Fault(METHOD_NOT_FOUND, "Method not found", {"method": method})
+
+
+def as_failure(error: BaseException, doing: str) -> DariError:
+    """Any exception of a tool as one of ours. What is not ours is a bug: logged whole, told in one line."""
+    if isinstance(error, DariError):
+        return error
+    _log.error("transport=core event=fatal %s", doing, exc_info=error)
+    return Failed(f"{type(error).__name__}: {error}", "this is a bug in the tool; the server's log has the traceback")
+
+
+def failure_data(failure: DariError) -> dict[str, Any]:
+    """The error as data, the same in a JSON-RPC error and in a result."""
+    return {
+        "code": failure.code,
+        "name": failure.name,
+        "message": failure.wire_message,
+        "hint": failure.hint,
+    }
+
+
+def is_rpc_error(version: str) -> bool:
+    """Whether this revision wants a tool's failure as a JSON-RPC error."""
+    return version == V2024_11
+
+
+def failure_result(failure: DariError) -> bytes:
+    """A `CallToolResult` that tells a failure."""
+    text = failure.wire_message + (f"\nhint: {failure.hint}" if failure.hint else "")
+    return b'{"content":[{"type":"text","text":%b}],"structuredContent":{"error":%b},"isError":true}' % (
+        encode(text),
+        encode(failure_data(failure)),
+    )

@@ -1,0 +1,98 @@
+"""`initialize`, `server/discover`, `ping`, `logging/setLevel` and the client's notifications."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dari.core.context import LEVELS
+from dari.mcp.failures import invalid_params
+from dari.mcp.lists import CACHEABLE
+from dari.mcp.request import Request
+from dari.mcp.versions import negotiate
+from dari.rpc.codec import UNREADABLE, Params, decode_any, encode
+
+if TYPE_CHECKING:
+    from dari.mcp.link import Link
+    from dari.mcp.server import Server
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+def initialize(request: Request) -> bytes:
+    params, server, session = request.params, request.server, request.session
+    assert session is not None
+    if params.protocol_version is UNSET:
+        raise invalid_params("params.protocolVersion is missing", f"known: {', '.join(server.versions)}")
+    if server.strict and params.protocol_version not in server.versions:
+        raise server.unsupported_version(params.protocol_version)
+    session.version = request.version = negotiate(params.protocol_version)
+    session.client_info = _object(params.client_info)
+    session.capabilities = _object(params.capabilities)
+    session.subscriptions.clear()
+    body: dict[str, Any] = {
+        "protocolVersion": session.version,
+        "capabilities": capabilities(server, stateless=False),
+        "serverInfo": server.info,
+    }
+    if server.instructions:
+        body["instructions"] = server.instructions
+    return encode(body)
+
+
+def discover(request: Request) -> bytes:
+    server = request.server
+    body: dict[str, Any] = {
+        "supportedVersions": [*server.versions, *server.stateless_versions],
+        "capabilities": capabilities(server, stateless=True),
+        "_meta": {SERVER_INFO: server.info},
+    }
+    if server.instructions:
+        body["instructions"] = server.instructions
+    return b"{" + CACHEABLE + b"," + encode(body)[1:]
+
+
+def capabilities(server: Server, *, stateless: bool) -> dict[str, Any]:
+    """What this server can do now. Tools are always announced: they may be added later."""
+    registry = server.registry
+    shown: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
+    if registry.resources or registry.templates:
+        shown["resources"] = {"subscribe": True, "listChanged": True}
+    if registry.prompts:
+        shown["prompts"] = {"listChanged": True}
+    if registry.prompts or registry.templates:
+        shown["completions"] = {}
+    return shown
+
+
+def ping(request: Request) -> bytes:
+    return b"{}"
+
+
+def set_level(request: Request) -> bytes:
+    level = request.params.level
+    if level is UNSET or level not in LEVELS:
+        shown = "missing" if level is UNSET else repr(level[:40])
+        raise invalid_params(f"level is {shown}", f"known: {', '.join(LEVELS)}")
+    assert request.session is not None
+    request.session.log_level = level
+    return b"{}"
+
+
+def notified(server: Server, link: Link, method: str, params: Params) -> None:
+    """A notification from the client; unknown ones are ignored, as JSON-RPC asks."""
+    if method == "notifications/cancelled" and link.session is not None and params.request_id is not UNSET:
+        call = link.session.running.get(params.request_id)
+        if call is not None:
+            call.cancel(params.reason if isinstance(params.reason, str) else "by the client")
+
+
+def _object(raw: Raw | UnsetType) -> dict[str, Any]:
+    if raw is UNSET:
+        return {}
+    try:
+        value = decode_any(raw)
+    except UNREADABLE as error:
+        raise invalid_params(str(error)) from None
+    return value if isinstance(value, dict) else {}

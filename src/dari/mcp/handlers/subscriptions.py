@@ -1,0 +1,80 @@
+"""`subscriptions/listen`: the stateless era's stream of changes, one long request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from dari.core.events import Event, ListChanged
+from dari.mcp.failures import invalid_params
+from dari.rpc.codec import encode, notification_message, result_message
+
+if TYPE_CHECKING:
+    from dari.mcp.request import Request
+
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+
+
+class Filter(Struct, rename="camel", omit_defaults=True):
+    """Which events a listener asked for."""
+
+    tools_list_changed: bool = False
+    prompts_list_changed: bool = False
+    resources_list_changed: bool = False
+    resource_subscriptions: list[str] = []
+
+    def wants(self, event: Event) -> bool:
+        if isinstance(event, ListChanged):
+            return bool(getattr(self, f"{event.kind}_list_changed"))
+        return event.uri in self.resource_subscriptions
+
+
+class Listening:
+    """An open listen request: acknowledged first, then every event that was asked for, then its result."""
+
+    def __init__(self, request: Request, wanted: Filter) -> None:
+        self._request = request
+        self._wanted = wanted
+        self._meta = {SUBSCRIPTION_ID: request.request_id}
+        request.server.listening.add(self)
+        if request.link.session is not None:
+            request.link.session.running[request.request_id] = self
+        request.link.started(self)
+        self._emit("notifications/subscriptions/acknowledged", {"notifications": wanted})
+
+    def tell(self, event: Event) -> None:
+        if not self._wanted.wants(event):
+            return
+        if isinstance(event, ListChanged):
+            self._emit(f"notifications/{event.kind}/list_changed", {})
+        else:
+            self._emit("notifications/resources/updated", {"uri": event.uri})
+
+    def finish(self) -> None:
+        """The server ends the stream: the request gets its result."""
+        self.cancel("")
+        result = encode({"resultType": "complete", "_meta": self._meta})
+        self._request.link.reply(result_message(self._request.request_id, result))
+
+    def cancel(self, reason: str) -> None:
+        """The client is gone or does not want more."""
+        self._request.server.listening.discard(self)
+        session = self._request.link.session
+        if session is not None and session.running.get(self._request.request_id) is self:
+            del session.running[self._request.request_id]
+
+    def _emit(self, method: str, params: dict[str, Any]) -> None:
+        self._request.link.emit(notification_message(method, {"_meta": self._meta, **params}))
+
+
+def listen(request: Request) -> None:
+    raw = request.params.notifications
+    if raw is UNSET:
+        raise invalid_params("params.notifications is missing", "name at least one kind, e.g. toolsListChanged")
+    try:
+        wanted = msgspec.json.decode(raw, type=Filter)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid_params(f"params.notifications: {error}") from None
+    Listening(request, wanted)

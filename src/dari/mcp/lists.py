@@ -1,0 +1,66 @@
+"""List results, encoded once per page and kept until the registry changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from dari.core.registry import Registry
+from dari.mcp.failures import invalid_params
+from dari.rpc.codec import encode
+
+Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
+
+# A client may keep a list this long; a change is told earlier by list_changed.
+TTL_MS = 60_000
+CACHEABLE_NOW = b'"ttlMs":0,"cacheScope":"private"'
+CACHEABLE = b'"ttlMs":%d,"cacheScope":"private"' % TTL_MS
+
+
+class Lists:
+    """Pages of what a registry offers. A cursor is the offset of the next page."""
+
+    def __init__(self, registry: Registry, page_size: int) -> None:
+        self._registry = registry
+        self._page_size = page_size
+        self._version = -1
+        self._pages: dict[tuple[Kind, int, bool], bytes] = {}
+
+    def page(self, kind: Kind, cursor: str | None | UnsetType, stateless: bool) -> bytes:
+        """The encoded result of `<kind>/list`."""
+        if self._registry.version != self._version:
+            self._pages.clear()
+            self._version = self._registry.version
+        offset = 0 if cursor is UNSET or cursor is None else self._offset(kind, cursor)
+        key = (kind, offset, stateless)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = self._encode(kind, offset, stateless)
+        return page
+
+    def _encode(self, kind: Kind, offset: int, stateless: bool) -> bytes:
+        items = list(self._items(kind))
+        shown = [item() for item in items[offset : offset + self._page_size]]
+        body: dict[str, Any] = {kind: shown}
+        if offset + self._page_size < len(items):
+            body["nextCursor"] = f"p{offset + self._page_size}"
+        encoded = encode(body)
+        return b"{" + CACHEABLE + b"," + encoded[1:] if stateless else encoded
+
+    def _items(self, kind: Kind) -> Iterable[Callable[[], dict[str, Any]]]:
+        registry = self._registry
+        source: Iterable[Any] = {
+            "tools": registry.tools,
+            "resources": registry.resources,
+            "resourceTemplates": registry.templates,
+            "prompts": registry.prompts,
+        }[kind].values()
+        return (item.listing for item in source)
+
+    def _offset(self, kind: Kind, cursor: str) -> int:
+        digits = cursor[1:]
+        if cursor[:1] != "p" or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+            raise invalid_params(f"cursor {cursor[:40]!r} is not one of ours", "start again without a cursor")
+        return int(digits)

@@ -1,0 +1,168 @@
+"""One request being served: its caller, its parameters, and its way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Question
+from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
+from dari.mcp.asking import InputRequired, Remembered, read_answer, require_capabilities
+from dari.mcp.failures import Fault, invalid_params
+from dari.rpc.codec import Message, Params, RequestId, decode_any, notification_message
+
+if TYPE_CHECKING:
+    from dari.mcp.link import Link
+    from dari.mcp.server import Server
+    from dari.mcp.session import Session
+
+QUESTION_TIMEOUT_S = 300.0
+
+
+class Request(Context):
+    """The `Context` of both eras. `session` is None in the stateless era, where every request stands alone."""
+
+    __slots__ = ("_remembered", "grant", "link", "method", "params", "request_id", "server", "session", "version")
+
+    def __init__(
+        self,
+        server: Server,
+        link: Link,
+        request_id: RequestId,
+        method: str,
+        params: Params,
+        session: Session | None,
+        version: str,
+    ) -> None:
+        self.server = server
+        self.link = link
+        self.request_id = request_id
+        self.method = method
+        self.params = params
+        self.session = session
+        self.version = version
+        self.grant = link.grant
+        self._remembered: Remembered | None = None
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.session is None
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the client declared, at `initialize` or in this request's envelope."""
+        if self.session is not None:
+            return self.session.capabilities
+        meta = self.params.meta
+        declared = UNSET if meta is UNSET else meta.capabilities
+        decoded = {} if declared is UNSET else decode_any(declared)
+        return decoded if isinstance(decoded, dict) else {}
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        meta = self.params.meta
+        token = UNSET if meta is UNSET else meta.progress_token
+        if token is UNSET:
+            return
+        report = Progress(token, progress, UNSET if total is None else total, UNSET if message is None else message)
+        await self._notify("notifications/progress", report)
+
+    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
+        threshold = self._log_threshold()
+        if threshold is not None and LEVELS.index(level) >= LEVELS.index(threshold):
+            await self._notify("notifications/message", LogRecord(level, data, UNSET if logger is None else logger))
+
+    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+        if self.session is None:
+            return self._ask_by_retry(questions)
+        try:
+            require_capabilities(questions, self.session.capabilities)
+        except Fault as fault:
+            raise Unavailable(fault.message, "use a client that supports it") from None
+        if not self.link.can_ask:
+            raise Unavailable("this client takes no event stream, so it cannot be asked", "send Accept: text/event-stream")
+        answers = await asyncio.gather(*(self._ask_now(key, question) for key, question in questions.items()))
+        return dict(zip(questions, answers, strict=True))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self._memory().state
+
+    def suspend_stream(self, retry_ms: int = 500) -> None:
+        """Let go of the client's connection while the call goes on; it polls for the rest."""
+        self.link.suspend(retry_ms)
+
+    def recall(self) -> None:
+        """Check `requestState` before the call runs, so that a forged one is refused even if nothing reads it."""
+        self._memory()
+
+    def sealed_state(self) -> str:
+        """`requestState` for the next round."""
+        return self.server.signer.seal(self._memory(), *self._binding())
+
+    async def _notify(self, method: str, params: Any) -> None:
+        self.link.emit(notification_message(method, params))
+        await self.link.drain()
+
+    def _log_threshold(self) -> Level | None:
+        if self.session is not None:
+            return self.session.log_level  # type: ignore[return-value]
+        meta = self.params.meta
+        level = UNSET if meta is UNSET else meta.log_level
+        return level if level in LEVELS else None  # type: ignore[return-value]
+
+    async def _ask_now(self, key: str, question: Question) -> Any:
+        assert self.session is not None
+        try:
+            response = await self.session.request(self.link, question.method, question.params(), QUESTION_TIMEOUT_S)
+        except TimeoutError:
+            raise TimedOut(f"nobody answered {question.method} in {QUESTION_TIMEOUT_S:g} s", "ask again") from None
+        return read_answer(key, question, _result_of(response, question.method))
+
+    def _ask_by_retry(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+        """Answers already given, or the end of this round."""
+        memory = self._memory()
+        given = self.params.input_responses
+        for key in questions:
+            if given is not UNSET and key in given:
+                memory.answers[key] = decode_any(given[key])
+        open_questions = {key: question for key, question in questions.items() if key not in memory.answers}
+        answers = {}
+        for key, question in questions.items():
+            if key not in open_questions:
+                try:
+                    answers[key] = read_answer(key, question, memory.answers[key])
+                except InvalidInput as error:
+                    raise invalid_params(error.message, error.hint) from None
+        if open_questions:
+            require_capabilities(open_questions, self.capabilities)
+            raise InputRequired(open_questions)
+        return answers
+
+    def _memory(self) -> Remembered:
+        if self._remembered is None:
+            state = self.params.request_state
+            self._remembered = (
+                Remembered(answers={}, state={})
+                if state is UNSET
+                else self.server.signer.open(state, *self._binding())
+            )
+        return self._remembered
+
+    def _binding(self) -> tuple[str, str, str]:
+        target = self.params.uri if self.params.name is UNSET else self.params.name
+        return self.grant.principal, self.method, "" if target is UNSET else target
+
+
+def _result_of(response: Message, method: str) -> Any:
+    if response.error is not UNSET and response.error is not None:
+        raise Failed(f"the client answered {method} with: {response.error.message}", "the person or client refused")
+    try:
+        return decode_any(response.result) if response.result is not UNSET else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Failed(f"the client's answer to {method} is unreadable: {error}") from None
+
+

@@ -1,0 +1,228 @@
+"""The protocol kernel: messages in, messages out through a link. No I/O happens here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dari.core.events import Event, ListChanged, ResourceUpdated
+from dari.core.registry import Registry
+from dari.mcp import calls, lists, methods
+from dari.mcp.asking import StateSigner
+from dari.mcp.batch import receive_batch
+from dari.mcp.failures import Fault, invalid_params, invalid_request, method_not_found, parse_fault
+from dari.mcp.handlers import lifecycle
+from dari.mcp.handlers.subscriptions import Listening
+from dari.mcp.headers import check_envelope
+from dari.mcp.link import Link
+from dari.mcp.request import Request
+from dari.mcp.session import Session
+from dari.mcp.versions import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, V2024_11, V2025_03
+from dari.rpc.codec import (
+    EMPTY_PARAMS,
+    UNREADABLE,
+    Message,
+    Meta,
+    Params,
+    RequestId,
+    decode_envelope,
+    decode_message,
+    error_message,
+    notification_message,
+    result_message,
+)
+
+
+class Info(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Who we are, as `initialize` and `server/discover` tell it."""
+
+    name: str
+    version: str
+    title: str | UnsetType = UNSET
+    website_url: str | UnsetType = UNSET
+
+
+class Server:
+    """Serves one registry to any number of links, in both eras at once, decided message by message.
+
+    `strict` is the policy of design 000: 2024-11-05 and nothing else.
+    """
+
+    def __init__(
+        self, registry: Registry, info: Info, *, instructions: str = "", strict: bool = False, page_size: int = 500
+    ) -> None:
+        self.registry = registry
+        self.info = info
+        self.instructions = instructions
+        self.strict = strict
+        self.versions = (V2024_11,) if strict else HANDSHAKE
+        self.stateless_versions = () if strict else STATELESS
+        self.signer = StateSigner()
+        self.sessions: set[Session] = set()
+        self.calls: set[calls.Call] = set()
+        self.listening: set[Listening] = set()
+        self.lists = lists.Lists(registry, page_size)
+        registry.events.subscribe(self._on_event)
+
+    def receive(self, data: bytes, link: Link) -> None:
+        """Take one message as bytes. Replies go through the link, now or later."""
+        try:
+            message = decode_message(data)
+        except UNREADABLE as error:
+            self.refuse(data, error, link)
+            return
+        self.dispatch(message, link)
+
+    def dispatch(self, message: Message, link: Link) -> None:
+        """Take one decoded message."""
+        request_id = message.id
+        try:
+            if message.jsonrpc != "2.0":
+                raise invalid_request("jsonrpc must be '2.0'")
+            method = message.method
+            if method is UNSET:
+                self._response(message, link)
+                return
+            params = message.params or EMPTY_PARAMS
+            if request_id is UNSET:
+                lifecycle.notified(self, link, method, params)
+                return
+            if not isinstance(request_id, int | str) or isinstance(request_id, bool):
+                raise invalid_request(f"id must be a string or an integer, not {request_id!r}")
+            result = self._handle(link, request_id, method, params)
+        except Fault as fault:
+            known_id = request_id if isinstance(request_id, int | str) else None
+            link.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
+            return
+        if result is not None:
+            link.reply(result_message(request_id, result))
+
+    def refuse(self, data: bytes, error: Exception, link: Link) -> None:
+        """Answer what the typed decode could not read, with the id where it can be told."""
+        if data[:64].lstrip()[:1] == b"[":
+            session = link.session
+            if session is not None and session.version == V2025_03:
+                receive_batch(self, data, link)
+                return
+            fault = invalid_request("batches exist in protocol 2025-03-26 only")
+            link.reply(error_message(None, fault.code, fault.message), fault.code)
+            return
+        request_id = None
+        try:
+            envelope = decode_envelope(data)
+            request_id = envelope.id if isinstance(envelope.id, int | str) else None
+            fault = self._unreadable(envelope.method, envelope.id, error)
+        except UNREADABLE as worse:
+            fault = parse_fault(worse)
+        link.reply(error_message(request_id, fault.code, fault.message, fault.data), fault.code)
+
+    def open_session(self, link: Link, session_id: str = "") -> Session:
+        """A session for a link that will speak the handshake era."""
+        session = Session(link.grant, session_id)
+        self.sessions.add(session)
+        return session
+
+    def close_session(self, session: Session, reason: str = "the connection ended") -> None:
+        self.sessions.discard(session)
+        session.close(reason)
+
+    def close(self, reason: str = "the server is stopping") -> None:
+        """End listeners with their final result and cancel what still runs."""
+        for listening in list(self.listening):
+            listening.finish()
+        for call in list(self.calls):
+            call.cancel(reason)
+
+    def spawn(
+        self, request: Request, work: Awaitable[Any], render: Callable[[Any], bytes], timeout_s: float
+    ) -> None:
+        """Run a call in its own task; it replies when it is done."""
+        calls.Call(self, request, work, render, timeout_s)
+
+    def _handle(self, link: Link, request_id: RequestId, method: str, params: Params) -> bytes | None:
+        meta = params.meta
+        if meta is not UNSET and meta.version is not UNSET:
+            return self._handle_stateless(link, request_id, method, params, meta)
+        handler = methods.HANDSHAKE.get(method)
+        if handler is None:
+            raise method_not_found(method)
+        session = link.session
+        if session is None:
+            raise invalid_params("this request names no protocol version", "send it in params._meta, or initialize")
+        if not session.version and method not in methods.BEFORE_INITIALIZE:
+            raise invalid_request("initialize first, or name a protocol version in params._meta")
+        if link.owns_ids and request_id in session.running:
+            raise invalid_request(f"id {request_id!r} is in use by a request that still runs")
+        return self._run(handler, Request(self, link, request_id, method, params, session, session.version))
+
+    def _handle_stateless(
+        self, link: Link, request_id: RequestId, method: str, params: Params, meta: Meta
+    ) -> bytes | None:
+        version = meta.version
+        assert isinstance(version, str)
+        if meta.capabilities is UNSET:
+            raise invalid_params("params._meta lacks 'io.modelcontextprotocol/clientCapabilities'", "send {} for none")
+        if link.headers is not None:
+            check_envelope(link.headers, version, method, params)
+        if version not in self.stateless_versions:
+            raise self.unsupported_version(version)
+        handler = methods.STATELESS.get(method)
+        if handler is None:
+            raise method_not_found(method)
+        session = link.session
+        if session is not None and link.owns_ids and request_id in session.running:
+            raise invalid_request(f"id {request_id!r} is in use by a request that still runs")
+        result = self._run(handler, Request(self, link, request_id, method, params, None, version))
+        return None if result is None else calls.stateless_result(result)
+
+    def _run(self, handler: methods.Handler, request: Request) -> bytes | None:
+        try:
+            return handler(request)
+        except Fault:
+            raise
+        except Exception as error:
+            request.link.reply(*calls.failure_message(request, error))
+            return None
+
+    def unsupported_version(self, requested: str) -> Fault:
+        if self.strict:
+            return Fault(-32602, "Invalid params: unsupported protocol version", {"supported": list(self.versions)})
+        supported = list(self.versions + self.stateless_versions)
+        return Fault(
+            UNSUPPORTED_VERSION, "Unsupported protocol version", {"supported": supported, "requested": requested}
+        )
+
+    def _response(self, message: Message, link: Link) -> None:
+        if message.result is UNSET and message.error is UNSET:
+            raise invalid_request("neither a method nor a result")
+        if link.session is not None:
+            link.session.answer(message)
+
+    def _unreadable(self, method: Any, request_id: Any, error: Exception) -> Fault:
+        if not isinstance(method, str):
+            return invalid_request(str(error))
+        if request_id is not UNSET and (not isinstance(request_id, int | str) or isinstance(request_id, bool)):
+            return invalid_request("id must be a string or an integer")
+        if method not in methods.HANDSHAKE and method not in methods.STATELESS:
+            return method_not_found(method)
+        return invalid_params(str(error))
+
+    def _on_event(self, event: Event) -> None:
+        for listening in list(self.listening):
+            listening.tell(event)
+        message = _event_message(event)
+        for session in self.sessions:
+            if session.standing is not None and session.version and _wants(session, event):
+                session.standing.emit(message)
+
+
+def _event_message(event: Event) -> bytes:
+    if isinstance(event, ListChanged):
+        return notification_message(f"notifications/{event.kind}/list_changed")
+    return notification_message("notifications/resources/updated", {"uri": event.uri})
+
+
+def _wants(session: Session, event: Event) -> bool:
+    return not isinstance(event, ResourceUpdated) or event.uri in session.subscriptions

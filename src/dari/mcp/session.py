@@ -1,0 +1,99 @@
+"""A client of the handshake era: what `initialize` agreed, what runs, what is subscribed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dari.core.grant import Grant
+from dari.rpc.codec import Message, RequestId, request_message
+
+
+class Outlet(Protocol):
+    """Where messages to one client go. Writing never blocks; `drain` waits until the client has caught up."""
+
+    def emit(self, message: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
+class Running(Protocol):
+    """A call in flight."""
+
+    def cancel(self, reason: str) -> None: ...
+
+
+class Session:
+    """State between `initialize` and the end of the connection (or of the HTTP session)."""
+
+    __slots__ = (
+        "capabilities",
+        "client_info",
+        "created_s",
+        "grant",
+        "id",
+        "last_activity_s",
+        "log_level",
+        "on_close",
+        "running",
+        "standing",
+        "streams",
+        "subscriptions",
+        "version",
+        "_next_id",
+        "_waiting",
+    )
+
+    def __init__(self, grant: Grant, session_id: str = "") -> None:
+        self.id = session_id
+        self.grant = grant
+        self.version = ""
+        self.client_info: dict[str, Any] = {}
+        self.capabilities: dict[str, Any] = {}
+        self.log_level = "info"
+        self.subscriptions: set[str] = set()
+        self.running: dict[RequestId, Running] = {}
+        self.standing: Outlet | None = None
+        self.streams: Any = None
+        self.created_s = 0.0
+        self.last_activity_s = 0.0
+        self.on_close: list[Callable[[], None]] = []
+        self._next_id = 0
+        self._waiting: dict[RequestId, asyncio.Future[Message]] = {}
+
+    async def request(self, outlet: Outlet, method: str, params: Any, timeout_s: float) -> Message:
+        """Ask the client something and wait for its response message."""
+        self._next_id += 1
+        request_id = f"s{self._next_id}"
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = future
+        try:
+            outlet.emit(request_message(request_id, method, params))
+            async with asyncio.timeout(timeout_s):
+                return await future
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def answer(self, message: Message) -> None:
+        """Hand a response to whoever waits for it; a late or unknown one is dropped."""
+        if isinstance(message.id, (int, str)):
+            future = self._waiting.get(message.id)
+            if future is not None and not future.done():
+                future.set_result(message)
+
+    def fail_questions(self, error: Exception) -> None:
+        """Nobody will answer any more: end every wait for the client."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
+
+    def close(self, reason: str) -> None:
+        """End everything that belongs to this session."""
+        for call in list(self.running.values()):
+            call.cancel(reason)
+        self.running.clear()
+        for undo in self.on_close:
+            undo()
+        self.on_close.clear()
+        self.standing = None

@@ -1,0 +1,161 @@
+"""Where things live, and how directories and files that hold secrets are made.
+
+    home()             settings, keys, logs      $DARI_HOME, else the platform's data directory
+    runtime_dir(name)  sockets, locks, tokens    $XDG_RUNTIME_DIR/dari/<name>, else home()/run/<name>
+
+Directories are 0700 and ours, files 0600, and neither is ever reached through a symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dari.errors import Denied, Failed, InvalidInput
+
+# What `sun_path` holds, without its closing NUL.
+SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+
+FileId = tuple[int, int]
+
+
+def home() -> Path:
+    """The directory of everything Dari keeps; it may not exist yet."""
+    chosen = os.environ.get("DARI_HOME", "")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/dari"
+    data = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(data) if os.path.isabs(data) else Path.home() / ".local/share") / "dari"
+
+
+def runtime_dir(name: str) -> Path:
+    """The private directory of one daemon, made when it is missing.
+
+    A `DARI_HOME` of its own gets daemons of its own, so it wins over `XDG_RUNTIME_DIR`.
+    """
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise InvalidInput(f"{name!r} is no name for a directory", "use one plain word, such as 'crabd'")
+    shared = os.environ.get("XDG_RUNTIME_DIR", "")
+    if sys.platform == "linux" and not os.environ.get("DARI_HOME") and _is_ours(shared):
+        return private_dir(Path(shared) / "dari" / name)
+    return private_dir(home() / "run" / name)
+
+
+def private_dir(path: Path) -> Path:
+    """Make `path` a directory of mode 0700 that is ours, with any missing parents, and return it absolute."""
+    with _own_dir(path.absolute()) as (directory, info):
+        if stat.S_IMODE(info.st_mode) != 0o700:
+            # Root that names /tmp or / as a run directory must not lock everybody out of it.
+            if info.st_mode & stat.S_ISVTX or os.path.ismount(path):
+                raise InvalidInput(f"{path} is shared with others", "name a directory of its own below it")
+            os.fchmod(directory, 0o700)
+    return path.absolute()
+
+
+def own_dir(path: Path) -> Path:
+    """Like `private_dir`, but one that exists keeps its mode: it must be ours, writable by nobody else."""
+    with _own_dir(path.absolute()) as (_, info):
+        if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise InvalidInput(f"others may write to {path}", "name a directory that only you may write to")
+    return path.absolute()
+
+
+def write_private(path: Path, data: bytes) -> FileId:
+    """Replace `path` by a 0600 file with this content; readers see the old or the new one, never a part."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+            written = _file_id(os.fstat(stream.fileno()))
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def file_id(path: Path) -> FileId:
+    """What tells this file from another that takes its name later."""
+    return _file_id(os.lstat(path))
+
+
+def remove_own(path: Path, written: FileId) -> None:
+    """Remove the file unless another one has taken its name."""
+    try:
+        if file_id(path) == written:
+            path.unlink()
+    except FileNotFoundError:
+        pass
+
+
+def socket_address(path: Path) -> str:
+    """The path as an address to bind or connect to, refused when the kernel would not take it."""
+    size_bytes = len(os.fsencode(path))
+    if size_bytes > SOCKET_PATH_BYTES:
+        raise InvalidInput(
+            f"a socket path may have {SOCKET_PATH_BYTES} bytes, this one has {size_bytes}: {path}",
+            "choose a shorter path, or set DARI_HOME to a shorter directory",
+        )
+    return str(path)
+
+
+def _is_ours(directory: str) -> bool:
+    """Whether the session's runtime directory can be trusted: absolute, ours, writable by nobody else."""
+    if not os.path.isabs(directory):
+        return False
+    try:
+        info = os.stat(directory)
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(info.st_mode)
+        and info.st_uid == os.geteuid()
+        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        and os.access(directory, os.W_OK | os.X_OK)
+    )
+
+
+@contextmanager
+def _own_dir(path: Path) -> Iterator[tuple[int, os.stat_result]]:
+    """An open directory of ours, so that what is checked is what is changed."""
+    _make_missing(path)
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        reason = "a symbolic link" if path.is_symlink() else f"not a directory we can open ({error.strerror})"
+        raise InvalidInput(f"{path} is {reason}", "name a directory of your own") from error
+    try:
+        info = os.fstat(directory)
+        if info.st_uid != os.geteuid():
+            raise Denied(f"{path} belongs to uid {info.st_uid}", "name a directory of your own")
+        yield directory, info
+    finally:
+        os.close(directory)
+
+
+def _make_missing(path: Path) -> None:
+    missing: list[Path] = []
+    for level in (path, *path.parents):
+        if os.path.lexists(level):
+            break
+        missing.append(level)
+    for level in reversed(missing):
+        try:
+            os.mkdir(level, 0o700)
+        except FileExistsError:
+            pass  # another process of ours was faster; the caller checks what is there now
+        except OSError as error:
+            raise Failed(f"cannot make {level}: {error.strerror}", "check who owns its parent") from error
+
+
+def _file_id(info: os.stat_result) -> FileId:
+    return info.st_dev, info.st_ino

@@ -1,0 +1,122 @@
+"""JSON-RPC 2.0 messages as data: decoded once, encoded by splicing.
+
+One typed decode reads the whole message, `params` included: the fields below are the union of
+what MCP methods take. A tool's `arguments` stay raw until the tool's own type reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+RequestId = int | str
+
+
+class Meta(Struct, rename={"progress_token": "progressToken"}):
+    """`params._meta`; the long names are the stateless era's envelope."""
+
+    progress_token: int | str | UnsetType = UNSET
+    version: str | UnsetType = field(default=UNSET, name="io.modelcontextprotocol/protocolVersion")
+    capabilities: Raw | UnsetType = field(default=UNSET, name="io.modelcontextprotocol/clientCapabilities")
+    client_info: Raw | UnsetType = field(default=UNSET, name="io.modelcontextprotocol/clientInfo")
+    log_level: str | UnsetType = field(default=UNSET, name="io.modelcontextprotocol/logLevel")
+
+
+class Params(Struct, rename="camel"):
+    """Every parameter that a method of ours reads; the rest is ignored, as MCP asks."""
+
+    name: str | UnsetType = UNSET
+    arguments: Raw | UnsetType = UNSET
+    meta: Meta | UnsetType = field(default=UNSET, name="_meta")
+    input_responses: dict[str, Raw] | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    cursor: str | None | UnsetType = UNSET
+    level: str | UnsetType = UNSET
+    request_id: int | str | UnsetType = UNSET
+    reason: str | None | UnsetType = UNSET
+    ref: Raw | UnsetType = UNSET
+    argument: Raw | UnsetType = UNSET
+    context: Raw | UnsetType = UNSET
+    protocol_version: str | UnsetType = UNSET
+    capabilities: Raw | UnsetType = UNSET
+    client_info: Raw | UnsetType = UNSET
+    notifications: Raw | UnsetType = UNSET
+    progress_token: int | str | UnsetType = UNSET
+    progress: float | UnsetType = UNSET
+    total: float | None | UnsetType = UNSET
+    message: Any = UNSET
+    logger: str | None | UnsetType = UNSET
+    data: Raw | UnsetType = UNSET
+
+
+class ErrorObject(Struct, omit_defaults=True):
+    """The `error` member of a response."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class Message(Struct):
+    """One request, notification or response, told apart by which members are set."""
+
+    jsonrpc: str = ""
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Params | None | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | None | UnsetType = UNSET
+
+
+class Envelope(Struct):
+    """The same message with `params` unread: what is left when the typed decode fails."""
+
+    jsonrpc: Any = ""
+    id: Any = UNSET
+    method: Any = UNSET
+    params: Any = UNSET
+
+
+encoder = msgspec.json.Encoder()
+encode = encoder.encode
+decode_message = msgspec.json.Decoder(Message).decode
+decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_batch = msgspec.json.Decoder(list[Raw]).decode
+decode_any = msgspec.json.Decoder().decode
+
+# What json text can raise besides msgspec's own errors: bad UTF-8 inside a string, nesting beyond the C stack guard.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+EMPTY_PARAMS = Params()
+
+
+def result_message(request_id: RequestId, result: bytes) -> bytes:
+    """A success response around an already encoded result."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
+
+
+def error_message(request_id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
+    """An error response; `id` is null when the request's own could not be read."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(request_id), encode(ErrorObject(code, message, data)))
+
+
+def notification_message(method: str, params: Any = None) -> bytes:
+    """A notification; `params` is anything msgspec encodes to an object."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":%b}' % encode(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode(method), encode(params))
+
+
+def request_message(request_id: RequestId, method: str, params: Any = None) -> bytes:
+    """A request; `params` is anything msgspec encodes to an object."""
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (encode(request_id), encode(method))
+    return head + (b"}" if params is None else b',"params":%b}' % encode(params))
