@@ -11,8 +11,8 @@ KEY = "x-mcp-header"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
-_ONE = ("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties")
-_ONE += ("not", "if", "then", "else", "contentSchema")
+_ONE = {"items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties"}
+_ONE |= {"not", "if", "then", "else", "contentSchema"}
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("patternProperties", "dependentSchemas", "$defs", "definitions")
 

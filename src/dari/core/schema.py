@@ -20,7 +20,7 @@ def object_schema(struct: type[msgspec.Struct]) -> Schema:
         schema.pop("required", None)
     _add_titles(schema)
     if _refers_to(schema, name) or any(_refers_to(d, name) for d in defs.values()):
-        defs[name] = {k: v for k, v in schema.items()}
+        defs[name] = dict(schema)
     if defs:
         for part in defs.values():
             _add_titles(part)

@@ -151,9 +151,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
     )
 
 
-def _arguments_of(
-    function: Callable[..., Any], hints: dict[str, Any], name: str
-) -> tuple[type[Struct], str | None]:
+def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str) -> tuple[type[Struct], str | None]:
     fields: list[Any] = []
     context_name = None
     for parameter in inspect.signature(function).parameters.values():

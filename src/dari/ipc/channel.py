@@ -7,6 +7,7 @@ import os
 import socket
 from collections import deque
 from pathlib import Path
+from typing import cast
 
 from msgspec import Raw
 
@@ -84,8 +85,7 @@ class Channel(asyncio.Protocol):
         await self._closed.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
         self._writable.set()
 
     def pause_writing(self) -> None:

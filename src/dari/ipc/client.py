@@ -152,6 +152,9 @@ class DaemonClient:
         channel = await self._connect()
         try:
             await self._shake_hands(channel)
+        except ChannelLost as error:
+            hint = "it hung up at the handshake: it is stopping, or too many connections are open"
+            raise Unavailable(UNREACHABLE, hint) from error
         except BaseException:
             channel.hang_up()
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -36,13 +37,11 @@ class Connection:
         self,
         access: Access,
         peer: Peer,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        sock: socket.socket,
         limits: Limits,
     ) -> None:
         self._session = Session(access, peer, self._while_connected)
-        self._reader = reader
-        self._writer = writer
+        self._sock = sock
         self._limits = limits
         self._ahead: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -52,6 +51,9 @@ class Connection:
     async def run(self) -> None:
         """Serve until either side has had enough."""
         self._task = asyncio.current_task()
+        self._reader, self._writer = await asyncio.open_unix_connection(
+            sock=self._sock, limit=self._limits.max_line_bytes
+        )
         try:
             await self._converse()
         except (TimeoutError, OSError, CallerGone):
@@ -128,7 +130,7 @@ class Connection:
     def _is_closed_both_ways(self) -> bool:
         # A caller that only ended its writing side still wants the reply; the kernel tells it from one that left.
         poller = select.poll()
-        poller.register(self._writer.get_extra_info("socket").fileno(), 0)
+        poller.register(self._sock.fileno(), 0)
         return any(events & select.POLLHUP for _, events in poller.poll(0))
 
     def _too_long(self) -> IpcError:

@@ -6,14 +6,15 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
 from msgspec import Raw
 
-from dari.errors import Conflict
+from dari.errors import Conflict, Unavailable
 from dari.ipc.codes import Code, IpcError
 from dari.ipc.connection import Connection, Limits
 from dari.ipc.files import DaemonFiles
@@ -29,7 +30,6 @@ from dari.paths import own_dir, private_dir, runtime_dir
 
 logger = logging.getLogger("dari.ipc")
 
-BACKLOG = 1024
 # How long a starting daemon waits for the lock of one that is on its way out.
 LOCK_TIMEOUT_S = 3.0
 LOCK_POLL_S = 0.02
@@ -69,7 +69,7 @@ class Daemon:
         table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
         self._access = Access(name, table, self._tokens, identify)
         self._connections: dict[asyncio.Task[None], Connection] = {}
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._held = ExitStack()
         self._stopping = asyncio.Event()
 
@@ -102,18 +102,16 @@ class Daemon:
             held.callback(listener.close)
             held.callback(self._tokens.remove)
             self._tokens.write()
-            self._server = await asyncio.start_unix_server(
-                self._accept, sock=listener.sock, limit=self._limits.max_line_bytes, backlog=BACKLOG
-            )
-            self._held = held.pop_all()
+            listener.listen(self._accept)
+            self._listener, self._held = listener, held.pop_all()
         logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
 
     async def stop(self) -> None:
         """Refuse new callers, let running calls finish, end the service, and clear the run directory."""
-        if self._server is None:
+        if self._listener is None:
             return
-        server, self._server = self._server, None
-        server.close()
+        self._listener.close()
+        self._listener = None
         try:
             async with asyncio.timeout(self._limits.grace_s):
                 await self._finish_connections()
@@ -151,25 +149,28 @@ class Daemon:
         if self._connections:
             await asyncio.wait(self._connections, timeout=self._limits.grace_s / 4)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, sock: socket.socket) -> None:
         try:
-            peer = self._peer_of(writer.get_extra_info("socket"))
+            peer = self._peer_of(sock)
         except OSError:
             peer = None
         if peer is None or peer.uid != os.geteuid():
             logger.warning("daemon=%s event=foreign_peer uid=%s", self._name, peer and peer.uid)
-            writer.transport.abort()
-            return
-        if len(self._connections) >= self._limits.max_connections:
-            count = self._limits.max_connections
-            refusal = IpcError(Code.STATE_ERROR, f"{count} connections are open", "close some", "unavailable")
-            writer.write(error_line(Raw(), refusal))
-            writer.close()
-            return
-        connection = Connection(self._access, peer, reader, writer, self._limits)
-        task = asyncio.get_running_loop().create_task(connection.run())
-        self._connections[task] = connection
-        task.add_done_callback(self._forget)
+            sock.close()
+        elif len(self._connections) >= self._limits.max_connections:
+            self._turn_away(sock)
+        else:
+            connection = Connection(self._access, peer, sock, self._limits)
+            task = asyncio.get_running_loop().create_task(connection.run())
+            self._connections[task] = connection
+            task.add_done_callback(self._forget)
+
+    def _turn_away(self, sock: socket.socket) -> None:
+        """The buffer of a new socket takes a short line at once."""
+        message = f"{self._limits.max_connections} connections are open"
+        refusal = IpcError(Code.STATE_ERROR, message, "close some, or try again later", Unavailable.name)
+        with suppress(OSError), sock:
+            sock.send(error_line(Raw(), refusal))
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         del self._connections[task]

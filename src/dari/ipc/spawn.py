@@ -30,9 +30,7 @@ _SECRET = re.compile(
 
 def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What a daemon may know of its starter: where it lives and which language it speaks, no secrets."""
-    return {
-        name: value for name, value in environment.items() if name in _NAMES or name.startswith(_PREFIXES)
-    }
+    return {name: value for name, value in environment.items() if name in _NAMES or name.startswith(_PREFIXES)}
 
 
 class Detached:

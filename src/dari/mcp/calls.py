@@ -24,7 +24,7 @@ Render = Callable[[Any], bytes]
 class Call:
     """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id."""
 
-    __slots__ = ("_ended_by", "_request", "_server", "_task", "_timer")
+    __slots__ = ("_ended_by", "_request", "_server", "task", "_timer")
 
     def __init__(
         self, server: Server, request: Request, work: Awaitable[Any], render: Render, timeout_s: float
@@ -39,16 +39,16 @@ class Call:
         if session is not None:
             session.running[request.request_id] = self
         request.link.started(self)
-        self._task = _start(loop, self._run(work, render))
+        self.task = _start(loop, self._run(work, render))
 
     def cancel(self, reason: str) -> None:
         """End the call without a result."""
         self._ended_by = reason
-        self._task.cancel()
+        self.task.cancel()
 
     def _expire(self, timeout_s: float) -> None:
         self._ended_by = f"time limit of {timeout_s:g} s"
-        self._task.cancel()
+        self.task.cancel()
 
     async def _run(self, work: Awaitable[Any], render: Render) -> None:
         request = self._request

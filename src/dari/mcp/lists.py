@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -51,13 +51,13 @@ class Lists:
 
     def _items(self, kind: Kind) -> Iterable[Callable[[], dict[str, Any]]]:
         registry = self._registry
-        source: Iterable[Any] = {
+        sources: dict[Kind, Mapping[str, Any]] = {
             "tools": registry.tools,
             "resources": registry.resources,
             "resourceTemplates": registry.templates,
             "prompts": registry.prompts,
-        }[kind].values()
-        return (item.listing for item in source)
+        }
+        return (item.listing for item in sources[kind].values())
 
     def _offset(self, kind: Kind, cursor: str) -> int:
         digits = cursor[1:]

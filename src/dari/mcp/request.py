@@ -83,7 +83,9 @@ class Request(Context):
         except Fault as fault:
             raise Unavailable(fault.message, "use a client that supports it") from None
         if not self.link.can_ask:
-            raise Unavailable("this client takes no event stream, so it cannot be asked", "send Accept: text/event-stream")
+            raise Unavailable(
+                "this client takes no event stream, so it cannot be asked", "send Accept: text/event-stream"
+            )
         answers = await asyncio.gather(*(self._ask_now(key, question) for key, question in questions.items()))
         return dict(zip(questions, answers, strict=True))
 
@@ -109,10 +111,10 @@ class Request(Context):
 
     def _log_threshold(self) -> Level | None:
         if self.session is not None:
-            return self.session.log_level  # type: ignore[return-value]
+            return self.session.log_level
         meta = self.params.meta
         level = UNSET if meta is UNSET else meta.log_level
-        return level if level in LEVELS else None  # type: ignore[return-value]
+        return next((known for known in LEVELS if known == level), None)
 
     async def _ask_now(self, key: str, question: Question) -> Any:
         assert self.session is not None
@@ -146,9 +148,7 @@ class Request(Context):
         if self._remembered is None:
             state = self.params.request_state
             self._remembered = (
-                Remembered(answers={}, state={})
-                if state is UNSET
-                else self.server.signer.open(state, *self._binding())
+                Remembered(answers={}, state={}) if state is UNSET else self.server.signer.open(state, *self._binding())
             )
         return self._remembered
 
@@ -164,5 +164,3 @@ def _result_of(response: Message, method: str) -> Any:
         return decode_any(response.result) if response.result is not UNSET else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"the client's answer to {method} is unreadable: {error}") from None
-
-

@@ -128,16 +128,18 @@ class Server:
         self.sessions.discard(session)
         session.close(reason)
 
-    def close(self, reason: str = "the server is stopping") -> None:
-        """End listeners with their final result and cancel what still runs."""
+    def end_listening(self) -> None:
+        """Give every `subscriptions/listen` its final result."""
         for listening in list(self.listening):
             listening.finish()
+
+    def close(self, reason: str = "the server is stopping") -> None:
+        """End listeners and cancel what still runs."""
+        self.end_listening()
         for call in list(self.calls):
             call.cancel(reason)
 
-    def spawn(
-        self, request: Request, work: Awaitable[Any], render: Callable[[Any], bytes], timeout_s: float
-    ) -> None:
+    def spawn(self, request: Request, work: Awaitable[Any], render: Callable[[Any], bytes], timeout_s: float) -> None:
         """Run a call in its own task; it replies when it is done."""
         calls.Call(self, request, work, render, timeout_s)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dari.core.context import Level
 from dari.core.grant import Grant
 from dari.rpc.codec import Message, RequestId, request_message
 
@@ -51,7 +52,7 @@ class Session:
         self.version = ""
         self.client_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
-        self.log_level = "info"
+        self.log_level: Level = "info"
         self.subscriptions: set[str] = set()
         self.running: dict[RequestId, Running] = {}
         self.standing: Outlet | None = None

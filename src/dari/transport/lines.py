@@ -85,9 +85,10 @@ class LineLink(Link):
         self._session.fail_questions(ConnectionError("the client closed its end"))
         for listening in [call for call in self._server.listening if call in self._session.running.values()]:
             listening.cancel("")
-        deadline = self._loop.time() + END_GRACE_S
-        while self._session.running and not self.is_closed and self._loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        running = self._session.running.values()
+        tasks = [call.task for call in self._server.calls if call in running]
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_GRACE_S)
         self._flush()
         self.close()
 

@@ -72,11 +72,12 @@ def ping(request: Request) -> bytes:
 
 def set_level(request: Request) -> bytes:
     level = request.params.level
-    if level is UNSET or level not in LEVELS:
+    known = next((known for known in LEVELS if known == level), None)
+    if known is None:
         shown = "missing" if level is UNSET else repr(level[:40])
         raise invalid_params(f"level is {shown}", f"known: {', '.join(LEVELS)}")
     assert request.session is not None
-    request.session.log_level = level
+    request.session.log_level = known
     return b"{}"
 
 

@@ -31,7 +31,11 @@ def call_tool(request: Request) -> bytes | None:
         raise invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
     arguments = params.arguments
     headers = request.link.headers
-    if headers is not None and request.is_stateless and (tool.mirrored or any(h.startswith(PARAM_PREFIX) for h in headers)):
+    if (
+        headers is not None
+        and request.is_stateless
+        and (tool.mirrored or any(h.startswith(PARAM_PREFIX) for h in headers))
+    ):
         check_parameters(headers, tool, arguments)
     if tool.scope not in request.grant.scopes:
         raise InsufficientScope(tool.scope, request.grant)

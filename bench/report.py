@@ -1,0 +1,84 @@
+"""The table, on the screen and between the markers of `bench/README.md`."""
+
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.contenders import CONTENDERS, Contender, present
+from bench.errors import BenchError
+from bench.machine import ROOT, describe, wrk_version
+from bench.results import Measurement, Verdict
+
+README = ROOT / "bench" / "README.md"
+BEGIN, END = "<!-- bench core: begin -->", "<!-- bench core: end -->"
+HEADER = """\
+| measure | Dari | peer | its number | ratio (lowest–highest round) | target | |
+|---|--:|---|--:|--:|--:|---|"""
+
+
+def table(measurements: Sequence[Measurement]) -> str:
+    return "\n".join([HEADER, *(rows(measurement) for measurement in measurements)])
+
+
+def rows(measurement: Measurement) -> str:
+    return "\n".join(_row(verdict) for verdict in measurement.verdicts())
+
+
+def verdict_line(measurements: Sequence[Measurement]) -> str:
+    verdicts = [verdict for measurement in measurements for verdict in measurement.verdicts()]
+    missed = [verdict for verdict in verdicts if verdict.missed]
+    asked = sum(verdict.target is not None for verdict in verdicts)
+    return f"{asked - len(missed)} of {asked} targets met" + "".join(
+        f"\n  missed: {verdict.measure} against {verdict.peer.title} ({verdict.target})" for verdict in missed
+    )
+
+
+def circumstances(rounds: int, seconds: int, cold_starts: int) -> str:
+    """Date, machine and versions of this run."""
+    lines = [
+        f"{datetime.now(UTC):%Y-%m-%d}; {describe()}; wrk {wrk_version()}; "
+        f"median of {rounds} rounds of {seconds} s, {cold_starts} cold starts.",
+        *(f"{contender.title}: {_versions(contender)}." for contender in present(CONTENDERS)),
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def write(text: str, path: Path = README) -> None:
+    before, begin, rest = path.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BenchError(f"{path} has no {BEGIN} … {END}", "put the two markers back")
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def _row(verdict: Verdict) -> str:
+    if verdict.ratios is None:
+        ratio = "missing"
+    else:
+        low, middle, high = verdict.ratios
+        ratio = f"**{_short(middle)}×**" + (f" ({_short(low)}–{_short(high)})" if low != high else "")
+    mark = "" if verdict.target is None else "missed" if verdict.missed else "met"
+    cells = (
+        *(verdict.measure, _number(verdict.ours, verdict.unit), verdict.peer.title),
+        *(_number(verdict.theirs, verdict.unit), ratio, str(verdict.target or "–"), mark),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "missing" if value is None else f"{value:,.{0 if value >= 100 else 1}f} {unit}"
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}"
+
+
+def _versions(contender: Contender) -> str:
+    script = (
+        "import sys, importlib.metadata as m; print(', '.join(n + ' ' + m.version(n) for n in sys.argv[1:]))"
+    )
+    reply = subprocess.run(
+        [str(contender.python), "-c", script, *contender.packages], capture_output=True, text=True, timeout=30
+    )
+    return reply.stdout.strip() or "versions unknown"

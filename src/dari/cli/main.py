@@ -1,0 +1,89 @@
+"""The `dari` command. Each sub-command imports what it needs when it runs, so that `--version` costs nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from dari.version import VERSION
+
+_EPILOG = """\
+examples:
+  dari up                         serve over HTTP and a Unix socket until Ctrl-C
+  dari mcp                        serve one client over stdin and stdout (what an IDE starts)
+  dari mcp --transport both       the same, and HTTP beside it
+  dari doctor                     check the installation
+
+guides: docs/guide/connect.md tells how Claude Code, Cursor, VS Code and Codex connect.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="dari",
+        description="A workbench for AI agents over the Model Context Protocol.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dari {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_up(commands)
+    _add_mcp(commands)
+    doctor = commands.add_parser("doctor", help="check token, sockets, port and versions")
+    doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
+    arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    if arguments.command == "doctor":
+        from dari.cli.doctor import run_doctor
+
+        return run_doctor(as_json=arguments.json)
+    from dari.cli.serve import run_mcp, run_up
+
+    return run_up(arguments) if arguments.command == "up" else run_mcp(arguments)
+
+
+def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "up",
+        help="run the hub: one HTTP endpoint and a Unix socket",
+        description="Serve MCP over HTTP (port 3847, bearer token) and over a Unix socket until Ctrl-C.",
+    )
+    _add_serving(parser)
+    parser.add_argument("--socket", metavar="PATH", help="Unix socket (default: in the runtime directory)")
+
+
+def _add_mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "mcp",
+        help="serve over stdin and stdout, HTTP, or both",
+        description="An MCP server for one client on stdin and stdout; with --transport also over HTTP.",
+    )
+    parser.add_argument("--transport", choices=("stdio", "http", "both"), default="stdio", help="default: %(default)s")
+    _add_serving(parser)
+
+
+def _add_serving(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
+    parser.add_argument(
+        "--http-port", metavar="PORT", type=_port, help="default: 3847, or the next free one up to 3857"
+    )
+    parser.add_argument("--token-path", metavar="PATH", help="bearer token file, mode 0600 (made when missing)")
+    parser.add_argument(
+        "--protocol",
+        choices=("negotiate", "strict"),
+        default="negotiate",
+        help="strict speaks 2024-11-05 and refuses everything else (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--allow-origin", metavar="ORIGIN", action="append", default=[], help="a web origin that may call; repeatable"
+    )
+    parser.add_argument(
+        "--allow-host", metavar="NAME", action="append", default=[], help="a Host name to answer to; repeatable"
+    )
+    parser.add_argument("--rate-limit", metavar="N", type=float, help="requests a second and client (default: none)")
+    parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; use a number from 0 to 65535 (0: any free one)")
+    return int(text)

@@ -1,0 +1,29 @@
+"""What a run was asked to do. Parsed once, at the edge; a running part never reads the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+Transport = Literal["stdio", "http", "both"]
+Protocol = Literal["negotiate", "strict"]
+
+
+class ServeSettings(Struct, frozen=True, kw_only=True):
+    """How one MCP server is offered."""
+
+    transport: Transport = "stdio"
+    http_bind: str = "127.0.0.1"
+    http_port: int | None = None
+    """None: 3847, or the next free one up to 3857. A number is used or refused, never moved."""
+    token_path: Path | None = None
+    """None: no token is asked for. Only tests and conformance runs do that."""
+    socket_path: Path | None = None
+    protocol: Protocol = "negotiate"
+    allowed_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    rate_limit: float | None = None
+    """Requests a second and client; None is no limit."""
+    session_ttl_s: float = 30 * 60.0

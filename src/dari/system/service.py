@@ -1,0 +1,119 @@
+"""Facts about this installation, checked when asked."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import stat
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from dari import paths
+from dari.version import VERSION
+
+Status = Literal["ok", "warning", "failed"]
+_PARTS = ("msgspec", "uvicorn", "uvloop", "httptools")
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at, what was found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    hint: str = ""
+
+
+class SystemService:
+    """Answers for the built-in toolkit and for `dari doctor`."""
+
+    def __init__(self, token_path: Path, socket_path: Path, http_port: int) -> None:
+        self._token_path = token_path
+        self._socket_path = socket_path
+        self._http_port = http_port
+
+    def parts(self) -> dict[str, str]:
+        """Versions of what we are built on; a part that is not installed is left out."""
+        found = {"python": platform.python_version()}
+        for name in _PARTS:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        return found
+
+    def checks(self) -> list[Check]:
+        return [
+            self._versions(),
+            self._home(),
+            self._token(),
+            self._socket(),
+            self._port(),
+        ]
+
+    def _versions(self) -> Check:
+        shown = ", ".join(f"{name} {version}" for name, version in self.parts().items())
+        if "uvloop" not in self.parts() and sys.platform != "win32":
+            return Check("versions", "warning", f"dari {VERSION}, {shown}", "install uvloop for speed")
+        return Check("versions", "ok", f"dari {VERSION}, {shown}")
+
+    def _home(self) -> Check:
+        home = paths.home()
+        try:
+            info = home.stat()
+        except FileNotFoundError:
+            return Check("home", "ok", f"{home} will be made at the first start")
+        if not os.access(home, os.W_OK):
+            return Check("home", "failed", f"{home} is not writable", "check its owner, or set DARI_HOME")
+        if info.st_mode & 0o022:
+            return Check("home", "warning", f"{home} is writable by others", f"chmod go-w {home}")
+        return Check("home", "ok", str(home))
+
+    def _token(self) -> Check:
+        path = self._token_path
+        try:
+            info = path.lstat()
+        except FileNotFoundError:
+            return Check("token", "ok", f"{path} will be made at the first start")
+        mode = stat.S_IMODE(info.st_mode)
+        if not stat.S_ISREG(info.st_mode):
+            return Check("token", "failed", f"{path} is not a regular file", "remove it; a new one is made at start")
+        if mode & 0o077:
+            return Check("token", "failed", f"{path} has mode {mode:04o}", f"chmod 600 {path}")
+        if info.st_size == 0:
+            return Check("token", "failed", f"{path} is empty", "remove it; a new one is made at start")
+        return Check("token", "ok", f"{path} (mode {mode:04o})")
+
+    def _socket(self) -> Check:
+        path = self._socket_path
+        try:
+            info = path.lstat()
+        except FileNotFoundError:
+            return Check("socket", "ok", f"{path} is not there; `dari up` makes it")
+        if not stat.S_ISSOCK(info.st_mode):
+            return Check("socket", "failed", f"{path} is not a socket", "move it away")
+        mode = stat.S_IMODE(info.st_mode)
+        if mode & 0o077:
+            return Check("socket", "failed", f"{path} has mode {mode:04o}", f"chmod 600 {path}")
+        if not _connects(socket.AF_UNIX, str(path)):
+            return Check("socket", "warning", f"{path} is left over; nobody listens", "`dari up` replaces it")
+        return Check("socket", "ok", f"{path} answers")
+
+    def _port(self) -> Check:
+        in_use = _connects(socket.AF_INET, ("127.0.0.1", self._http_port))
+        return Check("port", "ok", f"127.0.0.1:{self._http_port} " + ("answers" if in_use else "is free"))
+
+
+def _connects(family: int, address: str | tuple[str, int]) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(address)
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,215 @@
+"""`/mcp`: what each HTTP method means, in both eras, before and after the protocol core."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from msgspec import UNSET
+
+from dari.core.grant import MCP_GRANT, Grant
+from dari.log import event
+from dari.mcp.headers import PARAM_PREFIX
+from dari.mcp.server import Server
+from dari.mcp.session import Session
+from dari.mcp.versions import HANDSHAKE, STATELESS, V2025_11
+from dari.rpc.codec import UNREADABLE, Message, decode_message, error_message
+from dari.transport.exchange import Exchange
+from dari.transport.guard import Guard, RateLimit
+from dari.transport.sessions import Sessions
+
+PATH = b"/mcp"
+MOST_BODY_BYTES = 32 * 1024 * 1024
+SILENCE_S = 15.0
+
+_STATELESS = frozenset(version.encode() for version in STATELESS)
+_HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE)
+_METHODS = b"GET, POST, DELETE, OPTIONS"
+_HEADERS = (
+    b"Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
+)
+_log = logging.getLogger("dari.transport")
+
+
+class Endpoint:
+    """Serves exchanges. Several may share one session table: TCP asks for a token, the Unix socket does not."""
+
+    def __init__(
+        self,
+        server: Server,
+        sessions: Sessions,
+        guard: Guard,
+        grant: Grant = MCP_GRANT,
+        *,
+        rate_limit: RateLimit | None = None,
+        most_body_bytes: int = MOST_BODY_BYTES,
+    ) -> None:
+        self.server = server
+        self.sessions = sessions
+        self.guard = guard
+        self.grant = grant
+        self.most_body_bytes = most_body_bytes
+        self._rate_limit = rate_limit
+        self._is_strict = server.strict
+        self._loop = asyncio.get_running_loop()
+        self.open: set[Exchange] = set()
+        self.is_stopping = False
+
+    def admit(self, exchange: Exchange, client: str) -> None:
+        """The checks that need only the head. A refused exchange has its response already."""
+        fields = exchange.fields
+        if not self.guard.allows_host(fields.get(b"host")):
+            exchange.refuse(403, "host not allowed")
+            return
+        origin = fields.get(b"origin")
+        if origin is not None:
+            if not self.guard.allows_origin(origin):
+                exchange.refuse(403, "origin not allowed")
+                return
+            exchange.extra_headers = _reflected(origin)
+        if exchange.method == b"OPTIONS":
+            self._preflight(exchange)
+        elif not self.guard.allows_token(fields.get(b"authorization"), self._loop.time()):
+            exchange.refuse(401, "invalid or missing token", b'www-authenticate: Bearer realm="dari"\r\n')
+        elif self._rate_limit is not None and not self._rate_limit.allows(client):
+            exchange.refuse(429, "too many requests", b"retry-after: 1\r\n")
+        elif self.is_stopping:
+            exchange.refuse(503, "the server is stopping")
+        elif exchange.method not in (b"POST", b"GET", b"DELETE"):
+            exchange.refuse(405, "method not allowed", b"allow: " + _METHODS + b"\r\n")
+
+    def serve(self, exchange: Exchange) -> None:
+        """The whole request is here."""
+        try:
+            if exchange.method == b"POST":
+                self._post(exchange)
+            elif exchange.method == b"GET":
+                self._get(exchange)
+            else:
+                self._delete(exchange)
+        except Exception as error:
+            _log.exception(event("http", "fatal"))
+            exchange.refuse(500, f"{type(error).__name__}: {error}")
+
+    def answered(self, exchange: Exchange) -> None:
+        """A result is about to leave: the first one of a session carries its id."""
+        session = exchange.opened
+        if session is not None and session.version:
+            exchange.opened = None
+            self.sessions.keep(session)
+            exchange.extra_headers += b"mcp-session-id: %b\r\n" % session.id.encode()
+
+    def keep_awake(self, now_s: float) -> None:
+        for exchange in list(self.open):
+            exchange.keep_awake(now_s, SILENCE_S)
+
+    def _post(self, exchange: Exchange) -> None:
+        fields = exchange.fields
+        content_type = fields.get(b"content-type", b"")
+        if (
+            content_type != b"application/json"
+            and content_type.partition(b";")[0].strip().lower() != b"application/json"
+        ):
+            exchange.refuse(415, "expected application/json")
+            return
+        try:
+            message = decode_message(bytes(exchange.body))
+        except UNREADABLE as error:
+            self._unreadable(exchange, error)
+            return
+        version = fields.get(b"mcp-protocol-version")
+        params = message.params
+        has_envelope = bool(params) and params.meta is not UNSET and params.meta.version is not UNSET  # type: ignore[union-attr]
+        if has_envelope or (version is not None and version not in _HANDSHAKE and not self._is_strict):
+            self._post_stateless(exchange, message, version, has_envelope)
+        elif message.method == "initialize" and message.id is not UNSET:
+            self._initialize(exchange, message)
+        else:
+            session = self._session(exchange)
+            if session is not None:
+                exchange.session = session
+                self._dispatch(exchange, message)
+
+    def _post_stateless(self, exchange: Exchange, message: Message, version: bytes | None, has_envelope: bool) -> None:
+        exchange.headers = exchange.fields
+        if version is not None and version not in _STATELESS and not has_envelope:
+            fault = self.server.unsupported_version(version.decode("latin-1"))
+            known_id = message.id if isinstance(message.id, int | str) else None
+            exchange.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
+        elif message.method == "subscriptions/listen" and not exchange.takes_events:
+            exchange.refuse(406, "subscriptions/listen needs Accept: text/event-stream")
+        else:
+            self._dispatch(exchange, message)
+
+    def _initialize(self, exchange: Exchange, message: Message) -> None:
+        if self.sessions.is_full:
+            exchange.refuse(503, "too many sessions")
+            return
+        exchange.session = exchange.opened = self.sessions.draft(self.grant)
+        self._dispatch(exchange, message)
+
+    def _dispatch(self, exchange: Exchange, message: Message) -> None:
+        expects_reply = message.id is not UNSET and message.method is not UNSET
+        self.server.dispatch(message, exchange)
+        if not expects_reply:
+            exchange.accept(204 if self._is_strict else 202)
+
+    def _unreadable(self, exchange: Exchange, error: Exception) -> None:
+        session_id = exchange.fields.get(b"mcp-session-id")
+        exchange.session = self.sessions.find(session_id) if session_id else None
+        exchange.status_for_errors = 400
+        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
+            exchange.headers = exchange.fields
+        self.server.refuse(bytes(exchange.body), error, exchange)
+
+    def _get(self, exchange: Exchange) -> None:
+        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
+            exchange.refuse(405, "this protocol version has no GET stream", b"allow: POST\r\n")
+            return
+        if not exchange.takes_events:
+            exchange.refuse(406, "expected Accept: text/event-stream")
+            return
+        session = self._session(exchange)
+        if session is None:
+            return
+        last = exchange.fields.get(b"last-event-id", b"").decode("latin-1")
+        found = session.streams.find(last) if last else None
+        stream, after = found if found is not None else (session.streams.standing(), 0)
+        session.standing = session.streams.standing()
+        exchange.follow(stream, after, prime=session.version == V2025_11 and not last)
+
+    def _delete(self, exchange: Exchange) -> None:
+        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
+            exchange.refuse(405, "this protocol version has no sessions", b"allow: POST\r\n")
+            return
+        session = self._session(exchange)
+        if session is not None:
+            self.sessions.end(session, "the client ended the session")
+            exchange.accept(204)
+
+    def _session(self, exchange: Exchange) -> Session | None:
+        session_id = exchange.fields.get(b"mcp-session-id")
+        if session_id is None:
+            exchange.refuse(400, "missing Mcp-Session-Id header")
+            return None
+        session = self.sessions.find(session_id)
+        if session is None:
+            exchange.refuse(401 if self._is_strict else 404, "session expired or invalid")
+        return session
+
+    def _preflight(self, exchange: Exchange) -> None:
+        asked = exchange.fields.get(b"access-control-request-headers", b"")
+        mirrored = [name.strip() for name in asked.split(b",") if name.strip().lower().startswith(PARAM_PREFIX)]
+        exchange.extra_headers += b"access-control-allow-methods: %b\r\naccess-control-allow-headers: %b\r\n" % (
+            _METHODS,
+            b", ".join([_HEADERS, *mirrored]),
+        )
+        exchange.extra_headers += b"access-control-max-age: 600\r\n"
+        exchange.accept(204)
+
+
+def _reflected(origin: bytes) -> bytes:
+    """CORS by exact reflection of an origin that was checked; never a wildcard."""
+    return (
+        b"access-control-allow-origin: %b\r\nvary: Origin\r\naccess-control-expose-headers: Mcp-Session-Id\r\n" % origin
+    )

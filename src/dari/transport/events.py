@@ -1,0 +1,115 @@
+"""Server-sent events: streams that outlive a connection, so that a client can come back for the rest."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+MOST_EVENTS = 1000
+MOST_BYTES = 4 * 1024 * 1024
+MOST_STREAMS = 32
+STANDING = "g"
+
+
+class Sink(Protocol):
+    """An open HTTP response that takes events."""
+
+    def write_event(self, data: bytes) -> None: ...
+    def end_events(self) -> None: ...
+    async def drain(self) -> None: ...
+
+
+def frame(message: bytes, event_id: str = "") -> bytes:
+    """One message as an event."""
+    if event_id:
+        return b"id: %b\nevent: message\ndata: %b\n\n" % (event_id.encode(), message)
+    return b"event: message\ndata: %b\n\n" % message
+
+
+class EventStream:
+    """Numbered events in a bounded ring; the oldest go first when a client stays away."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sink: Sink | None = None
+        self.is_done = False
+        self._events: deque[tuple[int, bytes]] = deque()
+        self._size_bytes = 0
+        self._next = 1
+
+    def emit(self, message: bytes) -> None:
+        data = frame(message, f"{self.name}-{self._next}")
+        self._events.append((self._next, data))
+        self._size_bytes += len(data)
+        self._next += 1
+        while len(self._events) > 1 and (len(self._events) > MOST_EVENTS or self._size_bytes > MOST_BYTES):
+            self._size_bytes -= len(self._events.popleft()[1])
+        if self.sink is not None:
+            self.sink.write_event(data)
+
+    async def drain(self) -> None:
+        if self.sink is not None:
+            await self.sink.drain()
+
+    def prime(self) -> bytes:
+        """The empty event that gives a client an id to come back with (2025-11-25)."""
+        return b"id: %b-%d\ndata: \n\n" % (self.name.encode(), self._next - 1)
+
+    def attach(self, sink: Sink, after: int) -> None:
+        """Send what the client has not seen, then whatever comes. A sink that was there before is ended."""
+        if self.sink is not None:
+            self.sink.end_events()
+        self.sink = sink
+        for number, data in self._events:
+            if number > after:
+                sink.write_event(data)
+        if self.is_done:
+            self.finish()
+
+    def detach(self, sink: Sink) -> None:
+        if self.sink is sink:
+            self.sink = None
+
+    def finish(self) -> None:
+        self.is_done = True
+        sink, self.sink = self.sink, None
+        if sink is not None:
+            sink.end_events()
+
+
+class Streams:
+    """The streams of one session: one that stands for the session, one for each answer that became a stream."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, EventStream] = {}
+        self._made = 0
+
+    @property
+    def is_watched(self) -> bool:
+        return any(stream.sink is not None for stream in self._streams.values())
+
+    def standing(self) -> EventStream:
+        return self._streams.setdefault(STANDING, EventStream(STANDING))
+
+    def open(self) -> EventStream:
+        """A stream for one answer. Finished ones are kept for a client that lost its connection."""
+        self._made += 1
+        stream = EventStream(f"p{self._made}")
+        finished = [name for name, old in self._streams.items() if old.is_done and old.sink is None]
+        if len(self._streams) >= MOST_STREAMS and finished:
+            del self._streams[finished[0]]
+        self._streams[stream.name] = stream
+        return stream
+
+    def find(self, last_event_id: str) -> tuple[EventStream, int] | None:
+        """The stream an event id belongs to, and the number of that event."""
+        name, dash, number = last_event_id.rpartition("-")
+        stream = self._streams.get(name)
+        if stream is None or not dash or not number.isascii() or not number.isdigit() or len(number) > 15:
+            return None
+        return stream, int(number)
+
+    def close(self) -> None:
+        for stream in self._streams.values():
+            stream.finish()
+        self._streams.clear()

@@ -1,0 +1,183 @@
+"""One HTTP request to the MCP endpoint and its response: plain JSON, or events once the call needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dari.core.grant import Grant
+from dari.mcp.link import Link
+from dari.mcp.session import Running, Session
+from dari.mcp.versions import V2025_11
+from dari.rpc.codec import encode
+from dari.transport.events import EventStream, frame
+
+if TYPE_CHECKING:
+    from dari.transport.http import McpProtocol
+
+_REASONS = {
+    200: b"OK", 202: b"Accepted", 204: b"No Content", 400: b"Bad Request", 401: b"Unauthorized", 403: b"Forbidden",
+    404: b"Not Found", 405: b"Method Not Allowed", 406: b"Not Acceptable", 408: b"Request Timeout",
+    413: b"Content Too Large", 415: b"Unsupported Media Type", 421: b"Misdirected Request",
+    429: b"Too Many Requests", 431: b"Request Header Fields Too Large", 500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}  # fmt: skip
+STATUS_LINES = {status: b"HTTP/1.1 %d %b\r\n" % (status, reason) for status, reason in _REASONS.items()}
+_JSON = b"content-type: application/json\r\ncontent-length: %d\r\n"
+_EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
+_STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
+
+
+class Exchange(Link):
+    """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
+
+    owns_ids = False
+
+    def __init__(self, protocol: McpProtocol, method: bytes, headers: Mapping[bytes, bytes], grant: Grant) -> None:
+        self.protocol = protocol
+        self.method = method
+        self.grant = grant
+        self.fields = headers
+        self.headers = None
+        self.session: Session | None = None
+        self.body: bytes | bytearray = b""
+        self.is_read = False
+        self.keep_alive = True
+        self.response_complete = False
+        self.disconnected = False
+        self.extra_headers = b""
+        self.started_s = 0.0
+        self.status_for_errors = 200
+        self.opened: Session | None = None
+        self._call: Running | None = None
+        self._stream: EventStream | None = None
+        self._has_events = False
+
+    @property
+    def can_ask(self) -> bool:  # type: ignore[override]
+        return self.takes_events
+
+    @property
+    def takes_events(self) -> bool:
+        return b"text/event-stream" in self.fields.get(b"accept", b"")
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.headers is not None
+
+    def started(self, call: Running) -> None:
+        self._call = call
+
+    def reply(self, message: bytes, code: int = 0) -> None:
+        if self._stream is not None:
+            self._stream.emit(message)
+            self._stream.finish()
+        elif self._has_events:
+            self.write_event(frame(message))
+            self.end_events()
+        elif code == 0:
+            self.protocol.endpoint.answered(self)
+            self.send(200, message)
+        else:
+            self.send(_STATELESS_STATUS.get(code, 200) if self.is_stateless else self.status_for_errors, message)
+
+    def abandon(self, message: bytes) -> None:
+        self.reply(message)
+
+    def emit(self, message: bytes) -> None:
+        if not self.takes_events or (self.response_complete and self._stream is None):
+            return
+        if not self._has_events:
+            self.open_events()
+        if self._stream is not None:
+            self._stream.emit(message)
+        else:
+            self.write_event(frame(message))
+
+    async def drain(self) -> None:
+        await self.protocol.drained()
+
+    def suspend(self, retry_ms: int) -> None:
+        """Possible where the client knows to poll: a 2025-11-25 session with a stream that has ids."""
+        if self.session is None or self.session.version != V2025_11 or not self.takes_events:
+            return
+        if not self._has_events:
+            self.open_events()
+        if self._stream is not None and self._stream.sink is self:
+            self.write_event(b"retry: %d\n\n" % retry_ms)
+            self._stream.detach(self)
+            self.end_events()
+
+    def open_events(self) -> None:
+        """Turn the response into a stream of events."""
+        self._has_events = True
+        if self.session is not None:
+            self._stream = self.session.streams.open()
+            self._stream.sink = self
+        self._start_events()
+        if self._stream is not None and self.session is not None and self.session.version == V2025_11:
+            self.write_event(self._stream.prime())
+
+    def follow(self, stream: EventStream, after: int, *, prime: bool) -> None:
+        """Serve a GET: the stream's events go to this response until either ends."""
+        self._has_events = True
+        self._stream = stream
+        self._start_events()
+        if prime:
+            self.write_event(stream.prime())
+        stream.attach(self, after)
+
+    def keep_awake(self, now_s: float, after_s: float) -> None:
+        """A call that stays silent becomes a stream with a comment now and then, so that no proxy cuts it."""
+        if self.response_complete or now_s - self.started_s < after_s or not self.takes_events:
+            return
+        self.started_s = now_s
+        if not self._has_events:
+            self.open_events()
+        self.write_event(b": still here\n\n")
+
+    def write_event(self, data: bytes) -> None:
+        if not self.response_complete:
+            self.protocol.write_part(data, self)
+
+    def end_events(self) -> None:
+        if not self.response_complete:
+            self.response_complete = True
+            self.protocol.end_parts(self)
+
+    def lost(self) -> None:
+        """The client's connection is gone. That cancels a stateless call; a session's call goes on."""
+        self.disconnected = True
+        self.response_complete = True
+        if self._stream is not None:
+            self._stream.detach(self)
+        if self.is_stateless and self._call is not None:
+            self._call.cancel("the client disconnected")
+
+    def refuse(self, status: int, error: str, headers: bytes = b"") -> None:
+        """A failure below JSON-RPC, with the body of design 000 §5.7."""
+        self.extra_headers += headers
+        self.send(status, encode({"error": error}))
+
+    def accept(self, status: int) -> None:
+        """A notification or response was taken; there is nothing to say."""
+        self._finish(STATUS_LINES[status] + self._common() + b"content-length: 0\r\n\r\n")
+
+    def send(self, status: int, body: bytes) -> None:
+        if self.response_complete:
+            return
+        if self.method == b"HEAD":
+            body = b""
+        self._finish(STATUS_LINES[status] + self._common() + _JSON % len(body) + b"\r\n" + body)
+
+    def _finish(self, response: bytes) -> None:
+        if not self.response_complete:
+            self.response_complete = True
+            self.protocol.finish(response, self)
+
+    def _start_events(self) -> None:
+        self.protocol.write_head(STATUS_LINES[200] + self._common() + _EVENTS, self)
+
+    def _common(self) -> bytes:
+        common = self.protocol.date_header() + self.extra_headers
+        return common if self.keep_alive else common + b"connection: close\r\n"

@@ -1,0 +1,118 @@
+"""Who may talk to the HTTP endpoint: bearer token, Host, Origin, rate."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dari.errors import Failed
+from dari.paths import write_private
+
+LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
+_RECHECK_S = 0.5
+
+
+class TokenFile:
+    """A bearer token in a 0600 file, made when it is missing, read again when the file changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._token = b""
+        self._stamp: tuple[int, int, int] | None = None
+        self._checked_s = 0.0
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
+        self._refresh()
+
+    def accepts(self, authorization: bytes, now_s: float) -> bool:
+        """Whether the header carries the token. A rotated file counts within half a second."""
+        if now_s - self._checked_s > _RECHECK_S:
+            self._checked_s = now_s
+            self._refresh()
+        scheme, _, given = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and bool(self._token) and hmac.compare_digest(given.strip(), self._token)
+
+    def _refresh(self) -> None:
+        try:
+            info = os.stat(self.path)
+            stamp = (info.st_mtime_ns, info.st_ino, info.st_size)
+            if stamp == self._stamp:
+                return
+            if info.st_mode & 0o077:
+                raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
+            self._token = self.path.read_bytes().strip()
+            self._stamp = stamp
+        except OSError:
+            self._token = b""
+            self._stamp = None
+
+
+class Guard:
+    """The checks every HTTP request passes before its body is read."""
+
+    def __init__(self, token: TokenFile | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self.token = token
+        self._hosts = LOOPBACK_NAMES | {_host_name(host) for host in hosts}
+        self._origins = frozenset(origin.rstrip("/").encode() for origin in origins)
+        self._known_hosts: set[bytes] = set()
+
+    def allows_host(self, header: bytes | None) -> bool:
+        """A name we answer to, with any port: a page that rebinds its own name to 127.0.0.1 is refused."""
+        if header is None:
+            return False
+        if header in self._known_hosts:
+            return True
+        allowed = _without_port(header.lower()) in self._hosts
+        if allowed and len(self._known_hosts) < 64:
+            self._known_hosts.add(header)
+        return allowed
+
+    def allows_origin(self, header: bytes) -> bool:
+        """A page from this machine, or one that was named by option."""
+        if header in self._origins:
+            return True
+        try:
+            parts = urlsplit(header.decode("ascii"))
+            host = (parts.hostname or "").encode()
+        except ValueError:
+            return False
+        name = b"[" + host + b"]" if b":" in host else host
+        return parts.scheme in ("http", "https") and name in LOOPBACK_NAMES
+
+    def allows_token(self, authorization: bytes | None, now_s: float) -> bool:
+        if self.token is None:
+            return True
+        return authorization is not None and self.token.accepts(authorization, now_s)
+
+
+class RateLimit:
+    """A token bucket per client: `rate` requests a second, bursts of twice that."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def allows(self, client: str) -> bool:
+        now_s = time.monotonic()
+        left, since_s = self._buckets.get(client, (self._rate * 2, now_s))
+        left = min(self._rate * 2, left + (now_s - since_s) * self._rate)
+        if len(self._buckets) > 4096:
+            self._buckets = {name: state for name, state in self._buckets.items() if now_s - state[1] < 2}
+        self._buckets[client] = (left - 1 if left >= 1 else left, now_s)
+        return left >= 1
+
+
+def _host_name(host: str) -> bytes:
+    return (f"[{host}]" if ":" in host and not host.startswith("[") else host).lower().encode()
+
+
+def _without_port(header: bytes) -> bytes:
+    if header.startswith(b"["):
+        return header.partition(b"]")[0] + b"]"
+    return header.partition(b":")[0]

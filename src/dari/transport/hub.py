@@ -1,0 +1,62 @@
+"""The HTTP listener and the Unix socket of one server, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dari.core.grant import Grant
+from dari.mcp.server import Server
+from dari.settings import ServeSettings
+from dari.transport.endpoint import Endpoint
+from dari.transport.guard import Guard, RateLimit, TokenFile
+from dari.transport.ports import bind
+from dari.transport.sessions import Sessions
+from dari.transport.unix import UnixServer
+from dari.transport.web import AsgiApp, WebServer, plain_app
+
+
+class HttpHub:
+    """Binds before it serves, so that a taken port fails the start and nothing else."""
+
+    def __init__(self, server: Server, settings: ServeSettings, grant: Grant, app: AsgiApp = plain_app) -> None:
+        self._server = server
+        self._settings = settings
+        self._grant = grant
+        self._app = app
+        self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._unix: UnixServer | None = None
+        self.web: WebServer | None = None
+        self.sessions = Sessions(server, settings.session_ttl_s)
+        self.url = ""
+
+    async def start(self) -> None:
+        settings = self._settings
+        listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
+        token = None if settings.token_path is None else TokenFile(settings.token_path)
+        guard = Guard(token, (settings.http_bind, *settings.allowed_hosts), settings.allowed_origins)
+        limit = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
+        endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit)
+        self.web = WebServer(endpoint, listeners, self._app)
+        await self.web.start()
+        if listeners:
+            host, port = listeners[0].getsockname()[:2]
+            self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
+        if settings.socket_path is not None:
+            trusted = Endpoint(self._server, self.sessions, Guard(None, settings.allowed_hosts), self._grant)
+            self._unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
+            await self._unix.start()
+        self.web.on_failure(self._fail)
+
+    async def failed(self) -> Exception:
+        """Waits for what should not happen: the listener breaking while it serves."""
+        return await asyncio.shield(self._failure)
+
+    async def stop(self) -> None:
+        if self._unix is not None:
+            await self._unix.stop()
+        if self.web is not None:
+            await self.web.stop()
+
+    def _fail(self, error: Exception) -> None:
+        if not self._failure.done():
+            self._failure.set_result(error)

@@ -1,0 +1,163 @@
+"""Runs a server on the transports that were asked for, with the lifecycle of design 000 §5.5 and WS3.
+
+| event                    | stdio          | http                | both                                |
+|--------------------------|----------------|---------------------|-------------------------------------|
+| stdin ends               | exit 0         | –                   | HTTP goes on                        |
+| bind fails at start      | –              | exit 1              | exit 1                              |
+| HTTP fails while running | –              | exit 1              | stdio goes on                       |
+| SIGINT, SIGTERM          | exit 0 at once | graceful stop, ≤5 s | graceful stop, ≤5 s                 |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+from dari.core.grant import MCP_GRANT, Grant
+from dari.errors import DariError
+from dari.log import event
+from dari.mcp.server import Server
+from dari.settings import ServeSettings
+
+if TYPE_CHECKING:
+    from dari.transport.hub import HttpHub
+
+PANIC_EXIT = 101
+_log = logging.getLogger("dari.transport")
+Announce = Callable[[str, str], None]
+
+
+class Supervisor:
+    """One run of one server. `announce` is told the URL and the token file once HTTP listens."""
+
+    def __init__(
+        self,
+        server: Server,
+        settings: ServeSettings,
+        grant: Grant = MCP_GRANT,
+        *,
+        announce: Announce | None = None,
+    ) -> None:
+        self._server = server
+        self._settings = settings
+        self._grant = grant
+        self._announce = announce
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """End the run, as a signal would."""
+        self._stop.set()
+
+    async def run(self) -> int:
+        """Serve until it is over; returns the exit code."""
+        settings = self._settings
+        with _signals(self.stop):
+            hub = await self._start_http() if settings.transport != "stdio" or settings.socket_path else None
+            try:
+                if settings.transport == "http":
+                    await self._until_stopped(hub)
+                else:
+                    await self._serve_stdio(hub if settings.transport == "both" else None)
+            finally:
+                if hub is not None:
+                    await hub.stop()
+                    _log.info(event("http", "stop"))
+                self._server.close()
+        return 0
+
+    async def _start_http(self) -> HttpHub:
+        from dari.transport.hub import HttpHub
+
+        hub = HttpHub(self._server, self._settings, self._grant)
+        await hub.start()
+        if hub.url:
+            token = self._settings.token_path
+            _log.info(event("http", "start", f"url={hub.url}" + (f" token_path={token}" if token else "")))
+            if self._announce is not None:
+                self._announce(hub.url, "" if token is None else str(token))
+        return hub
+
+    async def _serve_stdio(self, hub: HttpHub | None) -> None:
+        from dari.transport.stdio import serve_stdio
+
+        _log.info(event("stdio", "start"))
+        stdio = asyncio.create_task(serve_stdio(self._server, self._grant))
+        stopping = asyncio.create_task(self._stop.wait())
+        failing = asyncio.create_task(hub.failed()) if hub is not None else None
+        try:
+            await asyncio.wait({stdio, stopping, *([failing] if failing else [])}, return_when=asyncio.FIRST_COMPLETED)
+            if failing is not None and failing.done() and not stopping.done():
+                _log.error(event("http", "fatal", f"{failing.result()}; stdio goes on"))
+                await asyncio.wait({stdio, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if stdio.done():
+                stdio.result()
+                _log.info(event("stdio", "eof"))
+                if hub is not None and not (failing is not None and failing.done()):
+                    await self._until_stopped(hub)
+        finally:
+            await _ended(stdio, stopping, failing)
+
+    async def _until_stopped(self, hub: HttpHub | None) -> None:
+        assert hub is not None
+        stopping, failing = asyncio.create_task(self._stop.wait()), asyncio.create_task(hub.failed())
+        try:
+            await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+            if failing.done() and not stopping.done():
+                _log.error(event("http", "fatal", str(failing.result())))
+                raise failing.result()
+        finally:
+            await _ended(stopping, failing)
+
+
+async def _ended(*tasks: asyncio.Task[object] | None) -> None:
+    for task in tasks:
+        if task is not None and not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    installed = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop)
+            installed.append(number)
+    try:
+        yield
+    finally:
+        for number in installed:
+            loop.remove_signal_handler(number)
+
+
+def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
+    """Run a command on uvloop where it is installed; failures become a message and an exit code."""
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_awaited(main))
+    except DariError as error:
+        _log.error("%s", error.message + (f"\nhint: {error.hint}" if error.hint else ""))
+        return error.exit_code if error.exit_code == 1 else 1
+    except KeyboardInterrupt:
+        return 0
+    except Exception:
+        _log.exception(event("process", "fatal"))
+        return PANIC_EXIT
+
+
+async def _awaited(main: Callable[[], Awaitable[int]]) -> int:
+    return await main()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,159 @@
+"""Serve on a Unix socket: newline JSON, or HTTP when a client starts that way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from dari.core.grant import Grant
+from dari.errors import Conflict
+from dari.ipc.peer import peer_of
+from dari.log import event
+from dari.mcp.server import Server
+from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
+from dari.transport.lines import LineLink
+
+_HTTP_STARTS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
+_LONGEST_START = max(len(start) for start in _HTTP_STARTS)
+_log = logging.getLogger("dari.transport")
+
+
+class _Connection(asyncio.Protocol):
+    """Looks at the first bytes, then speaks lines itself or hands the transport to the HTTP protocol."""
+
+    def __init__(self, owner: UnixServer) -> None:
+        self._owner = owner
+        self._head = b""
+        self._link: LineLink | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
+        self.transport = cast(asyncio.Transport, transport)
+        if peer_of(transport.get_extra_info("socket")).uid != os.geteuid():
+            _log.warning(event("unix", "refused", "the peer is another user"))
+            transport.abort()
+            return
+        self._owner.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._link is not None:
+            self._link.feed(data)
+            return
+        self._head += data
+        if self._owner.make_http is not None:
+            if self._head.startswith(_HTTP_STARTS):
+                self._become_http(self._owner.make_http())
+                return
+            if len(self._head) < _LONGEST_START and any(start.startswith(self._head) for start in _HTTP_STARTS):
+                return
+        self._link = LineLink(self._owner.server, self._owner.grant, self)
+        self._link.feed(self._head)
+
+    def eof_received(self) -> bool:
+        """A client may close its writing end and still wait for answers."""
+        if self._link is None:
+            return False
+        self._owner.finish(self._link)
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._owner.connections.discard(self)
+        if self._link is not None:
+            self._link.close()
+
+    def pause_writing(self) -> None:
+        if self._link is not None:
+            self._link.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._link is not None:
+            self._link.resume_writing()
+
+    def write(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def unread_bytes(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def _become_http(self, protocol: asyncio.Protocol) -> None:
+        self._owner.connections.discard(self)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        protocol.data_received(self._head)
+
+
+class UnixServer:
+    """A 0600 socket in a directory that only we can write to."""
+
+    def __init__(
+        self, server: Server, grant: Grant, path: Path, make_http: Callable[[], asyncio.Protocol] | None = None
+    ) -> None:
+        self.server = server
+        self.grant = grant
+        self.path = path
+        self.make_http = make_http
+        self.connections: set[_Connection] = set()
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.AbstractServer | None = None
+        self._file: FileId | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket file that nobody serves is replaced, a live one refused."""
+        own_dir(self.path.parent)
+        address = socket_address(self.path)
+        if self.path.exists() and _answers(address):
+            raise Conflict(f"another server listens on {self.path}", "stop it, or choose another --socket")
+        self.path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(address)
+        finally:
+            os.umask(before)
+        self._file = file_id(self.path)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_unix_server(lambda: _Connection(self), sock=listener)
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections):
+            connection.close()
+        for task in list(self._finishing):
+            task.cancel()
+        if self._file is not None:
+            remove_own(self.path, self._file)
+
+    def finish(self, link: LineLink) -> None:
+        task = asyncio.get_running_loop().create_task(link.finish())
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+
+def _answers(address: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(address)
+        except OSError:
+            return False
+        return True

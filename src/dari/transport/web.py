@@ -1,0 +1,120 @@
+"""The HTTP server: listeners, the one-second tick, the graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from uvicorn import Config
+from uvicorn import Server as Uvicorn
+
+from dari.log import event
+from dari.transport.endpoint import Endpoint
+from dari.transport.http import McpProtocol, make_protocol
+from dari.transport.sessions import SWEEP_S
+
+STOP_GRACE_S = 5.0
+MOST_CONNECTIONS = 2000
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Any, Send], Awaitable[None]]
+
+_log = logging.getLogger("dari.transport")
+
+
+async def plain_app(scope: Scope, receive: Any, send: Send) -> None:
+    """What stands beside `/mcp` where nothing else is mounted: a liveness check."""
+    is_health = scope["path"] == "/healthz"
+    allowed = scope["method"] in ("GET", "HEAD")
+    status = (200 if allowed else 405) if is_health else 404
+    body = {200: b'{"status":"ok"}', 405: b'{"error":"method not allowed"}', 404: b'{"error":"not found"}'}[status]
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+class WebServer:
+    """Runs the endpoint on sockets that are bound already."""
+
+    def __init__(self, endpoint: Endpoint, listeners: list[socket.socket], app: AsgiApp = plain_app) -> None:
+        self.endpoint = endpoint
+        self._listeners = listeners
+        self._endpoints = [endpoint]
+        config = Config(
+            app,
+            http=partial(McpProtocol, endpoint),  # type: ignore[arg-type]
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=int(STOP_GRACE_S),
+        )
+        self._uvicorn = Uvicorn(config)
+        self._ticker: asyncio.Task[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._uvicorn.server_state.connections)
+
+    def protocol_for(self, endpoint: Endpoint) -> Callable[[], asyncio.Protocol]:
+        """A factory of connections for another endpoint that shares this server's limits and shutdown."""
+        if endpoint not in self._endpoints:
+            self._endpoints.append(endpoint)
+        return lambda: make_protocol(endpoint, self._uvicorn.config, self._uvicorn.server_state)
+
+    async def start(self) -> None:
+        self._uvicorn.config.load()
+        self._uvicorn.lifespan = self._uvicorn.config.lifespan_class(self._uvicorn.config)
+        await self._uvicorn.startup(sockets=self._listeners)
+        await self._uvicorn.on_tick(0)
+        self._ticker = asyncio.create_task(self._tick())
+
+    def on_failure(self, report: Callable[[Exception], None]) -> None:
+        """Be told when the server breaks while it runs."""
+        assert self._ticker is not None
+        self._ticker.add_done_callback(lambda ticker: _report(ticker, report))
+
+    async def stop(self) -> None:
+        """Refuse what is new, end the streams, let running calls finish for at most five seconds."""
+        for endpoint in self._endpoints:
+            endpoint.is_stopping = True
+        self.endpoint.server.end_listening()
+        self.endpoint.sessions.end_streams()
+        await self._uvicorn.shutdown(sockets=self._listeners)
+        for connection in list(self._uvicorn.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()
+        self.endpoint.sessions.close()
+        if self._ticker is not None:
+            self._ticker.cancel()
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        swept_s = loop.time()
+        while True:
+            await asyncio.sleep(1)
+            now_s = loop.time()
+            await self._uvicorn.on_tick(0)
+            for connection in list(self._uvicorn.server_state.connections):
+                if isinstance(connection, McpProtocol):
+                    connection.tick(now_s)
+            for endpoint in self._endpoints:
+                endpoint.keep_awake(now_s)
+            if now_s - swept_s > SWEEP_S:
+                swept_s = now_s
+                expired = self.endpoint.sessions.sweep()
+                _log.debug(event("http", "sweep", f"expired={expired}"))
+
+
+def _report(ticker: asyncio.Task[None], report: Callable[[Exception], None]) -> None:
+    error = None if ticker.cancelled() else ticker.exception()
+    if isinstance(error, Exception):
+        report(error)

@@ -1,0 +1,34 @@
+"""A run directory with a short path: a socket's may have 103 bytes on macOS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dari.ipc.files import DaemonFiles
+from dari.ipc.lock import lock_holder
+from tests.ipc.rig import NAME, wait_until_unlocked
+
+
+@pytest.fixture
+def run_dir() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="dari-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def files(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DaemonFiles]:
+    """Names for a daemon that runs as a process; whatever still runs at the end is killed by its pid."""
+    monkeypatch.setenv("DARI_HOME", str(run_dir / "home"))
+    files = DaemonFiles(NAME, run_dir)
+    yield files
+    if (pid := lock_holder(files.lock)) is not None:
+        os.kill(pid, signal.SIGKILL)
+        wait_until_unlocked(files.lock)

@@ -1,0 +1,149 @@
+"""`.venv`: made with the running Python, filled by uv (pip as the fallback), skipped when nothing changed."""
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from devtools import system
+from devtools.workspace import (
+    DEV,
+    ROOT,
+    VENV,
+    VENV_PYTHON,
+    SetupError,
+    attempt,
+    digest,
+    is_stamped,
+    one_at_a_time,
+    say,
+)
+
+CONSTRAINTS = ROOT / "constraints.txt"
+CONFIG = VENV / "pyvenv.cfg"  # without it .venv/bin/python is the system's Python
+RUN = "oauth,schemas"  # extras of `./dev up`
+WORK = "oauth,schemas,dev"  # extras of everything else
+
+
+def ensure(extras: str) -> None:
+    """Make `.venv` hold `.[extras]` at the pinned versions; costs one hash when it already does."""
+    if _is_ready(extras):
+        return
+    with one_at_a_time():
+        if _is_ready(extras):
+            return
+        _ensure_venv()
+        started = time.monotonic()
+        say(f"installing .[{extras}] into .venv")
+        _install(extras)
+        _stamp_file(extras).write_text(_stamp_value())
+        say(f"installed in {time.monotonic() - started:.1f} s")
+
+
+def _is_ready(extras: str) -> bool:
+    if not (VENV_PYTHON.exists() and CONFIG.is_file()):
+        return False
+    stamps = {_stamp_file(extras), _stamp_file(WORK)}  # WORK contains RUN
+    return any(is_stamped(stamp, _stamp_value()) for stamp in stamps)
+
+
+def _stamp_file(extras: str) -> Path:
+    return VENV / f".dev-stamp-{extras.replace(',', '-')}"
+
+
+def _stamp_value() -> str:
+    """Changes with the pins, with the interpreter and, as the install is editable, with the place."""
+    files = (ROOT / "pyproject.toml", CONSTRAINTS, CONFIG)
+    return digest(str(ROOT), *(file.read_bytes() for file in files))
+
+
+def _ensure_venv() -> None:
+    works = attempt([VENV_PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]) is None
+    if works and CONFIG.is_file():
+        return
+    if VENV.is_symlink() or VENV.is_file():
+        raise SetupError(f"{VENV} is not a folder\nhint: remove it and run ./dev again")
+    if VENV.exists():
+        say("the .venv here has no working Python 3.11; making it anew")
+        shutil.rmtree(VENV)
+    say(f"making .venv with Python {'.'.join(map(str, sys.version_info[:3]))}")
+    failed = attempt([sys.executable, "-m", "venv", VENV])
+    if failed is None:
+        return
+    # Debian without python3-venv has no ensurepip: a venv without pip is enough for uv, and for pip --python.
+    shutil.rmtree(VENV, ignore_errors=True)
+    if attempt([sys.executable, "-m", "venv", "--without-pip", VENV]) is None and _has_installer():
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    if system.apt_install("python3-venv") and attempt([sys.executable, "-m", "venv", VENV]) is None:
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    raise SetupError(
+        f"cannot make .venv:\n{failed}\nhint: install pip or venv (Debian: python3-pip, python3-venv)"
+    )
+
+
+def _has_installer() -> bool:
+    return shutil.which("uv") is not None or bool(_pip())
+
+
+def _pip() -> list[str]:
+    """A pip that installs into `.venv`: its own, else the running Python's; empty when there is none."""
+    for python, options in ((str(VENV_PYTHON), []), (sys.executable, ["--python", str(VENV_PYTHON)])):
+        if attempt([python, "-m", "pip", "--version"]) is None:
+            return [python, "-m", "pip", *options]
+    return []
+
+
+def _install(extras: str) -> None:
+    target = ["-e", f"{ROOT}[{extras}]", "-c", str(CONSTRAINTS)]
+    uv = _find_uv()
+    if uv is not None:
+        failed = attempt([uv, "pip", "install", "--python", VENV_PYTHON, *target], _uv_environment())
+        if failed is None:
+            return
+        say(f"uv could not install:\n{failed}")
+    pip = _pip()
+    if not pip:
+        raise SetupError(
+            "there is neither uv nor pip\nhint: install pip (Debian: python3-pip) and run ./dev again"
+        )
+    say("installing with pip")
+    # pip applies PIP_CONSTRAINT to the build backend too, -c only to what is installed.
+    failed = attempt([*pip, "install", *target], {**os.environ, "PIP_CONSTRAINT": str(CONSTRAINTS)})
+    if failed is not None:
+        raise SetupError(f"pip could not install:\n{failed}\nhint: is a package index reachable from here?")
+
+
+def _find_uv() -> str | None:
+    found = shutil.which("uv")
+    if found is not None:
+        return found
+    ours = DEV / "uv" / "bin" / "uv"
+    if not ours.exists():
+        # --target is allowed where Debian refuses `pip install uv` (PEP 668).
+        pip = (
+            [sys.executable, "-m", "pip"]
+            if attempt([sys.executable, "-m", "pip", "--version"]) is None
+            else _pip()
+        )
+        if not pip:
+            return None
+        say("fetching uv into .dev/uv")
+        failed = attempt([*pip, "install", "--target", DEV / "uv", "-c", CONSTRAINTS, "uv"])
+        if failed is not None:
+            say(f"no uv here, going on with pip:\n{failed}")
+            return None
+    return str(ours)
+
+
+def _uv_environment() -> dict[str, str]:
+    """uv does not read pip's settings; give it the ones that decide whether an index can be reached."""
+    env = dict(os.environ)
+    env.setdefault("UV_SYSTEM_CERTS", "1")
+    env.setdefault("UV_BUILD_CONSTRAINT", str(CONSTRAINTS))
+    for theirs, ours in (("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), ("PIP_CERT", "SSL_CERT_FILE")):
+        if theirs in env:
+            env.setdefault(ours, env[theirs])
+    return env

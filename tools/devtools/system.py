@@ -1,0 +1,28 @@
+"""Programs that come from the system's packages, not from PyPI or npm."""
+
+import os
+import shutil
+
+from devtools.workspace import attempt, say
+
+
+def ensure_programs(*packages: str) -> None:
+    """Each package is named like its program; one that cannot be installed is only reported."""
+    missing = [package for package in packages if shutil.which(package) is None]
+    if missing and not apt_install(*missing):
+        say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
+
+
+def apt_install(*packages: str) -> bool:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return False
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    say(f"apt-get install {' '.join(packages)}")
+    failed = attempt(command, env)
+    if failed is not None:  # no package list yet, or an old one
+        attempt(["apt-get", "update"], env)
+        failed = attempt(command, env)
+    if failed is not None:
+        say(failed)
+    return failed is None
