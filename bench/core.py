@@ -68,13 +68,9 @@ def _require_complete(names: Sequence[str], quick: bool) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.core", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="2 rounds of 1 s: shows that it runs, not who is faster"
-    )
+    parser.add_argument("--quick", action="store_true", help="2 rounds of 1 s: shows that it runs, not who is faster")
     parser.add_argument("--only", default="", metavar="NAME,…", help=f"some of: {', '.join(MEASURES)}")
-    parser.add_argument(
-        "--rounds", type=int, default=3, help="interleaved rounds, the median counts (default 3)"
-    )
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds, the median counts (default 3)")
     parser.add_argument("--seconds", type=int, default=3, help="length of each load (default 3)")
     parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
     return parser

@@ -55,9 +55,7 @@ def list_rate(plan: Plan) -> Iterator[Measurement]:
 
 def stdio(plan: Plan) -> Iterator[Measurement]:
     for era in ERAS:
-        p50 = Measurement(
-            f"`tools/call` echo, stdio, p50, {era}", "µs", (OURS, SDK), (Target(SDK, "≤", 0.25),)
-        )
+        p50 = Measurement(f"`tools/call` echo, stdio, p50, {era}", "µs", (OURS, SDK), (Target(SDK, "≤", 0.25),))
         name = f"`tools/call` echo, stdio, {IN_FLIGHT} in flight, {era}"
         rate = Measurement(name, "calls/s", (OURS, SDK), (Target(SDK, "≥", 20),))
         with ExitStack() as stack:
@@ -82,9 +80,7 @@ def cold_start(plan: Plan) -> Iterator[Measurement]:
         (OURS, SDK, FASTMCP),
         (Target(SDK, "≤", 0.2),),
     )
-    running = [
-        (contender, _cold_starter(contender, plan.scratch)) for contender in present(measurement.contenders)
-    ]
+    running = [(contender, _cold_starter(contender, plan.scratch)) for contender in present(measurement.contenders)]
     for _, start in running:
         start()  # fills the page cache and compiles bytecode
     yield interleave(measurement, plan.cold_starts, running)

@@ -61,9 +61,7 @@ def stop(process: Process) -> None:
 def http_server(contender: Contender, scratch: Scratch, tools: int) -> Iterator[tuple[int, Process]]:
     """A listening server of `contender`; yields its port and its process."""
     port = free_port()
-    process = spawn(
-        contender, contender.command("http", scratch.token_path, port, tools), scratch, pipes=False
-    )
+    process = spawn(contender, contender.command("http", scratch.token_path, port, tools), scratch, pipes=False)
     try:
         _wait_until_listening(contender, process, port, scratch)
         yield port, process

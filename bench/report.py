@@ -75,9 +75,7 @@ def _short(ratio: float) -> str:
 
 
 def _versions(contender: Contender) -> str:
-    script = (
-        "import sys, importlib.metadata as m; print(', '.join(n + ' ' + m.version(n) for n in sys.argv[1:]))"
-    )
+    script = "import sys, importlib.metadata as m; print(', '.join(n + ' ' + m.version(n) for n in sys.argv[1:]))"
     reply = subprocess.run(
         [str(contender.python), "-c", script, *contender.packages], capture_output=True, text=True, timeout=30
     )

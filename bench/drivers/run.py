@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.contenders import Contender
 from bench.errors import BenchError
-from bench.machine import LOAD_CORE, ROOT, SERVER_CORE, on_core
+from bench.machine import LOAD_CORE, ROOT, SERVER_CORE, clean_environment, on_core
 from bench.processes import TOKEN, Scratch
 
 START_TIMEOUT_S = 30
@@ -38,11 +38,14 @@ def run_client(run: ClientRun, scratch: Scratch) -> float:
         command += ["--", "taskset", "-c", str(SERVER_CORE), *server]
     with on_core(LOAD_CORE):
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=run.seconds + START_TIMEOUT_S
+            command,
+            cwd=ROOT,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=run.seconds + START_TIMEOUT_S,
         )
     if done.returncode:
-        raise BenchError(
-            f"the client of {run.client.name} exited with {done.returncode}:\n{done.stderr[-2000:]}"
-        )
+        raise BenchError(f"the client of {run.client.name} exited with {done.returncode}:\n{done.stderr[-2000:]}")
     counted = json.loads(done.stdout.splitlines()[-1])
     return float(counted["calls"] / counted["seconds"])

@@ -20,9 +20,7 @@ def main(given: Arguments) -> None:
     import uvicorn
 
     app = mcp.http_app(json_response=True)
-    uvicorn.run(
-        app, port=given.http_port, loop="uvloop", http="httptools", log_level="warning", access_log=False
-    )
+    uvicorn.run(app, port=given.http_port, loop="uvloop", http="httptools", log_level="warning", access_log=False)
 
 
 if __name__ == "__main__":

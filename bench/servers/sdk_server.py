@@ -11,23 +11,25 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from bench.servers.arguments import Arguments, parse
-from bench.servers.toolset import ECHO_DESCRIPTION, ECHO_SCHEMA, Schema, other_tools
+from bench.servers.toolset import ECHO_DESCRIPTION, ECHO_SCHEMA, HINTS, Schema, other_tools, title_of
 
 Context = ServerRequestContext[dict[str, object]]
 
 
+def tool_of(name: str, description: str, schema: Schema) -> types.Tool:
+    title = title_of(name)
+    hints = types.ToolAnnotations.model_validate({"title": title, **HINTS})
+    return types.Tool(name=name, title=title, description=description, input_schema=schema, annotations=hints)
+
+
 def build(count: int) -> Server[dict[str, object]]:
     schemas: dict[str, Schema] = {"echo": ECHO_SCHEMA}
-    tools = [types.Tool(name="echo", description=ECHO_DESCRIPTION, input_schema=ECHO_SCHEMA)]
+    tools = [tool_of("echo", ECHO_DESCRIPTION, ECHO_SCHEMA)]
     for spec in other_tools(count):
         schemas[spec.name] = spec.schema()
-        tools.append(
-            types.Tool(name=spec.name, description=spec.description, input_schema=schemas[spec.name])
-        )
+        tools.append(tool_of(spec.name, spec.description, schemas[spec.name]))
 
-    async def list_tools(
-        context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -56,9 +58,7 @@ def main(given: Arguments) -> None:
     import uvicorn
 
     app = server.streamable_http_app(json_response=True)
-    uvicorn.run(
-        app, port=given.http_port, loop="uvloop", http="httptools", log_level="warning", access_log=False
-    )
+    uvicorn.run(app, port=given.http_port, loop="uvloop", http="httptools", log_level="warning", access_log=False)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@ Schema = dict[str, object]
 ECHO_DESCRIPTION = "Return the text that was given."
 ECHO_SCHEMA: Schema = {
     "type": "object",
-    "properties": {"text": {"type": "string", "description": "What to return"}},
+    "properties": {"text": {"title": "Text", "description": "What to return", "type": "string"}},
     "required": ["text"],
     "additionalProperties": False,
 }
+
+# What our decorator says of a tool that reads; the peers list the same, so that all lists are one size.
+HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 
 NOUNS = ("rules", "flows", "panes", "notes", "files", "sessions", "certificates", "profiles")
 VERBS = ("list", "get", "update", "delete")
@@ -53,9 +56,8 @@ class ToolSpec:
     def schema(self) -> Schema:
         properties: Schema = {}
         for name, (kind, description, default) in self.parameters.items():
-            properties[name] = {"type": kind, "description": description}
-            if default is not None:
-                properties[name] = {"type": kind, "description": description, "default": default}
+            shown: Schema = {"title": title_of(name), "description": description, "type": kind}
+            properties[name] = shown if default is None else {**shown, "default": default}
         required = [name for name, (_, _, default) in self.parameters.items() if default is None]
         return {
             "type": "object",
@@ -65,16 +67,17 @@ class ToolSpec:
         }
 
 
+def title_of(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
 def other_tools(count: int) -> list[ToolSpec]:
     """The tools beside `echo` in a server of `count` tools."""
     specs = [
         ToolSpec(
             f"{noun}_{verb}",
             f"{verb.capitalize()} {noun} of the workbench; returns what is there afterwards.",
-            {
-                name: (kind, text.format(noun=noun), default)
-                for name, (kind, text, default) in PARAMETERS[verb].items()
-            },
+            {name: (kind, text.format(noun=noun), default) for name, (kind, text, default) in PARAMETERS[verb].items()},
         )
         for noun in NOUNS
         for verb in VERBS

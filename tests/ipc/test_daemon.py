@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from dari.errors import Conflict, Denied, InvalidInput
+from dari.errors import Conflict, Denied, Failed, InvalidInput
 from dari.ipc.client import DaemonClient
 from dari.ipc.connection import Limits
 from dari.ipc.daemon import Daemon
-from dari.ipc.listener import answers
 from dari.ipc.lock import lock_holder
 from dari.ipc.methods import Method
+from dari.ipc.probe import answers
 from dari.ipc.tokens import Principal
 from tests.ipc.rig import CountedPeers, Demo, code, demo_client, demo_daemon, session, until_idle, wire
 
@@ -100,7 +100,7 @@ async def test_a_daemon_can_be_started_again(run_dir: Path) -> None:
 
 async def test_a_start_that_fails_leaves_nothing_behind(run_dir: Path) -> None:
     (run_dir / "mcp.token").mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(Failed):
         await demo_daemon(run_dir).start()
     assert sorted(os.listdir(run_dir)) == ["daemon.pid", "mcp.token"]
     assert lock_holder(run_dir / "daemon.pid") is None

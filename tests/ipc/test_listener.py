@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict, InvalidInput
-from dari.ipc.listener import Listener, answers
+from dari.ipc.listener import Listener
+from dari.ipc.probe import answers
 
 
 def abandoned(path: Path) -> None:

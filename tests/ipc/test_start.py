@@ -16,8 +16,8 @@ import pytest
 from dari.errors import InvalidInput, TimedOut, Unavailable
 from dari.ipc.client import DaemonClient
 from dari.ipc.files import DaemonFiles
-from dari.ipc.listener import answers
 from dari.ipc.lock import FileLock, lock_holder
+from dari.ipc.probe import answers
 from dari.ipc.spawn import LOG_BYTES, bare_environment
 from dari.ipc.start import ensure_started, ensure_started_sync
 from tests.ipc.rig import COMMAND, wait_until_unlocked
@@ -291,3 +291,9 @@ def test_a_path_too_long_for_a_socket_is_told_before_anything_starts(files: Daem
     with pytest.raises(InvalidInput):
         ensure_started_sync(COMMAND, Path("/tmp/" + "x" * 200), files.start_lock, files.log)
     assert not files.log.exists()
+
+
+def test_asking_for_a_daemon_that_answers_loads_neither_asyncio_nor_subprocess() -> None:
+    script = "import sys, dari.ipc.start; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert not {"asyncio", "subprocess", "msgspec", "logging"} & set(loaded.split())

@@ -14,15 +14,16 @@ from typing import Self
 
 from msgspec import Raw
 
-from dari.errors import Conflict, Unavailable
+from dari.errors import Conflict, Failed, Unavailable
 from dari.ipc.codes import Code, IpcError
 from dari.ipc.connection import Connection, Limits
 from dari.ipc.files import DaemonFiles
-from dari.ipc.listener import Listener, answers
+from dari.ipc.listener import Listener
 from dari.ipc.lock import FileLock, lock_holder
 from dari.ipc.messages import error_line
 from dari.ipc.methods import Method, method_table
 from dari.ipc.peer import ConnectedSocket, Peer, peer_of
+from dari.ipc.probe import answers
 from dari.ipc.session import Access, Identify, prove_nothing
 from dari.ipc.system import system_methods
 from dari.ipc.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
@@ -94,16 +95,10 @@ class Daemon:
 
     async def start(self) -> None:
         """Take the run directory, write the tokens, then listen; a Conflict names who has it already."""
-        with ExitStack() as held:
-            private_dir(self.files.run_dir)
-            own_dir(self.socket_path.parent)
-            held.callback((await self._take_lock()).release)
-            listener = Listener(self.socket_path)
-            held.callback(listener.close)
-            held.callback(self._tokens.remove)
-            self._tokens.write()
-            listener.listen(self._accept)
-            self._listener, self._held = listener, held.pop_all()
+        try:
+            await self._take_place()
+        except OSError as error:
+            raise Failed(f"{self._name} cannot start: {error}", "check the disk and the directory") from error
         logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
 
     async def stop(self) -> None:
@@ -125,6 +120,18 @@ class Daemon:
     def shut_down(self) -> None:
         """Make `serve()` end."""
         self._stopping.set()
+
+    async def _take_place(self) -> None:
+        with ExitStack() as held:
+            private_dir(self.files.run_dir)
+            own_dir(self.socket_path.parent)
+            held.callback((await self._take_lock()).release)
+            listener = Listener(self.socket_path)
+            held.callback(listener.close)
+            held.callback(self._tokens.remove)
+            self._tokens.write()
+            listener.listen(self._accept)
+            self._listener, self._held = listener, held.pop_all()
 
     async def _take_lock(self) -> FileLock:
         lock = FileLock(self.files.lock)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dari.errors import Conflict
+from dari.ipc.probe import answers
 from dari.paths import file_id, remove_own, socket_address
 
 logger = logging.getLogger("dari.ipc")
@@ -18,7 +19,6 @@ logger = logging.getLogger("dari.ipc")
 BACKLOG = 1024
 ACCEPT_BATCH = 64
 ACCEPT_PAUSE_S = 0.5
-PROBE_TIMEOUT_S = 1.0
 
 Accept = Callable[[socket.socket], None]
 
@@ -84,19 +84,6 @@ class Listener:
     def _resume(self, accept: Accept) -> None:
         if self._loop is not None:
             self._loop.add_reader(self._sock, self._accept_all, accept)
-
-
-def answers(path: Path) -> bool:
-    """Whether a daemon accepts connections there."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(PROBE_TIMEOUT_S)
-        try:
-            probe.connect(socket_address(path))
-        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            return False
-        except OSError:
-            return True  # it listens, but its backlog is full or we may not connect
-    return True
 
 
 def _clear(path: Path) -> None:

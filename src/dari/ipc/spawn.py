@@ -67,11 +67,14 @@ class Detached:
 
     def log_tail(self) -> str:
         """The last lines it wrote, without anything that looks like a secret."""
-        with self._log_path.open("rb") as log:
-            log.seek(max(self._log_start_bytes, os.fstat(log.fileno()).st_size - TAIL_BYTES))
-            if log.tell() > self._log_start_bytes:
-                log.readline()  # a line cut in half may show the value of a secret without its name
-            text = log.read(TAIL_BYTES).decode("utf-8", "replace")
+        try:
+            with self._log_path.open("rb") as log:
+                log.seek(max(self._log_start_bytes, os.fstat(log.fileno()).st_size - TAIL_BYTES))
+                if log.tell() > self._log_start_bytes:
+                    log.readline()  # a line cut in half may show the value of a secret without its name
+                text = log.read(TAIL_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            return f"({error.strerror})"
         return _SECRET.sub("<redacted>", text).strip()
 
     def reap(self) -> None:

@@ -1,18 +1,23 @@
-"""`ensure_started`: a daemon that answers, started by whoever needs it first."""
+"""`ensure_started`: a daemon that answers, started by whoever needs it first.
+
+A command asks this before every call, so asyncio and subprocess are loaded only where they are used.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dari.errors import TimedOut, Unavailable
-from dari.ipc.listener import answers
 from dari.ipc.lock import FileLock, lock_holder
-from dari.ipc.spawn import Detached
+from dari.ipc.probe import answers
 from dari.paths import private_dir
+
+if TYPE_CHECKING:
+    from dari.ipc.spawn import Detached
 
 TIMEOUT_S = 10.0
 POLL_S = 0.01
@@ -22,6 +27,8 @@ async def ensure_started(
     command: Sequence[str], socket_path: Path, lock_path: Path, log_path: Path, timeout_s: float = TIMEOUT_S
 ) -> int | None:
     """Like `ensure_started_sync`, for callers with a loop to keep running."""
+    import asyncio
+
     if answers(socket_path):
         return None
     return await asyncio.to_thread(ensure_started_sync, command, socket_path, lock_path, log_path, timeout_s)
@@ -35,6 +42,8 @@ def ensure_started_sync(
     However many callers come at once, one of them starts it and the others wait. A daemon that ends
     or hangs at start is an error with its exit status and the last lines of its log, and is gone.
     """
+    if answers(socket_path):
+        return None
     deadline = time.monotonic() + timeout_s
     private_dir(lock_path.parent)
     with _turn(lock_path, socket_path, deadline) as is_ours:
@@ -62,6 +71,8 @@ def _turn(lock_path: Path, socket_path: Path, deadline: float) -> Iterator[bool]
 
 
 def _start(command: Sequence[str], socket_path: Path, log_path: Path, deadline: float) -> int | None:
+    from dari.ipc.spawn import Detached
+
     daemon = Detached(command, log_path)
     try:
         while not answers(socket_path):

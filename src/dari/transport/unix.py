@@ -36,7 +36,7 @@ class _Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         if peer_of(transport.get_extra_info("socket")).uid != os.geteuid():
             _log.warning(event("unix", "refused", "the peer is another user"))
-            transport.abort()
+            self.transport.abort()
             return
         self._owner.connections.add(self)
 
