@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from dari.core.grant import READ
 from dari.core.resource import Completer
 from dari.errors import InvalidInput
 
-Renderer = Callable[[Context, dict[str, str]], Awaitable[list[PromptMessage]]]
+Renderer = Callable[[Context, dict[str, str]], Coroutine[Any, Any, list[PromptMessage]]]
 
 
 @dataclass(frozen=True, slots=True)

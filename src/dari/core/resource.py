@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -12,9 +12,9 @@ from dari.core.context import Context
 from dari.core.grant import READ
 
 Body = str | bytes
-Reader = Callable[[Context], Awaitable[Body]]
-TemplateReader = Callable[[Context, dict[str, str]], Awaitable[Body]]
-Completer = Callable[[str, dict[str, str]], Awaitable[list[str]]]
+Reader = Callable[[Context], Coroutine[Any, Any, Body]]
+TemplateReader = Callable[[Context, dict[str, str]], Coroutine[Any, Any, Body]]
+Completer = Callable[[str, dict[str, str]], Coroutine[Any, Any, list[str]]]
 """Takes what was typed so far and the arguments already known; returns the values that fit."""
 
 _VARIABLE = re.compile(r"\{(\w+)\}")

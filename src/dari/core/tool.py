@@ -6,11 +6,11 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from dari.core.complaints import invalid_arguments
 from dari.core.content import ToolResult
@@ -177,21 +177,17 @@ def _output_schema(hint: Any) -> Schema | None:
 def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:
     decode = msgspec.json.Decoder(arguments).decode
     names = arguments.__struct_fields__
-    values = _reader_of(names)
 
-    def given(raw: bytes | msgspec.Raw) -> dict[str, Any]:
+    def read(raw: bytes | msgspec.Raw) -> Any:
         try:
-            return dict(zip(names, values(decode(raw)), strict=True))
+            return decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise invalid_arguments(error, raw, names) from None
 
+    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+    if context_name is None and inspect.Parameter.KEYWORD_ONLY not in kinds:
+        # By position: the fields stand in the order of the parameters.
+        return lambda raw, context, /: function(*astuple(read(raw)))
     if context_name is None:
-        return lambda raw, context, /: function(**given(raw))
-    return lambda raw, context, /: function(**given(raw), **{context_name: context})
-
-
-def _reader_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    if not names:
-        return lambda _: ()
-    getter = attrgetter(*names)
-    return getter if len(names) > 1 else lambda struct: (getter(struct),)
+        return lambda raw, context, /: function(**asdict(read(raw)))
+    return lambda raw, context, /: function(**asdict(read(raw)), **{context_name: context})

@@ -104,10 +104,11 @@ class Tokens:
         return claims
 
     def remove(self) -> None:
-        """Remove the token files that are still ours."""
+        """Remove the token files that are still ours, and forget the key: the next start has its own."""
         for path, written in self._files.items():
             remove_own(path, written)
         self._files.clear()
+        self._key = os.urandom(KEY_BYTES)
 
     def _write(self, key: bytes) -> None:
         for principal in self._principals:

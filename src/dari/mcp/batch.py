@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dari.mcp.failures import invalid_request
 from dari.mcp.link import Link
-from dari.rpc.codec import UNREADABLE, decode_batch, decode_message, error_message
+from dari.mcp.session import Running
+from dari.rpc.codec import UNREADABLE, decode_batch, error_message
 
 if TYPE_CHECKING:
     from dari.mcp.server import Server
@@ -14,52 +15,71 @@ if TYPE_CHECKING:
 MOST_MESSAGES = 1000
 
 
-class _Collecting(Link):
-    """Gathers the replies of one batch and sends them as one array."""
+class _Batch:
+    """Gathers the replies of one batch and sends them as one array, in the order of the requests."""
 
-    def __init__(self, outer: Link, expected: int) -> None:
-        self._outer = outer
-        self._expected = expected
-        self._replies: list[bytes] = []
-        self.session = outer.session
-        self.grant = outer.grant
+    def __init__(self, link: Link, size: int) -> None:
+        self.link = link
+        self._replies = [b""] * size
+        self._open = size
+
+    def close(self, place: int, reply: bytes) -> None:
+        """A message was served; what needs no reply leaves its place empty."""
+        self._replies[place] = reply
+        self._open -= 1
+        replies = [] if self._open else [reply for reply in self._replies if reply]
+        if replies:
+            self.link.reply(b"[" + b",".join(replies) + b"]")
+
+
+class _Part(Link):
+    """The way back of one message of a batch."""
+
+    def __init__(self, batch: _Batch, place: int) -> None:
+        self._batch = batch
+        self._place = place
+        self.session = batch.link.session
+        self.grant = batch.link.grant
+        self.owns_ids = batch.link.owns_ids
+        self.can_ask = batch.link.can_ask
+        self._is_running = False
+        self._reply = b""
+
+    def started(self, call: Running) -> None:
+        self._is_running = True
 
     def reply(self, message: bytes, code: int = 0) -> None:
-        self._replies.append(message)
-        if len(self._replies) == self._expected:
-            self._outer.reply(b"[" + b",".join(self._replies) + b"]")
+        self._reply = message
+        if self._is_running:
+            self._batch.close(self._place, message)
 
     def abandon(self, message: bytes) -> None:
         self.reply(message)
 
+    def received(self) -> None:
+        """The message was taken. Unless a call runs, its reply is here by now, or none will come."""
+        if not self._is_running:
+            self._batch.close(self._place, self._reply)
+
     def emit(self, message: bytes) -> None:
-        self._outer.emit(message)
+        self._batch.link.emit(message)
 
     async def drain(self) -> None:
-        await self._outer.drain()
+        await self._batch.link.drain()
 
 
 def receive_batch(server: Server, data: bytes, link: Link) -> None:
     """Serve every message of a batch; the replies leave together when the last one is there."""
     try:
-        parts = [bytes(part) for part in decode_batch(data)]
+        parts = [] if isinstance(link, _Part) else [bytes(part) for part in decode_batch(data)]
     except UNREADABLE:
         parts = []
     if not parts or len(parts) > MOST_MESSAGES:
-        fault = invalid_request(f"a batch holds 1 to {MOST_MESSAGES} messages")
+        fault = invalid_request(f"a batch holds 1 to {MOST_MESSAGES} messages and no other batch")
         link.reply(error_message(None, fault.code, fault.message), fault.code)
         return
-    collecting = _Collecting(link, sum(_expects_reply(part) for part in parts))
-    for part in parts:
-        server.receive(part, collecting)
-
-
-def _expects_reply(part: bytes) -> bool:
-    """Requests and unreadable messages are answered; notifications and responses are not."""
-    try:
-        message = decode_message(part)
-    except UNREADABLE:
-        return True
-    is_call = isinstance(message.method, str)
-    is_answer = not is_call and (message.result is not None or message.error is not None)
-    return not (is_answer or (is_call and not isinstance(message.id, int | str | float | None)))
+    batch = _Batch(link, len(parts))
+    for place, data in enumerate(parts):
+        part = _Part(batch, place)
+        server.receive(data, part)
+        part.received()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dari.errors import TimedOut
+from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
 from dari.rpc.codec import encode, error_message, result_message
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
-    from dari.mcp.server import Server
 
 CANCELLED = -32800
+_TIME_LIMIT = "time limit"
 _COMPLETE = b'{"resultType":"complete",'
 Render = Callable[[Any], bytes]
 
@@ -24,35 +24,38 @@ Render = Callable[[Any], bytes]
 class Call:
     """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id."""
 
-    __slots__ = ("_ended_by", "_request", "_server", "task", "_timer")
+    __slots__ = ("_ended_by", "_has_started", "_request", "_timeout_s", "task")
 
-    def __init__(
-        self, server: Server, request: Request, work: Awaitable[Any], render: Render, timeout_s: float
-    ) -> None:
-        self._server = server
+    def __init__(self, request: Request, work: Coroutine[Any, Any, Any], render: Render, timeout_s: float) -> None:
         self._request = request
+        self._timeout_s = timeout_s
         self._ended_by = ""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(timeout_s, self._expire, timeout_s)
-        server.calls.add(self)
-        session = request.link.session
-        if session is not None:
-            session.running[request.request_id] = self
-        request.link.started(self)
-        self.task = _start(loop, self._run(work, render))
+        self._has_started = False
+        link = request.link
+        request.server.calls.add(self, timeout_s)
+        if link.session is not None:
+            link.session.running[request.request_id] = self
+        link.started(self)
+        self.task = _start(self._run(work, render))
 
     def cancel(self, reason: str) -> None:
         """End the call without a result."""
         self._ended_by = reason
-        self.task.cancel()
+        # A task that is cancelled before its first step never runs, so it could not tidy up.
+        if self._has_started:
+            self.task.cancel()
 
-    def _expire(self, timeout_s: float) -> None:
-        self._ended_by = f"time limit of {timeout_s:g} s"
-        self.task.cancel()
+    def expire(self) -> None:
+        """End the call because its time is over."""
+        self.cancel(_TIME_LIMIT)
 
-    async def _run(self, work: Awaitable[Any], render: Render) -> None:
+    async def _run(self, work: Coroutine[Any, Any, Any], render: Render) -> None:
+        self._has_started = True
         request = self._request
         try:
+            if self._ended_by:
+                work.close()
+                raise asyncio.CancelledError
             message, code = _success(request, render(await work)), 0
         except asyncio.CancelledError:
             message, code = self._cancelled()
@@ -65,17 +68,63 @@ class Call:
             request.link.abandon(error_message(request.request_id, CANCELLED, f"Request cancelled: {self._ended_by}"))
 
     def _cancelled(self) -> tuple[bytes, int]:
-        if self._ended_by.startswith("time limit"):
-            error = TimedOut(f"the {self._ended_by} passed", "try again, or ask for less at once")
+        if self._ended_by == _TIME_LIMIT:
+            error: DariError = TimedOut(
+                f"the time limit of {self._timeout_s:g} s passed", "try again, or ask for less at once"
+            )
             return failure_message(self._request, error)
+        if not self._ended_by:
+            return failure_message(self._request, Failed("the tool cancelled itself", "try again"))
         return b"", 0
 
     def _forget(self) -> None:
-        self._timer.cancel()
-        self._server.calls.discard(self)
-        session = self._request.link.session
-        if session is not None and session.running.get(self._request.request_id) is self:
-            del session.running[self._request.request_id]
+        request = self._request
+        request.server.calls.discard(self, self._timeout_s)
+        session = request.link.session
+        if session is not None and session.running.get(request.request_id) is self:
+            del session.running[request.request_id]
+
+
+class RunningCalls:
+    """Every running call with its deadline: one timer per time limit, however many calls there are.
+
+    Calls with the same limit end in the order they began, so the first of a queue is always due first.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[float, dict[Call, float]] = {}
+        self._has_timer: set[float] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter([call for queue in self._queues.values() for call in queue])
+
+    def add(self, call: Call, timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(timeout_s)
+        if queue is None:
+            queue = self._queues[timeout_s] = {}
+        queue[call] = loop.time() + timeout_s
+        if timeout_s not in self._has_timer:
+            self._has_timer.add(timeout_s)
+            loop.call_later(timeout_s, self._check, timeout_s)
+
+    def discard(self, call: Call, timeout_s: float) -> None:
+        self._queues[timeout_s].pop(call, None)
+
+    def _check(self, timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        queue = self._queues[timeout_s]
+        now_s = loop.time()
+        for call in [call for call, due_s in queue.items() if due_s <= now_s + 0.001]:
+            queue[call] = now_s + timeout_s
+            call.expire()
+        if queue:
+            loop.call_later(max(0.001, next(iter(queue.values())) - now_s), self._check, timeout_s)
+        else:
+            self._has_timer.discard(timeout_s)
 
 
 def failure_message(request: Request, error: BaseException) -> tuple[bytes, int]:
@@ -113,10 +162,10 @@ def _input_required(request: Request, required: InputRequired) -> bytes:
 
 if sys.version_info >= (3, 12):
 
-    def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.Task(work, loop=loop, eager_start=True)
+    def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
 
 else:
 
-    def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return loop.create_task(work)
+    def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)

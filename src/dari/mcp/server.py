@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, ValidationError
 
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
@@ -23,6 +22,7 @@ from dari.mcp.versions import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, V2024_1
 from dari.rpc.codec import (
     EMPTY_PARAMS,
     UNREADABLE,
+    Envelope,
     Message,
     Meta,
     Params,
@@ -61,7 +61,7 @@ class Server:
         self.stateless_versions = () if strict else STATELESS
         self.signer = StateSigner()
         self.sessions: set[Session] = set()
-        self.calls: set[calls.Call] = set()
+        self.calls = calls.RunningCalls()
         self.listening: set[Listening] = set()
         self.lists = lists.Lists(registry, page_size)
         registry.events.subscribe(self._on_event)
@@ -89,11 +89,11 @@ class Server:
             if request_id is UNSET:
                 lifecycle.notified(self, link, method, params)
                 return
-            if not isinstance(request_id, int | str) or isinstance(request_id, bool):
+            if not isinstance(request_id, (int, str)):
                 raise invalid_request(f"id must be a string or an integer, not {request_id!r}")
             result = self._handle(link, request_id, method, params)
         except Fault as fault:
-            known_id = request_id if isinstance(request_id, int | str) else None
+            known_id = request_id if isinstance(request_id, (int, str)) else None
             link.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
             return
         if result is not None:
@@ -112,8 +112,12 @@ class Server:
         request_id = None
         try:
             envelope = decode_envelope(data)
-            request_id = envelope.id if isinstance(envelope.id, int | str) else None
-            fault = self._unreadable(envelope.method, envelope.id, error)
+            if link.owns_ids and envelope.id is UNSET and isinstance(envelope.method, str):
+                return  # A notification; HTTP answers it with a status, a pipe not at all.
+            request_id = envelope.id if type(envelope.id) in (int, str) else None
+            fault = self._unreadable(envelope, error)
+        except ValidationError as worse:
+            fault = invalid_request(str(worse))
         except UNREADABLE as worse:
             fault = parse_fault(worse)
         link.reply(error_message(request_id, fault.code, fault.message, fault.data), fault.code)
@@ -136,23 +140,19 @@ class Server:
     def close(self, reason: str = "the server is stopping") -> None:
         """End listeners and cancel what still runs."""
         self.end_listening()
-        for call in list(self.calls):
+        for call in self.calls:
             call.cancel(reason)
-
-    def spawn(self, request: Request, work: Awaitable[Any], render: Callable[[Any], bytes], timeout_s: float) -> None:
-        """Run a call in its own task; it replies when it is done."""
-        calls.Call(self, request, work, render, timeout_s)
 
     def _handle(self, link: Link, request_id: RequestId, method: str, params: Params) -> bytes | None:
         meta = params.meta
         if meta is not UNSET and meta.version is not UNSET:
             return self._handle_stateless(link, request_id, method, params, meta)
-        handler = methods.HANDSHAKE.get(method)
-        if handler is None:
-            raise method_not_found(method)
         session = link.session
         if session is None:
             raise invalid_params("this request names no protocol version", "send it in params._meta, or initialize")
+        handler = methods.HANDSHAKE.get(method)
+        if handler is None:
+            raise method_not_found(method)
         if not session.version and method not in methods.BEFORE_INITIALIZE:
             raise invalid_request("initialize first, or name a protocol version in params._meta")
         if link.owns_ids and request_id in session.running:
@@ -202,10 +202,13 @@ class Server:
         if link.session is not None:
             link.session.answer(message)
 
-    def _unreadable(self, method: Any, request_id: Any, error: Exception) -> Fault:
+    def _unreadable(self, envelope: Envelope, error: Exception) -> Fault:
+        method = envelope.method
+        if envelope.jsonrpc != "2.0":
+            return invalid_request("jsonrpc must be '2.0'")
         if not isinstance(method, str):
             return invalid_request(str(error))
-        if request_id is not UNSET and (not isinstance(request_id, int | str) or isinstance(request_id, bool)):
+        if envelope.id is not UNSET and type(envelope.id) not in (int, str):
             return invalid_request("id must be a string or an integer")
         if method not in methods.HANDSHAKE and method not in methods.STATELESS:
             return method_not_found(method)
@@ -215,7 +218,7 @@ class Server:
         for listening in list(self.listening):
             listening.tell(event)
         message = _event_message(event)
-        for session in self.sessions:
+        for session in list(self.sessions):
             if session.standing is not None and session.version and _wants(session, event):
                 session.standing.emit(message)
 

@@ -61,7 +61,7 @@ class Framing:
             if line.strip():
                 messages.append(line if len(line) <= self._most_bytes else None)
         self._buffer.clear()
-        messages += [line for line in middle if line.strip()]
+        messages += [line if len(line) <= self._most_bytes else None for line in middle if line.strip()]
         self._keep(last)
         return messages
 

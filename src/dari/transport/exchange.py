@@ -23,7 +23,7 @@ _REASONS = {
     503: b"Service Unavailable",
 }  # fmt: skip
 STATUS_LINES = {status: b"HTTP/1.1 %d %b\r\n" % (status, reason) for status, reason in _REASONS.items()}
-_JSON = b"content-type: application/json\r\ncontent-length: %d\r\n"
+JSON_LENGTH = b"content-type: application/json\r\ncontent-length: "
 _EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
 _STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
 
@@ -31,27 +31,28 @@ _STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021:
 class Exchange(Link):
     """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
 
+    # What most exchanges never change stands here, so that making one is cheap.
     owns_ids = False
+    headers: Mapping[bytes, bytes] | None = None
+    session: Session | None = None
+    body: bytes | bytearray = b""
+    is_read = False
+    keep_alive = True
+    response_complete = False
+    disconnected = False
+    extra_headers = b""
+    started_s = 0.0
+    status_for_errors = 200
+    opened: Session | None = None
+    _call: Running | None = None
+    _stream: EventStream | None = None
+    _has_events = False
 
     def __init__(self, protocol: McpProtocol, method: bytes, headers: Mapping[bytes, bytes], grant: Grant) -> None:
         self.protocol = protocol
         self.method = method
         self.grant = grant
         self.fields = headers
-        self.headers = None
-        self.session: Session | None = None
-        self.body: bytes | bytearray = b""
-        self.is_read = False
-        self.keep_alive = True
-        self.response_complete = False
-        self.disconnected = False
-        self.extra_headers = b""
-        self.started_s = 0.0
-        self.status_for_errors = 200
-        self.opened: Session | None = None
-        self._call: Running | None = None
-        self._stream: EventStream | None = None
-        self._has_events = False
 
     @property
     def can_ask(self) -> bool:  # type: ignore[override]
@@ -76,7 +77,8 @@ class Exchange(Link):
             self.write_event(frame(message))
             self.end_events()
         elif code == 0:
-            self.protocol.endpoint.answered(self)
+            if self.opened is not None:
+                self.protocol.endpoint.answered(self)
             self.send(200, message)
         else:
             self.send(_STATELESS_STATUS.get(code, 200) if self.is_stateless else self.status_for_errors, message)
@@ -166,13 +168,18 @@ class Exchange(Link):
     def send(self, status: int, body: bytes) -> None:
         if self.response_complete:
             return
-        if self.method == b"HEAD":
-            body = b""
-        self._finish(STATUS_LINES[status] + self._common() + _JSON % len(body) + b"\r\n" + body)
+        if status == 200 and self.keep_alive and not self.extra_headers:
+            self._finish(b"%b%d\r\n\r\n%b" % (self.protocol.plain_head(), len(body), body))
+        else:
+            if self.method == b"HEAD":
+                body = b""
+            self._finish(b"%b%b%b%d\r\n\r\n%b" % (STATUS_LINES[status], self._common(), JSON_LENGTH, len(body), body))
 
     def _finish(self, response: bytes) -> None:
         if not self.response_complete:
             self.response_complete = True
+            # The call refers to this exchange: without this each request would be garbage for the cycle collector.
+            self._call = None
             self.protocol.finish(response, self)
 
     def _start_events(self) -> None:

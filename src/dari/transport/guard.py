@@ -23,6 +23,7 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._token = b""
+        self._header = b""
         self._stamp: tuple[int, int, int] | None = None
         self._checked_s = 0.0
         if not path.exists():
@@ -35,8 +36,12 @@ class TokenFile:
         if now_s - self._checked_s > _RECHECK_S:
             self._checked_s = now_s
             self._refresh()
+        if not self._token:
+            return False
+        if hmac.compare_digest(authorization, self._header):
+            return True
         scheme, _, given = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and bool(self._token) and hmac.compare_digest(given.strip(), self._token)
+        return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
 
     def _refresh(self) -> None:
         try:
@@ -47,9 +52,11 @@ class TokenFile:
             if info.st_mode & 0o077:
                 raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
             self._token = self.path.read_bytes().strip()
+            self._header = b"Bearer " + self._token
             self._stamp = stamp
         except OSError:
             self._token = b""
+            self._header = b""
             self._stamp = None
 
 

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from dari.transport.endpoint import PATH, Endpoint
-from dari.transport.exchange import Exchange
+from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
 
 HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 60.0
@@ -43,6 +43,7 @@ class McpProtocol(HttpToolsProtocol):
         self._stuck_since_s = 0.0
         self._date_of: list[tuple[bytes, bytes]] = []
         self._date = b""
+        self._plain_head = b""
 
     # What uvicorn and the parser call
 
@@ -189,11 +190,17 @@ class McpProtocol(HttpToolsProtocol):
             await self.flow.drain()
 
     def date_header(self) -> bytes:
+        self.plain_head()
+        return self._date
+
+    def plain_head(self) -> bytes:
+        """The head of a JSON answer up to its length, made once a second, when the date changes."""
         headers = self.server_state.default_headers
         if headers is not self._date_of:
             self._date_of = headers
             self._date = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-        return self._date
+            self._plain_head = STATUS_LINES[200] + self._date + JSON_LENGTH
+        return self._plain_head
 
     # Private
 

@@ -13,6 +13,7 @@ from dari.core.prompt import Prompt
 from dari.core.resource import Completer
 from dari.core.tool import DEFAULT_TIMEOUT_S
 from dari.errors import InvalidInput
+from dari.mcp.calls import Call
 from dari.mcp.failures import invalid_params
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
@@ -56,7 +57,7 @@ def get_prompt(request: Request) -> None:
             body["description"] = prompt.description
         return encode(body)
 
-    request.server.spawn(request, prompt.render(request, given), render, DEFAULT_TIMEOUT_S)
+    Call(request, prompt.render(request, given), render, DEFAULT_TIMEOUT_S)
 
 
 def complete(request: Request) -> bytes | None:
@@ -67,7 +68,7 @@ def complete(request: Request) -> bytes | None:
     if completer is None:
         return _completion([])
     work = completer(argument.value, known.arguments)
-    request.server.spawn(request, work, _completion, DEFAULT_TIMEOUT_S)
+    Call(request, work, _completion, DEFAULT_TIMEOUT_S)
     return None
 
 

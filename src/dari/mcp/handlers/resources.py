@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Coroutine
+from typing import Any
 
 from msgspec import UNSET
 
@@ -10,6 +11,7 @@ from dari.core.content import Contents
 from dari.core.grant import require
 from dari.core.resource import Body
 from dari.core.tool import DEFAULT_TIMEOUT_S
+from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
 from dari.mcp.lists import CACHEABLE_NOW
 from dari.mcp.request import Request
@@ -36,7 +38,7 @@ def read_resource(request: Request) -> None:
         contents = encode({"contents": [Contents.of(uri, body, mime_type)]})
         return b"{" + CACHEABLE_NOW + b"," + contents[1:] if stateless else contents
 
-    request.server.spawn(request, work, render, DEFAULT_TIMEOUT_S)
+    Call(request, work, render, DEFAULT_TIMEOUT_S)
 
 
 def subscribe(request: Request) -> bytes:
@@ -58,7 +60,7 @@ def _uri(request: Request) -> str:
     return uri
 
 
-def _reader(request: Request, uri: str) -> tuple[Awaitable[Body], str | None]:
+def _reader(request: Request, uri: str) -> tuple[Coroutine[Any, Any, Body], str | None]:
     registry = request.server.registry
     resource = registry.resources.get(uri)
     if resource is not None:

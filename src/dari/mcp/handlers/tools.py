@@ -8,8 +8,9 @@ from msgspec import UNSET, Raw, Struct
 
 from dari.core.content import Audio, Embedded, Image, Link, RawResult, Text, ToolResult
 from dari.core.grant import InsufficientScope
+from dari.mcp.calls import Call
 from dari.mcp.failures import invalid_params
-from dari.mcp.headers import PARAM_PREFIX, check_parameters
+from dari.mcp.headers import check_parameters
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 
@@ -30,21 +31,17 @@ def call_tool(request: Request) -> bytes | None:
     if tool is None:
         raise invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
     arguments = params.arguments
-    headers = request.link.headers
-    if (
-        headers is not None
-        and request.is_stateless
-        and (tool.mirrored or any(h.startswith(PARAM_PREFIX) for h in headers))
-    ):
-        check_parameters(headers, tool, arguments)
+    if tool.mirrored and request.is_stateless and request.link.headers is not None:
+        check_parameters(request.link.headers, tool, arguments)
     if tool.scope not in request.grant.scopes:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
         request.recall()
     value = tool.run(_NO_ARGUMENTS if arguments is UNSET else arguments, request)
+    renderer = render if tool.output_schema is None else render_structured
     if not tool.is_async:
-        return render(value)
-    request.server.spawn(request, value, render, tool.timeout_s)
+        return renderer(value)
+    Call(request, value, renderer, tool.timeout_s)
     return None
 
 
@@ -60,8 +57,17 @@ def render(value: Any) -> bytes:
         return b'{"content":[%b]}' % encode(value)
     if isinstance(value, list) and all(isinstance(block, _BLOCKS) for block in value):
         return b'{"content":%b}' % encode(value)
+    if isinstance(value, (Struct, dict)):
+        return render_structured(value)
+    return b'{"content":[{"type":"text","text":%b}]}' % encode(encode(value).decode())
+
+
+def render_structured(value: Any) -> bytes:
+    """The value as `structuredContent`, and as text for clients that read only text."""
+    if isinstance(value, ToolResult):
+        return encode(value)
     structured = encode(value)
-    text = encode(structured.decode())
-    if isinstance(value, Struct | dict):
-        return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b}' % (text, structured)
-    return b'{"content":[{"type":"text","text":%b}]}' % text
+    return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b}' % (
+        encode(structured.decode()),
+        structured,
+    )

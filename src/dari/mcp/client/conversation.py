@@ -1,0 +1,249 @@
+"""Requests out, answers in: who waits for what, on any channel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dari.core.context import Progress
+from dari.errors import DariError, Failed, TimedOut, Unavailable
+from dari.mcp.client.channel import Channel
+from dari.mcp.client.eras import Era, Handshake
+from dari.mcp.client.events import Feed, read_event, subscription_of
+from dari.mcp.client.failures import again
+from dari.mcp.client.questions import Questions
+from dari.mcp.client.reading import Incoming, decode_incoming, read, read_error
+from dari.rpc.codec import UNREADABLE, decode_any, decode_batch, encode, notification_message
+
+OnProgress = Callable[[Progress], object]
+OnNotice = Callable[[str, Raw], None]
+
+_MOST_NOISE = 20
+_log = logging.getLogger("dari.mcp.client")
+
+
+class _Call:
+    """A request that waits. `on_notice` takes what the server says about it before the answer."""
+
+    __slots__ = ("future", "method", "on_notice", "on_progress")
+
+    def __init__(
+        self, future: asyncio.Future[Raw], method: str, on_progress: OnProgress | None, on_notice: OnNotice | None
+    ) -> None:
+        self.future = future
+        self.method = method
+        self.on_progress = on_progress
+        self.on_notice = on_notice
+
+
+class Conversation:
+    """One server. Every answer goes to its caller by id; one that comes late is dropped."""
+
+    def __init__(self, channel: Channel, questions: Questions, feed: Feed, on_session_lost: Callable[[], None]) -> None:
+        self.era: Era = Handshake()
+        self.ended: asyncio.Future[DariError] = asyncio.get_running_loop().create_future()
+        self.noise: deque[str] = deque(maxlen=_MOST_NOISE)
+        self._channel = channel
+        self._questions = questions
+        self._feed = feed
+        self._on_session_lost = on_session_lost
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[int, _Call] = {}
+        self._last_id = 0
+
+    async def ask(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        headers: bytes = b"",
+        timeout_s: float | None,
+        on_progress: OnProgress | None = None,
+        on_notice: OnNotice | None = None,
+        era: Era | None = None,
+    ) -> Raw:
+        """Send a request and wait for its result. Cancelling the caller cancels the request."""
+        if self._channel.is_full:
+            await self._drain(timeout_s)
+        if self.ended.done():
+            raise again(self.ended.result())
+        self._last_id = request_id = self._last_id + 1
+        wrapped = (era or self.era).wrap(params, None if on_progress is None else request_id)
+        message = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (request_id, encode(method), wrapped)
+        future: asyncio.Future[Raw] = self._loop.create_future()
+        self._calls[request_id] = _Call(future, method, on_progress, on_notice)
+        timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire, request_id, timeout_s)
+        try:
+            self._channel.ask(request_id, message, headers)
+            return await future
+        except asyncio.CancelledError:
+            self._give_up(request_id, "the caller does not wait any more")
+            raise
+        finally:
+            self._calls.pop(request_id, None)
+            if timer is not None:
+                timer.cancel()
+
+    def tell(self, method: str, params: Any = None, headers: bytes = b"") -> None:
+        """Send a notification."""
+        if not self.ended.done():
+            self._channel.tell(notification_message(method, params), headers)
+
+    async def close(self) -> None:
+        """Fail what waits, stop answering."""
+        self.lost(Unavailable("the client was closed", "open a new one"))
+        await self._questions.close()
+
+    def restart(self) -> None:
+        """The channel was opened again: what it lost before counts no more."""
+        if self.ended.done():
+            self.ended = self._loop.create_future()
+
+    # What the channel hands in.
+
+    def receive(self, message: bytes) -> None:
+        try:
+            incoming = decode_incoming(message)
+        except UNREADABLE:
+            self._receive_odd(message)
+            return
+        if incoming.method is UNSET:
+            self._answered(incoming)
+        elif incoming.id is UNSET:
+            self._notified(incoming.method, incoming.params)
+        else:
+            self._questions.take(incoming.id, incoming.method, incoming.params)
+
+    def refused(self, request_id: int, body: bytes) -> bool:
+        call = self._calls.get(request_id)
+        try:
+            error = decode_any(body).get("error")
+        except (*UNREADABLE, AttributeError):
+            return False
+        if call is None or not isinstance(error, dict) or "code" not in error:
+            return False
+        self.fail(request_id, read_error(error))
+        return True
+
+    def fail(self, request_id: int, error: DariError) -> None:
+        call = self._calls.get(request_id)
+        if call is not None and not call.future.done():
+            call.future.set_exception(error)
+
+    def is_waiting(self, request_id: int) -> bool:
+        call = self._calls.get(request_id)
+        return call is not None and not call.future.done()
+
+    def lost(self, error: DariError) -> None:
+        if self.ended.done():
+            return
+        self.ended.set_result(error)
+        for call in self._calls.values():
+            if not call.future.done():
+                call.future.set_exception(again(error))
+
+    def session_lost(self) -> None:
+        self._on_session_lost()
+
+    def resumed(self) -> None:
+        self._feed.missed()
+
+    # What arrives.
+
+    def _answered(self, incoming: Incoming) -> None:
+        call = self._call_of(incoming.id)
+        if call is None or call.future.done():
+            return
+        if incoming.result is not UNSET:
+            call.future.set_result(incoming.result)
+        else:
+            call.future.set_exception(read_error(None if incoming.error is UNSET else incoming.error))
+
+    def _notified(self, method: str, raw: Raw | UnsetType) -> None:
+        params = Raw(b"{}") if raw is UNSET else raw
+        try:
+            if method == "notifications/progress":
+                self._progressed(params)
+            elif method == "notifications/cancelled":
+                self._cancelled(params)
+            else:
+                listener = self._call_of(subscription_of(params))
+                if listener is not None and listener.on_notice is not None:
+                    listener.on_notice(method, params)
+                else:
+                    self._feed.publish(read_event(method, params))
+        except Exception:
+            _log.exception("transport=client event=notification %s", method)
+
+    def _progressed(self, params: Raw) -> None:
+        report = read(params, Progress, "progress notification")
+        call = self._call_of(report.progress_token)
+        if call is not None and call.on_progress is not None:
+            call.on_progress(report)
+
+    def _cancelled(self, params: Raw) -> None:
+        members = decode_any(params)
+        request_id = members.get("requestId") if isinstance(members, dict) else None
+        call = self._call_of(request_id)
+        if not self._questions.cancel(request_id) and call is not None and not call.future.done():
+            call.future.set_exception(Unavailable(f"the server cancelled {call.method}", "call again"))
+
+    def _receive_odd(self, message: bytes) -> None:
+        """A batch, an answer that breaks the schema, or no message at all."""
+        try:
+            if message.lstrip()[:1] == b"[":
+                for part in decode_batch(message):
+                    self.receive(bytes(part))
+                return
+            members = decode_any(message)
+        except UNREADABLE:
+            members = None
+        call = self._call_of(members.get("id")) if isinstance(members, dict) else None
+        if call is None:
+            self.noise.append(message[:500].decode("utf-8", "replace").strip())
+            _log.debug("transport=client event=noise %r", message[:200])
+        elif not call.future.done():
+            error = members.get("error") if isinstance(members, dict) else None
+            what = Failed(f"the server's answer to {call.method} breaks JSON-RPC") if error is None else read_error(error)
+            call.future.set_exception(what)
+
+    def _call_of(self, request_id: Any) -> _Call | None:
+        """Our ids are integers; a few servers send them back as strings or floats."""
+        if isinstance(request_id, int):
+            return self._calls.get(request_id)
+        if isinstance(request_id, float):
+            return self._calls.get(int(request_id))
+        if isinstance(request_id, str) and request_id.isascii() and request_id.isdigit() and len(request_id) < 16:
+            return self._calls.get(int(request_id))
+        return None
+
+    # The end of a wait.
+
+    async def _drain(self, timeout_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._channel.drain()
+        except TimeoutError:
+            raise TimedOut("the server does not read what it is sent", "restart it") from None
+
+    def _expire(self, request_id: int, timeout_s: float) -> None:
+        call = self._calls.get(request_id)
+        if call is not None and not call.future.done():
+            call.future.set_exception(
+                TimedOut(f"{call.method} took longer than {timeout_s:g} s", "allow more time, or ask for less at once")
+            )
+            self._give_up(request_id, "the time limit passed")
+
+    def _give_up(self, request_id: int, reason: str) -> None:
+        call = self._calls.pop(request_id, None)
+        if call is None or self.ended.done():
+            return
+        notice = b""
+        if call.method not in ("initialize", "server/discover"):  # MCP forbids to cancel these
+            notice = notification_message("notifications/cancelled", {"requestId": request_id, "reason": reason})
+        self._channel.cancel(request_id, notice)

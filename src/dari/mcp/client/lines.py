@@ -1,0 +1,70 @@
+"""Newline-delimited messages from a server: lines of any size up to a limit, whatever the chunks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MOST_BYTES = 64 * 1024 * 1024
+_KEPT_BYTES = 512
+# Most servers write the id near one end of a message: Python's first, TypeScript's last.
+_ID_AT_START = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\b')
+_ID_AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """A line above the limit: only its ends were kept."""
+
+    size_bytes: int
+    head: bytes
+    tail: bytes
+
+    @property
+    def request_id(self) -> int | None:
+        """The id it answers, where one end shows it."""
+        found = _ID_AT_START.search(self.head) or _ID_AT_END.search(self.tail)
+        return None if found is None else int(found[1])
+
+
+class Lines:
+    """Splits what was read. Blank lines are dropped."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._buffer = bytearray()
+        self._skipped_bytes = 0
+        self._head = b""
+
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
+        end = data.find(b"\n")
+        if end < 0:
+            self._keep(data)
+            return []
+        if end == len(data) - 1 and not self._buffer and end <= self._most_bytes:
+            return [data] if not data.isspace() else []
+        first, *middle, last = data.split(b"\n")
+        self._keep(first)
+        lines = [self._take()]
+        for line in middle:
+            self._keep(line)
+            lines.append(self._take())
+        self._keep(last)
+        return [line for line in lines if isinstance(line, TooLong) or (line and not line.isspace())]
+
+    def _keep(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > self._most_bytes:
+            if not self._skipped_bytes:
+                self._head = bytes(self._buffer[:_KEPT_BYTES])
+            surplus = len(self._buffer) - _KEPT_BYTES
+            self._skipped_bytes += surplus
+            del self._buffer[:surplus]
+
+    def _take(self) -> bytes | TooLong:
+        line = bytes(self._buffer)
+        self._buffer.clear()
+        if not self._skipped_bytes:
+            return line
+        skipped, self._skipped_bytes = self._skipped_bytes, 0
+        return TooLong(skipped + len(line), self._head, line[-_KEPT_BYTES:])

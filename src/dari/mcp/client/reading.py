@@ -1,0 +1,59 @@
+"""Reading what servers send: typed, and forgiving where real servers are sloppy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dari.errors import Failed
+from dari.mcp.client.failures import RemoteError
+from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any
+
+T = TypeVar("T")
+
+
+class Incoming(Struct):
+    """One message of a server, its payload unread."""
+
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | None | UnsetType = UNSET
+
+
+decode_incoming = msgspec.json.Decoder(Incoming).decode
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read(raw: bytes | Raw, wanted: type[T], what: str) -> T:
+    """`raw` as the wanted type. A null where the schema has nothing counts as absent: many servers send them."""
+    try:
+        return msgspec.json.decode(raw, type=wanted)
+    except UNREADABLE:
+        pass
+    try:
+        return msgspec.convert(_without_nulls(decode_any(raw)), wanted, strict=False)
+    except (*UNREADABLE, msgspec.ValidationError) as error:
+        raise Failed(f"the server's {what} is not what MCP says: {error}", "report it to the server's author") from None
+
+
+def read_error(error: Any) -> RemoteError:
+    """The `error` member of a response, whatever its shape."""
+    if isinstance(error, ErrorObject):
+        return RemoteError(error.code, error.message, error.data)
+    members = error if isinstance(error, dict) else {}
+    code = members.get("code")
+    return RemoteError(
+        code if isinstance(code, int) else -32603,
+        str(members.get("message") or error or "the server gave no reason"),
+        members.get("data"),
+    )
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
+    return [_without_nulls(member) for member in value] if isinstance(value, list) else value
