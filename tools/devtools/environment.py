@@ -79,9 +79,7 @@ def _ensure_venv() -> None:
     if system.apt_install("python3-venv") and attempt([sys.executable, "-m", "venv", VENV]) is None:
         return
     shutil.rmtree(VENV, ignore_errors=True)
-    raise SetupError(
-        f"cannot make .venv:\n{failed}\nhint: install pip or venv (Debian: python3-pip, python3-venv)"
-    )
+    raise SetupError(f"cannot make .venv:\n{failed}\nhint: install pip or venv (Debian: python3-pip, python3-venv)")
 
 
 def _has_installer() -> bool:
@@ -106,9 +104,7 @@ def _install(extras: str) -> None:
         say(f"uv could not install:\n{failed}")
     pip = _pip()
     if not pip:
-        raise SetupError(
-            "there is neither uv nor pip\nhint: install pip (Debian: python3-pip) and run ./dev again"
-        )
+        raise SetupError("there is neither uv nor pip\nhint: install pip (Debian: python3-pip) and run ./dev again")
     say("installing with pip")
     # pip applies PIP_CONSTRAINT to the build backend too, -c only to what is installed.
     failed = attempt([*pip, "install", *target], {**os.environ, "PIP_CONSTRAINT": str(CONSTRAINTS)})
@@ -123,11 +119,7 @@ def _find_uv() -> str | None:
     ours = DEV / "uv" / "bin" / "uv"
     if not ours.exists():
         # --target is allowed where Debian refuses `pip install uv` (PEP 668).
-        pip = (
-            [sys.executable, "-m", "pip"]
-            if attempt([sys.executable, "-m", "pip", "--version"]) is None
-            else _pip()
-        )
+        pip = [sys.executable, "-m", "pip"] if attempt([sys.executable, "-m", "pip", "--version"]) is None else _pip()
         if not pip:
             return None
         say("fetching uv into .dev/uv")

@@ -1,0 +1,85 @@
+"""Writes docs/reference from the registry, the command line and the error table.
+
+`python -m tools.reference` writes the pages; `tests/test_reference.py` fails when they are out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from dari import errors
+from dari.app import build
+from dari.cli.main import make_parser
+from dari.errors import DariError
+from dari.settings import ServeSettings
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+_NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """Every page by file name."""
+    return {"tools.md": _tools(), "commands.md": _commands(), "errors.md": _errors()}
+
+
+def _tools() -> str:
+    nowhere = Path(os.sep, "nowhere")
+    registry = build(ServeSettings(token_path=nowhere / "token", socket_path=nowhere / "socket")).registry
+    parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve.\n"]
+    for tool in registry.tools.values():
+        hints = [name.removesuffix("Hint") for name, value in tool.annotations.items() if value is True]
+        parts.append(f"## `{tool.name}`\n\n{tool.description}\n")
+        parts.append(f"Scope `{tool.scope}`; hints: {', '.join(hints) or 'none'}; time limit {tool.timeout_s:g} s.\n")
+        parts.append(_schema("Arguments", tool.input_schema))
+        if tool.output_schema is not None:
+            parts.append(_schema("Result", tool.output_schema))
+    return "\n".join(parts)
+
+
+def _schema(title: str, schema: dict[str, object]) -> str:
+    if not schema.get("properties"):
+        return f"{title}: none.\n"
+    return f"{title}:\n\n```json\n{json.dumps(schema, indent=2, ensure_ascii=False)}\n```\n"
+
+
+def _commands() -> str:
+    parser = make_parser()
+    parts = [_NOTE, "# Commands\n", _help("dari", parser)]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            parts += [_help(f"dari {name}", command) for name, command in action.choices.items()]
+    return "\n".join(parts)
+
+
+def _help(name: str, parser: argparse.ArgumentParser) -> str:
+    # The width of a help page follows the terminal unless it is told.
+    parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)  # type: ignore[assignment]
+    return f"## `{name}`\n\n```text\n{parser.format_help().rstrip()}\n```\n"
+
+
+def _errors() -> str:
+    rows = [getattr(errors, name) for name in errors.__all__ if name != "DariError"]
+    parts = [
+        _NOTE,
+        "# Errors\n",
+        "A failing tool on 2024-11-05 is a JSON-RPC error with this code; later revisions get `isError: true` and the",
+        "same code and message under `structuredContent.error`. Every error carries a `hint`: the next step.\n",
+        "| name | code | message starts with | HTTP | exit | what it means |",
+        "|---|--:|---|--:|--:|---|",
+    ]
+    parts += [_error_row(row) for row in rows]
+    return "\n".join(parts) + "\n"
+
+
+def _error_row(row: type[DariError]) -> str:
+    advice = (row.__doc__ or "").partition("\n")[0]
+    return f"| `{row.name}` | {row.code} | {row.prefix.strip()} | {row.http_status} | {row.exit_code} | {advice} |"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
