@@ -23,7 +23,8 @@ def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[s
     fact = (text[: place.start()] if place else text).replace("`", "")
     path = place["path"] if place else "$"
     if unknown := _UNKNOWN.search(text):
-        return InvalidInput(f"unknown argument '{_below(path)}{unknown['name']}'", _suggest(unknown["name"], known))
+        hint = _suggest(unknown["name"], known) if path == "$" else _HINT
+        return InvalidInput(f"unknown argument '{_below(path)}{unknown['name']}'", hint)
     if missing := _MISSING.search(text):
         return InvalidInput(f"argument '{_below(path)}{missing['name']}' is missing", _HINT)
     if path == "$":

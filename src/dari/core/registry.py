@@ -27,10 +27,12 @@ class Registry:
         self.add_tools(*tools_of(toolkit))
 
     def add_tools(self, *tools: Tool) -> None:
+        added: dict[str, Tool] = {}
         for tool in tools:
-            if tool.name in self.tools:
+            if tool.name in self.tools or tool.name in added:
                 raise Conflict(f"a tool named '{tool.name}' exists already", "give one of them another prefix")
-            self.tools[tool.name] = tool
+            added[tool.name] = tool
+        self.tools.update(added)
         self._changed("tools")
 
     def remove_tools(self, *names: str) -> None:

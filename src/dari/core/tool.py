@@ -112,13 +112,12 @@ class Toolkit(Protocol):
 
 def tools_of(toolkit: Toolkit) -> list[Tool]:
     """The decorated methods of a toolkit, in the order they are written."""
-    members = [
-        getattr(toolkit, name)
-        for cls in reversed(type(toolkit).__mro__)
-        for name, value in vars(cls).items()
-        if hasattr(value, _MARK)
+    marked = [
+        name for cls in reversed(type(toolkit).__mro__) for name, value in vars(cls).items() if hasattr(value, _MARK)
     ]
-    return [typed_tool(member, prefix=toolkit.prefix) for member in members]
+    # A subclass may override a tool, or take its mark away.
+    members = [getattr(toolkit, name) for name in dict.fromkeys(marked)]
+    return [typed_tool(member, prefix=toolkit.prefix) for member in members if hasattr(member, _MARK)]
 
 
 def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
@@ -155,7 +154,9 @@ def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str
     fields: list[Any] = []
     context_name = None
     for parameter in inspect.signature(function).parameters.values():
-        hint = hints[parameter.name]
+        hint = hints.get(parameter.name)
+        if hint is None:
+            raise TypeError(f"tool {name}: parameter '{parameter.name}' has no type")
         if inspect.isclass(hint) and issubclass(hint, Context):
             context_name = parameter.name
         elif parameter.default is inspect.Parameter.empty:

@@ -130,6 +130,7 @@ class DaemonClient:
                 return await channel.call(method, params)
             except asyncio.CancelledError:
                 # The daemon answers in order: whoever came next would wait for a reply that nobody wants.
+                channel.retire()
                 raise
             except ChannelLost as lost:
                 if is_last or is_new or lost.reply_begun:

@@ -13,6 +13,8 @@ class Link:
 
     __slots__ = ()
 
+    transport = "memory"
+    """What the log calls this way in: stdio, http, unix."""
     session: Session | None
     grant: Grant
     headers: Mapping[bytes, bytes] | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError
 
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
+from dari.log import event
 from dari.mcp import calls, lists, methods
 from dari.mcp.asking import StateSigner
 from dari.mcp.batch import receive_batch
@@ -33,6 +34,9 @@ from dari.rpc.codec import (
     notification_message,
     result_message,
 )
+
+
+_log = logging.getLogger("dari.mcp")
 
 
 class Info(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -85,6 +89,8 @@ class Server:
             if method is UNSET:
                 self._response(message, link)
                 return
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug(event(link.transport, "request", f"method={method} id={request_id}"))
             params = message.params or EMPTY_PARAMS
             if request_id is UNSET:
                 lifecycle.notified(self, link, method, params)

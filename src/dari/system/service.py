@@ -7,7 +7,6 @@ import platform
 import socket
 import stat
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +38,8 @@ class SystemService:
 
     def parts(self) -> dict[str, str]:
         """Versions of what we are built on; a part that is not installed is left out."""
+        from importlib import metadata  # 12 ms that only this question pays
+
         found = {"python": platform.python_version()}
         for name in _PARTS:
             try:

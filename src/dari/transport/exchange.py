@@ -32,6 +32,7 @@ class Exchange(Link):
     """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
 
     # What most exchanges never change stands here, so that making one is cheap.
+    transport = "http"
     owns_ids = False
     headers: Mapping[bytes, bytes] | None = None
     session: Session | None = None
@@ -40,6 +41,10 @@ class Exchange(Link):
     keep_alive = True
     response_complete = False
     disconnected = False
+    is_chunked = True
+    expects_continue = False
+    refusal: tuple[int, str] | None = None
+    """What was wrong with the head: told when its turn comes, because pipelined answers keep their order."""
     extra_headers = b""
     started_s = 0.0
     status_for_errors = 200

@@ -36,7 +36,6 @@ class McpProtocol(HttpToolsProtocol):
         self._active: Exchange | None = None
         self._in_head = False
         self._head_bytes = 0
-        self._is_chunked = True
         self._is_lingering = False
         self._since_s = self.loop.time()
         self._phase = HEAD_TIMEOUT_S
@@ -78,9 +77,14 @@ class McpProtocol(HttpToolsProtocol):
             self._on_asgi_headers_complete()
             return
         exchange = Exchange(self, self.parser.get_method(), dict(self.headers), self.endpoint.grant)
-        version = self.parser.get_http_version()
-        exchange.keep_alive = version != "1.0" and self.parser.should_keep_alive()
-        self._is_chunked = version != "1.0"
+        if self.parser.get_http_version() == "1.0":
+            exchange.is_chunked = exchange.keep_alive = False
+        elif not self.parser.should_keep_alive():
+            exchange.keep_alive = False
+        if self.expect_100_continue:
+            exchange.expects_continue = True
+        if len(exchange.fields) != len(self.headers) or len(self.headers) > MOST_HEADERS:
+            exchange.refusal = self._bad_headers()
         previous: RequestResponseCycle | None = self.cycle
         self.cycle = cast(RequestResponseCycle, exchange)
         if previous is None or previous.response_complete:
@@ -163,14 +167,14 @@ class McpProtocol(HttpToolsProtocol):
         self._after(exchange)
 
     def write_head(self, head: bytes, exchange: Exchange) -> None:
-        framing = b"transfer-encoding: chunked\r\n\r\n" if self._is_chunked else b"connection: close\r\n\r\n"
+        framing = b"transfer-encoding: chunked\r\n\r\n" if exchange.is_chunked else b"connection: close\r\n\r\n"
         if not self.transport.is_closing():
             self.transport.write(head + framing)
 
     def write_part(self, data: bytes, exchange: Exchange) -> None:
         if self.transport.is_closing():
             return
-        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if exchange.is_chunked else data)
         # A client that stopped reading its events costs this much memory and no more.
         if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self.transport.abort()
@@ -179,7 +183,7 @@ class McpProtocol(HttpToolsProtocol):
         self.endpoint.open.discard(exchange)
         if self.transport.is_closing():
             return
-        if self._is_chunked:
+        if exchange.is_chunked:
             self.transport.write(b"0\r\n\r\n")
         else:
             exchange.keep_alive = False
@@ -208,32 +212,31 @@ class McpProtocol(HttpToolsProtocol):
         exchange.started_s = self.loop.time()
         self._active = exchange
         self.endpoint.open.add(exchange)
-        duplicate = self._duplicate_header() if len(exchange.fields) != len(self.headers) else b""
         length = exchange.fields.get(b"content-length", b"0")
-        if duplicate:
-            self._refuse(exchange, 400, f"header {duplicate.decode('latin-1')} appears more than once")
-        elif len(self.headers) > MOST_HEADERS:
-            self._refuse(exchange, 431, f"more than {MOST_HEADERS} headers")
+        if exchange.refusal is not None:
+            self._refuse(exchange, *exchange.refusal)
         elif self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
             self._refuse(exchange, 503, "too many connections")
         elif length.isdigit() and int(length[:20]) > self.endpoint.most_body_bytes:
             self._refuse(exchange, 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes")
         else:
             self.endpoint.admit(exchange, self.client[0] if self.client else "unix")
-            if self.expect_100_continue and not exchange.response_complete:
+            if exchange.expects_continue and not exchange.response_complete:
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, exchange: Exchange, status: int, error: str) -> None:
         exchange.keep_alive = False
         exchange.refuse(status, error)
 
-    def _duplicate_header(self) -> bytes:
+    def _bad_headers(self) -> tuple[int, str] | None:
+        if len(self.headers) > MOST_HEADERS:
+            return 431, f"more than {MOST_HEADERS} headers"
         seen: set[bytes] = set()
         for name, _ in self.headers:
             if name in seen and (name in _SINGLE or name.startswith(b"mcp-")):
-                return name
+                return 400, f"header {name.decode('latin-1')} appears more than once"
             seen.add(name)
-        return b""
+        return None
 
     def _after(self, exchange: Exchange) -> None:
         if exchange.keep_alive and (exchange.is_read or self._has_no_body(exchange)):

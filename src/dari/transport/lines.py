@@ -30,7 +30,8 @@ class Stream(Protocol):
 class LineLink(Link):
     """Serves every message that is fed; replies leave together, once per turn of the event loop."""
 
-    def __init__(self, server: Server, grant: Grant, stream: Stream) -> None:
+    def __init__(self, server: Server, grant: Grant, stream: Stream, transport: str) -> None:
+        self.transport = transport
         self.grant = grant
         self._server = server
         self._stream = stream

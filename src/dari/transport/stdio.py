@@ -25,7 +25,7 @@ class _Pipes(asyncio.Protocol):
         self.reader: asyncio.ReadTransport | None = None
         self.writer: asyncio.WriteTransport | None = None
         self._output = output
-        self.link = LineLink(server, grant, self)
+        self.link = LineLink(server, grant, self, "stdio")
 
     def data_received(self, data: bytes) -> None:
         self.link.feed(data)

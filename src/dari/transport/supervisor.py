@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -138,6 +139,8 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
 
 def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
     """Run a command on uvloop where it is installed; failures become a message and an exit code."""
+    gc.freeze()
+    gc.enable()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_awaited(main))

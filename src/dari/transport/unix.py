@@ -51,7 +51,7 @@ class _Connection(asyncio.Protocol):
                 return
             if len(self._head) < _LONGEST_START and any(start.startswith(self._head) for start in _HTTP_STARTS):
                 return
-        self._link = LineLink(self._owner.server, self._owner.grant, self)
+        self._link = LineLink(self._owner.server, self._owner.grant, self, "unix")
         self._link.feed(self._head)
 
     def eof_received(self) -> bool:

@@ -40,12 +40,12 @@ class Sampling(Struct, rename="camel", frozen=True, kw_only=True):
     """The params as they came: model preferences, tools and all."""
 
 
-class Sampled(Struct, rename="camel", frozen=True, omit_defaults=True):
+class Sampled(Struct, rename="camel", frozen=True):
     """What the model said."""
 
     model: str
     content: Any
-    role: str = field(default_factory=lambda: "assistant")
+    role: str = "assistant"
     stop_reason: str | UnsetType = UNSET
 
 

@@ -209,7 +209,9 @@ class Conversation:
             _log.debug("transport=client event=noise %r", message[:200])
         elif not call.future.done():
             error = members.get("error") if isinstance(members, dict) else None
-            what = Failed(f"the server's answer to {call.method} breaks JSON-RPC") if error is None else read_error(error)
+            what = (
+                Failed(f"the server's answer to {call.method} breaks JSON-RPC") if error is None else read_error(error)
+            )
             call.future.set_exception(what)
 
     def _call_of(self, request_id: Any) -> _Call | None:

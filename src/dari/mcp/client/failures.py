@@ -1,17 +1,18 @@
 """What can go wrong between us and a server that is not ours.
 
-    DariError
-    ├── Failed ── RemoteError       the server answered with a JSON-RPC error
-    └── Unavailable
-        ├── Refused                 an HTTP status instead of an answer
-        └── SessionExpired          the server has forgotten our session; nothing ran
+DariError
+├── Failed ── RemoteError       the server answered with a JSON-RPC error
+├── Denied ── Unauthorized      HTTP 401: it wants a token, or another one
+└── Unavailable
+    ├── Refused                 an HTTP status instead of an answer
+    └── SessionExpired          the server has forgotten our session; nothing ran
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from dari.errors import Failed, Unavailable
+from dari.errors import Denied, Failed, Unavailable
 
 
 class RemoteError(Failed):
@@ -24,6 +25,13 @@ class RemoteError(Failed):
         super().__init__(message, _hint_in(data))
         self.remote_code = remote_code
         self.data = data
+
+
+class Unauthorized(Denied):
+    """The server does not know us."""
+
+    name = "unauthorized"
+    http_status = 401
 
 
 class Refused(Unavailable):

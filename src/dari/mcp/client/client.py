@@ -1,0 +1,303 @@
+"""A client of one MCP server: over any channel, in either era."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dari.core.context import Level
+from dari.core.events import ListKind
+from dari.errors import DariError, Unavailable
+from dari.mcp.client.agreement import PROBE_S, Agreement, Mode
+from dari.mcp.client.answers import Answers, OnElicit, OnRoots, OnSample
+from dari.mcp.client.channel import Channel
+from dari.mcp.client.conversation import OnProgress
+from dari.mcp.client.eras import name_in
+from dari.mcp.client.events import OnEvent
+from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.listing import Catalogue, Kind, fetch_list
+from dari.mcp.client.reading import decode_members, read
+from dari.mcp.client.results import (
+    CallResult,
+    CompleteResult,
+    Completion,
+    Listing,
+    Prompt,
+    PromptResult,
+    ReadResult,
+    Resource,
+    Template,
+    Tool,
+)
+from dari.mcp.client.rounds import settle
+from dari.mcp.client.session import Session
+from dari.mcp.client.subscription import Listening, Subscription
+from dari.mcp.versions import HEADER_MISMATCH
+from dari.rpc.codec import UNREADABLE, encode
+from dari.version import VERSION
+
+TIMEOUT_S = 60.0
+OPEN_TIMEOUT_S = 30.0
+_LISTS: tuple[ListKind, ...] = ("tools", "prompts", "resources")
+_decode_call = msgspec.json.Decoder(CallResult).decode
+
+Arguments = Mapping[str, Any] | Struct | Raw | bytes | None
+
+
+class Client:
+    """Open it with `async with`, or with `open` and `close`.
+
+    Cancelling a call cancels it on the server. `timeout_s` is what a call gets that names no limit of its own.
+    `on_sample`, `on_elicit` and `on_roots` answer the server's questions and are declared when given;
+    `capabilities` adds to what is declared. `on_event` hears every event; see `events` for the alternative.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        mode: Mode = "auto",
+        info: Mapping[str, str] | None = None,
+        on_sample: OnSample | None = None,
+        on_elicit: OnElicit | None = None,
+        on_roots: OnRoots | None = None,
+        on_event: OnEvent | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        timeout_s: float = TIMEOUT_S,
+        open_timeout_s: float = OPEN_TIMEOUT_S,
+        probe_s: float = PROBE_S,
+    ) -> None:
+        self._channel = channel
+        self._mode: Mode = mode
+        self._info = info or {"name": "dari", "version": VERSION}
+        self._answers = Answers(on_sample=on_sample, on_elicit=on_elicit, on_roots=on_roots, capabilities=capabilities)
+        self._on_event = on_event
+        self._timeout_s = timeout_s
+        self._open_timeout_s = open_timeout_s
+        self._probe_s = probe_s
+        self._catalogue = Catalogue()
+        self._current: Session | None = None
+        self._listening: Listening | None = None
+
+    async def open(self) -> Agreement:
+        """Connect and agree on an era; raises what went wrong, with what a child wrote to stderr."""
+        session = Session(self._channel, self._answers, self._info, self._probe_s)
+        self._current = session
+        try:
+            agreement = await session.open(self._mode, self._open_timeout_s)
+            if self._on_event is not None:
+                await self._listen(session, agreement, self._on_event)
+        except BaseException:
+            await self.close()
+            raise
+        return agreement
+
+    async def close(self) -> None:
+        """End the session, the process, the connections. Safe to call twice."""
+        session, self._current = self._current, None
+        if session is None:
+            return
+        listening, self._listening = self._listening, None
+        try:
+            if listening is not None:
+                await listening.close()
+        finally:
+            await session.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def ended(self) -> DariError:
+        """Waits until the server is gone, and tells why."""
+        return await asyncio.shield(self._session.conversation.ended)
+
+    @property
+    def is_open(self) -> bool:
+        return self._current is not None and not self._current.conversation.ended.done()
+
+    @property
+    def agreement(self) -> Agreement:
+        """The revision, and what the server says about itself."""
+        agreement = self._session.agreement
+        assert agreement is not None
+        return agreement
+
+    @property
+    def version(self) -> str:
+        return self.agreement.version
+
+    @property
+    def era(self) -> Literal["handshake", "stateless"]:
+        return "stateless" if self.agreement.is_stateless else "handshake"
+
+    async def request(
+        self,
+        method: str,
+        params: Arguments = None,
+        *,
+        timeout_s: float | None = None,
+        progress: OnProgress | None = None,
+        answer_questions: bool = True,
+    ) -> Raw:
+        """Any request; its result as the server wrote it.
+
+        With `answer_questions=False` a result that asks back (`input_required`) is returned, not answered.
+        """
+        encoded = _encoded(params)
+        session = self._session
+        name, extra = "", b""
+        if session.mirrors:
+            name = name_in(method, encoded)
+            if method == "tools/call":
+                extra = self._catalogue.headers(name, bytes(decode_members(encoded).get("arguments", b"{}")))
+        return await self._ask(method, encoded, name, extra, timeout_s, progress, answer_questions)
+
+    def notify(self, method: str, params: Arguments = None) -> None:
+        """Any notification."""
+        self._session.conversation.tell(method, Raw(_encoded(params)))
+
+    async def listing(self, kind: Kind) -> Listing:
+        """A list over all its pages, every item unread."""
+
+        async def ask(method: str, params: bytes) -> Raw:
+            return await self._ask(method, params)
+
+        return await fetch_list(kind, ask)
+
+    async def list_tools(self) -> list[Tool]:
+        listing = await self.listing("tools")
+        tools = [read(item, Tool, "list of tools") for item in listing.items]
+        return self._catalogue.learn(tools) if self._session.mirrors else tools
+
+    async def list_resources(self) -> list[Resource]:
+        return [read(item, Resource, "list of resources") for item in (await self.listing("resources")).items]
+
+    async def list_templates(self) -> list[Template]:
+        return [read(item, Template, "list of templates") for item in (await self.listing("resourceTemplates")).items]
+
+    async def list_prompts(self) -> list[Prompt]:
+        return [read(item, Prompt, "list of prompts") for item in (await self.listing("prompts")).items]
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        timeout_s: float | None = None,
+        progress: OnProgress | None = None,
+    ) -> CallResult:
+        """Run a tool. A failure that the tool reports is a result with `is_error`; everything else raises."""
+        encoded = _encoded(arguments)
+        params = b'{"name":%b,"arguments":%b}' % (encode(name), encoded)
+        session = self._session
+        extra = self._catalogue.headers(name, encoded) if session.mirrors else b""
+        try:
+            result = await self._ask("tools/call", params, name, extra, timeout_s, progress)
+        except RemoteError as error:
+            if error.remote_code != HEADER_MISMATCH or not session.mirrors:
+                raise
+            # Nothing ran. The tool wants arguments in headers that we do not know of, or not any more.
+            await self.list_tools()
+            extra = self._catalogue.headers(name, encoded)
+            result = await self._ask("tools/call", params, name, extra, timeout_s, progress)
+        try:
+            return _decode_call(result)
+        except UNREADABLE:
+            return read(result, CallResult, f"result of tool '{name}'")
+
+    async def read_resource(self, uri: str, *, timeout_s: float | None = None) -> ReadResult:
+        result = await self._ask("resources/read", encode({"uri": uri}), uri, b"", timeout_s)
+        return read(result, ReadResult, f"contents of {uri}")
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout_s: float | None = None
+    ) -> PromptResult:
+        params = encode({"name": name, "arguments": arguments or {}})
+        return read(await self._ask("prompts/get", params, name, b"", timeout_s), PromptResult, f"prompt '{name}'")
+
+    async def complete(
+        self,
+        argument: str,
+        value: str,
+        *,
+        prompt: str = "",
+        template: str = "",
+        known: Mapping[str, str] | None = None,
+    ) -> Completion:
+        """Values for an argument of a prompt, or for a variable of a resource template."""
+        ref = {"type": "ref/prompt", "name": prompt} if prompt else {"type": "ref/resource", "uri": template}
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
+        if known:
+            params["context"] = {"arguments": known}
+        result = await self._ask("completion/complete", encode(params))
+        return read(result, CompleteResult, "completion").completion
+
+    async def ping(self, *, timeout_s: float | None = None) -> None:
+        """Whether the server answers. The stateless era has no `ping`; it is asked to introduce itself again."""
+        await self._ask("server/discover" if self._session.is_stateless else "ping", timeout_s=timeout_s)
+
+    async def set_level(self, level: Level) -> None:
+        """Ask for log messages of this level and above: from the session, or with every request from now on."""
+        await self._session.set_level(level, self._timeout_s)
+
+    def roots_changed(self) -> None:
+        """Tell the server to ask `on_roots` again. The stateless era has no need of it."""
+        if not self._session.is_stateless:
+            self._session.conversation.tell("notifications/roots/list_changed")
+
+    def events(
+        self, *, lists: Iterable[ListKind] = _LISTS, uris: Iterable[str] = (), logs: bool = True
+    ) -> Subscription:
+        """Lists that change, resources (by URI) that are updated, log messages; an async context and iterator."""
+        return Subscription(self._session, kinds=lists, uris=uris, logs=logs, timeout_s=self._timeout_s)
+
+    @property
+    def _session(self) -> Session:
+        if self._current is None:
+            raise Unavailable("the client is not open", "open it with `async with`")
+        return self._current
+
+    async def _ask(
+        self,
+        method: str,
+        params: bytes = b"{}",
+        name: str = "",
+        extra_headers: bytes = b"",
+        timeout_s: float | None = None,
+        progress: OnProgress | None = None,
+        answer_questions: bool = True,
+    ) -> Raw:
+        session = self._session
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+
+        async def send(params: bytes) -> Raw:
+            return await session.send(
+                method, params, name=name, extra_headers=extra_headers, timeout_s=limit_s, on_progress=progress
+            )
+
+        result = await send(params)
+        if not session.is_stateless or not answer_questions:
+            return result
+        return await settle(result, self._answers, params, send)
+
+    async def _listen(self, session: Session, agreement: Agreement, on_event: OnEvent) -> None:
+        kinds = [kind for kind in _LISTS if (agreement.capabilities.get(kind) or {}).get("listChanged")]
+        self._listening = Listening(session, on_event, kinds=kinds, uris=())
+        await self._listening.open(self._open_timeout_s)
+
+
+def _encoded(value: Arguments) -> bytes:
+    """The value as a JSON object; what is encoded already is only trimmed."""
+    if value is None:
+        return b"{}"
+    if isinstance(value, bytes | Raw):
+        return bytes(value).strip() or b"{}"
+    return encode(value)

@@ -1,0 +1,96 @@
+"""Lists over all their pages, and what the list of tools says about headers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from msgspec import Raw
+
+from dari.core.mirrored import Path, mirrored_arguments
+from dari.errors import Failed, InvalidInput
+from dari.mcp.client.eras import parameter_headers
+from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.reading import decode_members, read
+from dari.mcp.client.results import Listing, Tool
+from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, decode_any, encode
+
+Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
+Ask = Callable[[str, bytes], Awaitable[Raw]]
+
+METHODS: dict[Kind, str] = {
+    "tools": "tools/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+    "prompts": "prompts/list",
+}
+MOST_PAGES = 1000
+_log = logging.getLogger("dari.mcp.client")
+
+
+async def fetch_list(kind: Kind, ask: Ask) -> Listing:
+    """Every page; a server that offers no such list has an empty one."""
+    method = METHODS[kind]
+    items: list[Raw] = []
+    ttls_ms: list[int] = []
+    scope: str | None = None
+    cursors: set[str] = set()
+    cursor = ""
+    while True:
+        try:
+            page = await ask(method, encode({"cursor": cursor}) if cursor else b"{}")
+        except RemoteError as error:
+            if error.remote_code == METHOD_NOT_FOUND and not cursor:
+                return Listing([])
+            raise
+        members = _members(page, method)
+        items += read(members.get(kind, b"[]"), list[Raw], f"answer to {method}")
+        ttl_ms, scope = _value(members, "ttlMs"), _value(members, "cacheScope") or scope
+        if isinstance(ttl_ms, int | float):
+            ttls_ms.append(max(0, int(ttl_ms)))
+        cursor = _value(members, "nextCursor") or ""
+        if not cursor:
+            return Listing(items, min(ttls_ms) if ttls_ms else None, scope)
+        if cursor in cursors or len(cursors) >= MOST_PAGES:
+            raise Failed(f"{method} never ends: cursor {cursor[:40]!r} came twice or after {MOST_PAGES} pages")
+        cursors.add(cursor)
+
+
+class Catalogue:
+    """Which arguments of which tool stand in headers too. Only HTTP of the stateless era asks."""
+
+    def __init__(self) -> None:
+        self._mirrored: dict[str, dict[str, Path]] = {}
+        self._refused: dict[str, str] = {}
+
+    def learn(self, tools: list[Tool]) -> list[Tool]:
+        """Take a whole list in; returns what may be called. MCP: a tool with a bad annotation is dropped."""
+        self._mirrored.clear()
+        self._refused.clear()
+        for tool in tools:
+            try:
+                self._mirrored[tool.name] = mirrored_arguments(tool.input_schema)
+            except ValueError as error:
+                self._refused[tool.name] = str(error)
+                _log.warning("transport=client event=tool_dropped %r: %s", tool.name, error)
+        return [tool for tool in tools if tool.name not in self._refused]
+
+    def headers(self, name: str, arguments: bytes) -> bytes:
+        if name in self._refused:
+            raise InvalidInput(
+                f"tool '{name}' has a schema that MCP forbids: {self._refused[name]}", "use another tool"
+            )
+        mirrored = self._mirrored.get(name)
+        return parameter_headers(mirrored, decode_any(arguments)) if mirrored else b""
+
+
+def _members(page: Raw, method: str) -> dict[str, Raw]:
+    try:
+        return decode_members(page)
+    except UNREADABLE as error:
+        raise Failed(f"the server's answer to {method} is no object: {error}") from None
+
+
+def _value(members: dict[str, Raw], key: str) -> Any:
+    return decode_any(members[key]) if key in members else None

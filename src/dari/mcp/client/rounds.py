@@ -1,0 +1,84 @@
+"""Rounds of questions in the stateless era: a result that asks back is answered, and the request repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dari.errors import Failed, Unavailable
+from dari.mcp.client.answers import Answers
+from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.results import InputRequired, Question
+from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, encode
+
+MOST_ROUNDS = 10
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.25
+_decode = msgspec.json.Decoder(InputRequired).decode
+
+
+async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[[bytes], Awaitable[Raw]]) -> Raw:
+    """The final result. `repeat` sends the request once more with the params it is given."""
+    pause_s = _FIRST_PAUSE_S
+    for _ in range(MOST_ROUNDS):
+        required = _required(result)
+        if required is None:
+            return result
+        added: dict[str, Any] = {}
+        if required.input_requests is not UNSET and required.input_requests:
+            added["inputResponses"] = await _answer_all(required.input_requests, answers)
+            pause_s = _FIRST_PAUSE_S
+        else:
+            # The server only wants to be asked again: it is busy with something.
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+        if required.request_state is not UNSET:
+            added["requestState"] = required.request_state
+        result = await repeat(_with(params, added))
+    if _required(result) is None:
+        return result
+    raise Failed(f"the server asked back more than {MOST_ROUNDS} times", "call it with more complete arguments")
+
+
+def _required(result: Raw) -> InputRequired | None:
+    # Looking for the word is much cheaper than decoding a large result to find it absent.
+    if b'"input_required"' not in bytes(result):
+        return None
+    try:
+        required = _decode(result)
+    except UNREADABLE as error:
+        raise Failed(f"the server asked back in a way MCP does not know: {error}") from None
+    return required if required.result_type == "input_required" else None
+
+
+async def _answer_all(questions: dict[str, Question], answers: Answers) -> dict[str, Any]:
+    tasks: dict[str, asyncio.Task[Any]] = {}
+    try:
+        async with asyncio.TaskGroup() as group:
+            for key, question in questions.items():
+                tasks[key] = group.create_task(_answer(question, answers))
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return {key: task.result() for key, task in tasks.items()}
+
+
+async def _answer(question: Question, answers: Answers) -> Any:
+    try:
+        return await answers.answer(question.method, question.params)
+    except RemoteError as error:
+        if error.remote_code != METHOD_NOT_FOUND:
+            raise
+        raise Unavailable(
+            f"the server asks for {question.method}, which nobody answers here", "give the client a callback for it"
+        ) from None
+
+
+def _with(params: bytes, added: dict[str, Any]) -> bytes:
+    if not added:
+        return params
+    members = encode(added)
+    return members if len(params) <= 2 else params[:-1] + b"," + members[1:]

@@ -1,0 +1,182 @@
+"""One server from opening to closing: the era it speaks, a session that is renewed, the stream that stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Raw
+
+from dari.errors import DariError, TimedOut
+from dari.mcp.client.agreement import Agreement, Mode, Negotiation
+from dari.mcp.client.answers import Answers
+from dari.mcp.client.channel import Channel
+from dari.mcp.client.conversation import Conversation, OnNotice, OnProgress
+from dari.mcp.client.eras import Stateless
+from dari.mcp.client.events import Feed
+from dari.mcp.client.failures import SessionExpired
+from dari.mcp.client.questions import Questions
+from dari.rpc.codec import encode
+
+RENEWAL_S = 30.0
+
+
+class Session:
+    """Sends requests in the agreed era. When the server forgets a session, shakes hands again and repeats."""
+
+    def __init__(self, channel: Channel, answers: Answers, info: Mapping[str, str], probe_s: float) -> None:
+        self.channel = channel
+        self.answers = answers
+        self.feed = Feed()
+        self.agreement: Agreement | None = None
+        self.conversation = Conversation(channel, Questions(answers, self._send), self.feed, self._on_session_lost)
+        self._negotiation = Negotiation(
+            self.conversation,
+            channel,
+            info=dict(info),
+            capabilities=answers.capabilities,
+            reopen=self._reopen,
+            probe_s=probe_s,
+        )
+        self._renewing = asyncio.Lock()
+        self._renewals = 0
+        self._renewal: asyncio.Task[None] | None = None
+        self._follows = False
+        self._level = ""
+        self._uris: Counter[str] = Counter()
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.conversation.era.is_stateless
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether arguments are repeated in headers: HTTP of the stateless era."""
+        return self.channel.carries_headers and self.is_stateless
+
+    async def open(self, mode: Mode, timeout_s: float) -> Agreement:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.channel.open(self.conversation)
+                self.agreement = await self._negotiation.agree(mode)
+                if self.answers.can_be_asked:
+                    await self.follow()
+                return self.agreement
+        except TimeoutError:
+            late = TimedOut(f"the server did not answer within {timeout_s:g} s", "allow it more time to start")
+            raise self._explained(late) from None
+        except DariError as error:
+            raise self._explained(error) from None
+
+    async def close(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+        try:
+            await self.conversation.close()
+        finally:
+            await self.channel.close()
+
+    async def send(
+        self,
+        method: str,
+        params: bytes = b"{}",
+        *,
+        name: str = "",
+        extra_headers: bytes = b"",
+        timeout_s: float | None,
+        on_progress: OnProgress | None = None,
+        on_notice: OnNotice | None = None,
+    ) -> Raw:
+        """One request, as its own result or error."""
+        conversation = self.conversation
+        if self._renewing.locked():
+            async with self._renewing:
+                pass
+        renewals = self._renewals
+        headers = b""
+        if self.channel.carries_headers:
+            headers = conversation.era.headers(method, name) + extra_headers
+        try:
+            return await conversation.ask(
+                method, params, headers=headers, timeout_s=timeout_s, on_progress=on_progress, on_notice=on_notice
+            )
+        except SessionExpired:
+            await self._renew(renewals)
+        return await conversation.ask(
+            method, params, headers=headers, timeout_s=timeout_s, on_progress=on_progress, on_notice=on_notice
+        )
+
+    async def follow(self) -> None:
+        """Hear what belongs to no request, until the end."""
+        self._follows = True
+        await self.channel.follow()
+
+    async def set_level(self, level: str, timeout_s: float) -> None:
+        self._level = level
+        era = self.conversation.era
+        if isinstance(era, Stateless):
+            era.set_level(level)
+        else:
+            await self.send("logging/setLevel", encode({"level": level}), timeout_s=timeout_s)
+
+    async def subscribe(self, uri: str, timeout_s: float) -> None:
+        """Handshake era: two that want the same resource share one subscription."""
+        self._uris[uri] += 1
+        if self._uris[uri] == 1:
+            await self.send("resources/subscribe", encode({"uri": uri}), timeout_s=timeout_s)
+
+    async def unsubscribe(self, uri: str, timeout_s: float) -> None:
+        self._uris[uri] -= 1
+        if self._uris[uri] <= 0:
+            del self._uris[uri]
+            await self.send("resources/unsubscribe", encode({"uri": uri}), timeout_s=timeout_s)
+
+    def _send(self, message: bytes) -> None:
+        if not self.conversation.ended.done():
+            self.channel.tell(message)
+
+    async def _reopen(self) -> None:
+        await self.channel.close()
+        self.conversation.restart()
+        await self.channel.open(self.conversation)
+
+    def _on_session_lost(self) -> None:
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.get_running_loop().create_task(self._renew_quietly(self._renewals))
+
+    async def _renew_quietly(self, renewals: int) -> None:
+        try:
+            await self._renew(renewals)
+        except DariError:
+            pass  # the next request finds out, and tells its caller
+
+    async def _renew(self, renewals: int) -> None:
+        """A new session in place of the forgotten one, with what belonged to it."""
+        async with self._renewing:
+            if renewals != self._renewals:
+                return
+            try:
+                async with asyncio.timeout(RENEWAL_S):
+                    await self._start_over()
+            except TimeoutError:
+                raise TimedOut(f"the server gave no new session within {RENEWAL_S:g} s", "restart it") from None
+            self._renewals += 1
+        self.feed.missed()
+
+    async def _start_over(self) -> None:
+        self.agreement = await self._negotiation.initialize()
+        ask = self.conversation.ask
+        if self._level:
+            await ask("logging/setLevel", encode({"level": self._level}), timeout_s=None)
+        for uri in list(self._uris):
+            await ask("resources/subscribe", encode({"uri": uri}), timeout_s=None)
+        if self._follows:
+            await self.channel.follow()
+
+    def _explained(self, error: DariError) -> DariError:
+        """A server that prints instead of speaking usually says why."""
+        if self.conversation.noise:
+            error.hint = "\n".join([error.hint, "it printed on stdout:", *self.conversation.noise]).strip()
+        return error
