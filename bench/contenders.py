@@ -38,7 +38,7 @@ class Contender:
 
 
 OURS = Contender("dari", "Dari", ROOT / ".venv" / "bin" / "python", ("dari", "uvicorn", "msgspec"))
-SDK = Contender("sdk", "official SDK (low-level)", PEERS[0].python, ("mcp", "uvicorn", "uvloop", "httptools"))
+SDK = Contender("sdk", "official SDK", PEERS[0].python, ("mcp", "uvicorn", "uvloop", "httptools"))
 FASTMCP = Contender("fastmcp", "FastMCP", PEERS[1].python, ("fastmcp", "mcp"))
 ASGI = Contender("asgi", "bare ASGI echo", PEERS[2].python, ("uvicorn", "msgspec"), speaks_mcp=False)
 

@@ -1,6 +1,7 @@
 """Our server and client beside their peers, in one run; exit 1 when a target is missed."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,8 @@ def _measure(names: Sequence[str], plan: Plan) -> list[Measurement]:
     for contender in CONTENDERS:
         if contender.missing:
             print(f"bench: NO NUMBERS OF {contender.title}: {contender.missing}", file=sys.stderr)
+    if os.getloadavg()[0] > 0.5:
+        print("bench: the machine is busy with something else; the numbers will wander", file=sys.stderr)
     measurements = []
     for name in names:
         for measurement in MEASURES[name](plan):

@@ -106,7 +106,7 @@ def client_rate(plan: Plan) -> Iterator[Measurement]:
     """Both clients against our server; until that exists, the SDK's client shows that the step works."""
     server = SDK if OURS.missing else OURS
     for transport in ("stdio", "http"):
-        name = f"client calls/s, one after another, {transport}, against {server.title}"
+        name = f"client: `tools/call` echo of {server.title}, one after another, {transport}"
         measurement = Measurement(name, "calls/s", (OURS, SDK), (Target(SDK, "≥", 4),))
         with ExitStack() as stack:
             port = 0

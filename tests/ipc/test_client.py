@@ -203,6 +203,22 @@ async def test_a_call_that_takes_too_long_times_out_and_is_given_up(keep: bool, 
         assert await client.call("system.ping") == {"pong": True}
 
 
+async def test_a_closed_client_fails_its_calls_and_takes_no_more(run_dir: Path) -> None:
+    demo, peers = Demo(), CountedPeers()
+    async with demo_daemon(run_dir, demo, peer_of=peers):
+        client = demo_client(run_dir, keep=True)
+        await client.call("system.ping")
+        waiting = asyncio.create_task(client.call("demo.watch"))
+        await demo.entered.wait()
+        await client.close()
+        with pytest.raises(Unavailable):
+            await waiting
+        with pytest.raises(Unavailable):
+            await client.call("system.ping")
+        await client.close()
+    assert peers.count == 1
+
+
 async def test_a_slow_call_alone_holds_up_nobody(run_dir: Path) -> None:
     demo = Demo()
     async with demo_daemon(run_dir, demo), demo_client(run_dir, keep=True) as client:

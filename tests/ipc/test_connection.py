@@ -25,6 +25,8 @@ async def test_a_caller_that_closed_its_writing_side_still_gets_its_replies(
         connection.send(call, PING)
         connection.writer.write_eof()
         await demo.entered.wait()
+        async with session(run_dir) as later:
+            await later.ask(PING)  # by now the daemon has seen the end of the first connection
         demo.release.set()
         assert (await connection.receive())["result"] == {"held": True}
         assert (await connection.receive())["result"] == {"pong": True}
@@ -73,6 +75,19 @@ async def test_lines_that_come_during_a_watched_call_are_answered_after_it(run_d
             await other.ask(PING)
         demo.release.set()
         assert [(await connection.receive())["id"] for _ in range(201)] == [1, *range(200)]
+
+
+async def test_what_is_read_ahead_has_a_bound_in_bytes(run_dir: Path) -> None:
+    demo = Demo()
+    async with demo_daemon(run_dir, demo, limits=Limits(max_line_bytes=1000)), session(run_dir) as connection:
+        connection.send(WATCH)
+        await demo.entered.wait()
+        connection.send(*[b"x" * 900] * 20)
+        async with session(run_dir) as other:
+            await other.ask(PING)
+        demo.release.set()
+        replies = [await connection.receive() for _ in range(21)]
+    assert [code(reply) for reply in replies[1:]] == [2] * 20
 
 
 async def test_a_line_too_long_during_a_watched_call_is_refused_after_it(run_dir: Path) -> None:

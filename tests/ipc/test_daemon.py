@@ -19,7 +19,7 @@ from dari.ipc.daemon import Daemon
 from dari.ipc.lock import lock_holder
 from dari.ipc.methods import Method
 from dari.ipc.probe import answers
-from dari.ipc.tokens import Principal
+from dari.ipc.tokens import Principal, read_token
 from tests.ipc.rig import CountedPeers, Demo, code, demo_client, demo_daemon, session, until_idle, wire
 
 
@@ -90,12 +90,16 @@ async def test_what_a_killed_daemon_left_is_replaced(run_dir: Path) -> None:
         pass
 
 
-async def test_a_daemon_can_be_started_again(run_dir: Path) -> None:
+async def test_a_daemon_can_be_started_again_with_tokens_of_its_own(run_dir: Path) -> None:
     daemon = demo_daemon(run_dir)
+    tokens: set[str] = set()
     for _ in range(3):
-        async with daemon, session(run_dir):
-            pass
+        async with daemon, session(run_dir) as connection:
+            for old in tokens:
+                assert code(await connection.call("system.handshake", protocol_version=1, token=old)) == 1
+            tokens.add(read_token(run_dir / "cli.token"))
     await daemon.stop()
+    assert len(tokens) == 3
 
 
 async def test_a_start_that_fails_leaves_nothing_behind(run_dir: Path) -> None:

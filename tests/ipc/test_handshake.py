@@ -101,7 +101,7 @@ async def test_a_handshake_may_be_repeated_and_a_failed_one_ends_the_session(run
 
 
 async def test_a_caller_that_says_nothing_is_dropped(run_dir: Path) -> None:
-    limits = Limits(handshake_timeout_s=0.05)
+    limits = Limits(handshake_timeout_s=0.3)
     async with demo_daemon(run_dir, limits=limits), wire(run_dir) as silent, wire(run_dir) as chatty:
         chatty.send(b"", b" ")
         assert code(await chatty.ask({"jsonrpc": "2.0", "method": "system.ping"})) == 1
@@ -110,7 +110,7 @@ async def test_a_caller_that_says_nothing_is_dropped(run_dir: Path) -> None:
 
 
 async def test_a_session_may_be_idle_for_longer_than_a_handshake(run_dir: Path) -> None:
-    limits = Limits(handshake_timeout_s=0.05)
+    limits = Limits(handshake_timeout_s=0.3)
     async with demo_daemon(run_dir, limits=limits), session(run_dir) as patient, wire(run_dir) as silent:
         assert await silent.ended()  # opened last, dropped first: the limit has passed for both
         assert (await patient.call("system.ping"))["result"] == {"pong": True}

@@ -145,15 +145,17 @@ def test_a_second_daemon_gives_up_when_the_first_one_serves(files: DaemonFiles) 
 def test_daemons_that_start_at_the_same_moment_leave_one(files: DaemonFiles) -> None:
     """As when a starter is killed while its daemon is coming up, and the next one starts another."""
     racers = [subprocess.Popen([*COMMAND, str(files.run_dir)], stderr=subprocess.DEVNULL) for _ in range(3)]
-    start(files)
-    winner = lock_holder(files.lock)
-    losers = [racer for racer in racers if racer.pid != winner]
-    assert [loser.wait(30) for loser in losers] == [1] * len(losers)
-    assert lock_holder(files.lock) == winner
-    assert winner is not None
-    kill(files, winner)
-    for racer in racers:
-        racer.wait(30)
+    try:
+        started = start(files)
+        winner = lock_holder(files.lock)
+        assert winner is not None
+        assert [racer.wait(30) for racer in racers if racer.pid != winner].count(1) >= 2
+        assert started in (None, winner) or reaped(started)
+        assert lock_holder(files.lock) == winner
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.wait(30)
 
 
 def test_a_starter_that_was_killed_does_not_block_the_next(files: DaemonFiles) -> None:
@@ -230,7 +232,7 @@ def test_a_command_that_does_not_exist_is_named(files: DaemonFiles) -> None:
 
 def test_a_daemon_that_hangs_at_start_is_ended(files: DaemonFiles) -> None:
     with pytest.raises(TimedOut) as refused:
-        start(files, "/bin/sh", "-c", "trap '' TERM; echo pid $$; while :; do sleep 60; done", timeout_s=0.5)
+        start(files, "/bin/sh", "-c", "trap '' TERM; echo pid $$; while :; do sleep 60; done", timeout_s=1.0)
     pid = int(refused.value.hint.split()[-1])
     assert reaped(pid)
 

@@ -65,7 +65,8 @@ def test_a_newline_after_the_token_is_no_part_of_it(tmp_path: Path) -> None:
 
 
 def test_a_token_of_another_start_is_refused(tmp_path: Path) -> None:
-    token = read_token(issued(tmp_path) and tmp_path / "cli.token")
+    issued(tmp_path)
+    token = read_token(tmp_path / "cli.token")
     assert auth_failed(issued(tmp_path), token)
 
 

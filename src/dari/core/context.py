@@ -124,6 +124,11 @@ class Context(ABC):
 
     @property
     @abstractmethod
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the client declared it can do: `elicitation`, `sampling`, `roots`, …"""
+
+    @property
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """What this call remembers between rounds of questions, signed into the client's retry."""
 

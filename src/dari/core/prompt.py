@@ -52,8 +52,9 @@ class Prompt:
     def check(self, given: dict[str, str]) -> None:
         """Refuse missing and unknown arguments by name."""
         known = {argument.name for argument in self.arguments}
-        for name in given.keys() - known:
-            raise InvalidInput(f"prompt '{self.name}' has no argument '{name}'", f"known: {', '.join(sorted(known))}")
+        for name in sorted(given.keys() - known):
+            hint = f"known: {', '.join(sorted(known))}" if known else "this prompt takes no arguments"
+            raise InvalidInput(f"prompt '{self.name}' has no argument '{name}'", hint)
         for argument in self.arguments:
             if argument.required and argument.name not in given:
                 raise InvalidInput(

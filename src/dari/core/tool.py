@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from dari.core.complaints import invalid_arguments
-from dari.core.content import ToolResult
+from dari.core.content import Block, RawResult, ToolResult
 from dari.core.context import Context
 from dari.core.grant import READ
 from dari.core.mirrored import Path, mirrored_arguments
@@ -170,7 +170,8 @@ def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str
 
 
 def _output_schema(hint: Any) -> Schema | None:
-    if inspect.isclass(hint) and issubclass(hint, Struct) and not issubclass(hint, ToolResult):
+    """A Struct is structured output, unless it is content that says itself how it is shown."""
+    if inspect.isclass(hint) and issubclass(hint, Struct) and not issubclass(hint, (ToolResult, RawResult, Block)):
         return object_schema(hint)
     return None
 

@@ -51,6 +51,7 @@ class DaemonClient:
         self._known = {error.name: error for error in error_types}
         self._kept: Channel | None = None
         self._opening = asyncio.Lock()
+        self._is_closed = False
 
     @overload
     async def call(
@@ -105,10 +106,11 @@ class DaemonClient:
         return RemoteService(self, name)
 
     async def close(self) -> None:
-        """Close the kept connection; calls that still wait on it fail."""
-        channel, self._kept = self._kept, None
-        if channel is not None:
-            await channel.close()
+        """Close the kept connection for good; calls that still wait on it fail."""
+        self._is_closed = True
+        async with self._opening:
+            if self._kept is not None:
+                await self._kept.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -143,6 +145,8 @@ class DaemonClient:
 
     async def _kept_channel(self) -> tuple[Channel, bool]:
         async with self._opening:
+            if self._is_closed:
+                raise Unavailable(UNREACHABLE, "this client has been closed")
             if self._kept is not None and self._kept.is_usable:
                 return self._kept, False
             self._kept = await self._open()

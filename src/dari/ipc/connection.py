@@ -17,7 +17,8 @@ from dari.ipc.messages import MAX_LINE_BYTES, error_line
 from dari.ipc.peer import Peer
 from dari.ipc.session import Access, CallerGone, Session
 
-# How many lines are read ahead of a call that ends with its caller; beyond that nobody watches for a hang-up.
+# What is read ahead of a call that ends with its caller: so many lines, and about as many bytes as one line
+# may have. Beyond that nobody watches for a hang-up.
 MAX_LINES_AHEAD = 64
 
 
@@ -33,13 +34,9 @@ class Limits:
 
 
 class Connection:
-    def __init__(
-        self,
-        access: Access,
-        peer: Peer,
-        sock: socket.socket,
-        limits: Limits,
-    ) -> None:
+    """`run()` is its task; it owns the socket from the first moment."""
+
+    def __init__(self, access: Access, peer: Peer, sock: socket.socket, limits: Limits) -> None:
         self._session = Session(access, peer, self._while_connected)
         self._sock = sock
         self._limits = limits
@@ -116,7 +113,7 @@ class Connection:
     async def _hang_up(self) -> bool:
         """Keep what arrives for later; True when the caller is gone, False when it only ended its side."""
         try:
-            while len(self._ahead) < MAX_LINES_AHEAD:
+            while len(self._ahead) < MAX_LINES_AHEAD and self._ahead_bytes() < self._limits.max_line_bytes:
                 line = await self._read_line()
                 if line is None:
                     return self._is_closed_both_ways()
@@ -126,6 +123,9 @@ class Connection:
         except OSError:
             return True
         return False
+
+    def _ahead_bytes(self) -> int:
+        return sum(len(line) for line in self._ahead)
 
     def _is_closed_both_ways(self) -> bool:
         # A caller that only ended its writing side still wants the reply; the kernel tells it from one that left.

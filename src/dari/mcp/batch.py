@@ -40,6 +40,7 @@ class _Part(Link):
         self._place = place
         self.session = batch.link.session
         self.grant = batch.link.grant
+        self.transport = batch.link.transport
         self.owns_ids = batch.link.owns_ids
         self.can_ask = batch.link.can_ask
         self._is_running = False

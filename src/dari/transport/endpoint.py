@@ -57,6 +57,24 @@ class Endpoint:
 
     def admit(self, exchange: Exchange, client: str) -> None:
         """The checks that need only the head. A refused exchange has its response already."""
+        try:
+            self._check(exchange, client)
+        except Exception as error:
+            self._broke(exchange, error)
+
+    def serve(self, exchange: Exchange) -> None:
+        """The whole request is here."""
+        try:
+            if exchange.method == b"POST":
+                self._post(exchange)
+            elif exchange.method == b"GET":
+                self._get(exchange)
+            else:
+                self._delete(exchange)
+        except Exception as error:
+            self._broke(exchange, error)
+
+    def _check(self, exchange: Exchange, client: str) -> None:
         fields = exchange.fields
         if not self.guard.allows_host(fields.get(b"host")):
             exchange.refuse(403, "host not allowed")
@@ -78,18 +96,9 @@ class Endpoint:
         elif exchange.method not in (b"POST", b"GET", b"DELETE"):
             exchange.refuse(405, "method not allowed", b"allow: " + _METHODS + b"\r\n")
 
-    def serve(self, exchange: Exchange) -> None:
-        """The whole request is here."""
-        try:
-            if exchange.method == b"POST":
-                self._post(exchange)
-            elif exchange.method == b"GET":
-                self._get(exchange)
-            else:
-                self._delete(exchange)
-        except Exception as error:
-            _log.exception(event("http", "fatal"))
-            exchange.refuse(500, f"{type(error).__name__}: {error}")
+    def _broke(self, exchange: Exchange, error: Exception) -> None:
+        _log.exception(event("http", "fatal"))
+        exchange.refuse(500, f"{type(error).__name__}: {error}")
 
     def answered(self, exchange: Exchange) -> None:
         """A result is about to leave: the first one of a session carries its id."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import httptools
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from dari.rpc.codec import encode
 from dari.transport.endpoint import PATH, Endpoint
 from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
 
@@ -26,6 +29,8 @@ MOST_UNREAD_BYTES = 16 * 1024 * 1024
 # Two of one of these and two readers may disagree about which one counts.
 _SINGLE = frozenset({b"host", b"authorization", b"origin", b"content-type", b"last-event-id"})
 
+_OFFER = frozenset({b"connection", b"upgrade", b"http2-settings"})
+
 
 class McpProtocol(HttpToolsProtocol):
     """One HTTP connection."""
@@ -33,10 +38,17 @@ class McpProtocol(HttpToolsProtocol):
     def __init__(self, endpoint: Endpoint, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self.endpoint = endpoint
-        self._active: Exchange | None = None
+        self._active: Exchange | RequestResponseCycle | None = None
+        self._is_going_on = False
         self._in_head = False
-        self._head_bytes = 0
+        self._head_is_new = False
+        # Of the head that is being read: what it has at most and at least, and the size of the chunk in hand.
+        self._head_most_bytes = 0
+        self._head_least_bytes = 0
+        self._chunk_bytes = 0
         self._is_lingering = False
+        self._is_deaf = False
+        self._is_offered_upgrade = False
         self._since_s = self.loop.time()
         self._phase = HEAD_TIMEOUT_S
         self._stuck_since_s = 0.0
@@ -47,18 +59,24 @@ class McpProtocol(HttpToolsProtocol):
     # What uvicorn and the parser call
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        if self._is_deaf:
+            return
+        self._chunk_bytes = len(data)
+        self._parse(data)
         if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._head_most_bytes += len(data)
+            # The chunk in which a head begins may hold a whole body before it.
+            self._head_least_bytes += 0 if self._head_is_new else len(data)
+            self._head_is_new = False
+            if self._head_least_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
 
     def on_message_begin(self) -> None:
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
-        self._in_head = True
-        self._head_bytes = 0
+        self._in_head = self._head_is_new = True
+        self._head_most_bytes = self._head_least_bytes = 0
         self._since_s = self.loop.time()
         self._phase = HEAD_TIMEOUT_S
 
@@ -73,7 +91,11 @@ class McpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._phase = BODY_TIMEOUT_S
-        if self.url != PATH and self.url.partition(b"?")[0] != PATH:
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._is_offered_upgrade = True
+            return
+        refusal = self._head_refusal()
+        if refusal is None and self.url != PATH and self.url.partition(b"?")[0] != PATH:
             self._on_asgi_headers_complete()
             return
         exchange = Exchange(self, self.parser.get_method(), dict(self.headers), self.endpoint.grant)
@@ -83,13 +105,19 @@ class McpProtocol(HttpToolsProtocol):
             exchange.keep_alive = False
         if self.expect_100_continue:
             exchange.expects_continue = True
-        if len(exchange.fields) != len(self.headers) or len(self.headers) > MOST_HEADERS:
-            exchange.refusal = self._bad_headers()
+        if len(exchange.fields) != len(self.headers):
+            exchange.fields, duplicate = _joined(self.headers)
+            refusal = refusal or duplicate
+        if refusal is not None:
+            exchange.refusal = refusal
         previous: RequestResponseCycle | None = self.cycle
         self.cycle = cast(RequestResponseCycle, exchange)
-        if previous is None or previous.response_complete:
+        if self.transport.is_closing():
+            exchange.response_complete = True
+        elif (previous is None or previous.response_complete) and not self.flow.write_paused:
             self._start(exchange)
         else:
+            # Before its turn, or before the client has read what it asked for earlier.
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
 
@@ -105,42 +133,62 @@ class McpProtocol(HttpToolsProtocol):
             else:
                 exchange.body = bytearray(exchange.body + body)
             if len(exchange.body) > self.endpoint.most_body_bytes:
-                self._refuse(exchange, 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes")
+                exchange.refusal = self._too_long()
+                if exchange.started_s:
+                    self._refuse(exchange, *exchange.refusal)
 
     def on_message_complete(self) -> None:
-        self._phase = 0.0
+        if self._is_offered_upgrade:
+            return
         exchange = self.cycle
+        if not exchange.response_complete:
+            self._phase = 0.0
         if not isinstance(exchange, Exchange):
             super().on_message_complete()
             return
         exchange.is_read = True
         if self._is_lingering:
             self.transport.close()
-        elif not exchange.response_complete and exchange.started_s:
+        elif exchange.response_complete:
+            self.on_response_complete()
+        elif exchange.started_s:
             self.endpoint.serve(exchange)
 
     def on_response_complete(self) -> None:
-        """Start what was pipelined, or wait for the next request."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            if isinstance(cycle, Exchange):
-                self._start(cycle)
-                if cycle.is_read and not cycle.response_complete:
-                    self.endpoint.serve(cycle)
-            else:
-                self._start_asgi_task(cycle, app)
-        else:
+        if not self._in_head and self.cycle.response_complete:
             self._since_s = self.loop.time()
             self._phase = IDLE_TIMEOUT_S
+        if self.flow.read_paused:
+            self._go_on()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._go_on()
+
+    def send_400_response(self, msg: str) -> None:
+        """The bytes make no sense from here on: what was asked before them is answered, then it is over."""
+        active = self._active
+        if active is None or (active.response_complete and not self._is_reading_body):
+            super().send_400_response(msg)
+        elif isinstance(active, Exchange) and not active.is_read:
+            self._refuse(active, 400, msg)
+            self.transport.close()
+        else:
+            active.keep_alive = False
+            self._is_deaf = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._active is not None:
-            self.endpoint.open.discard(self._active)
-            self._active.lost()
+        active = self._active
+        if isinstance(active, Exchange):
+            self.endpoint.open.discard(active)
+            active.lost()
+        elif active is not None:
+            active.disconnected = True
+            active.message_event.set()
+        self.pipeline.clear()
         if isinstance(self.cycle, Exchange):
             self.cycle = None
         super().connection_lost(exc)
@@ -153,6 +201,9 @@ class McpProtocol(HttpToolsProtocol):
                 self.transport.abort()
         else:
             self._stuck_since_s = 0.0
+        if self.flow.read_paused:
+            # It is we who do not read.
+            self._since_s = now_s
         if self._phase and now_s - self._since_s > self._phase:
             self.transport.close()
 
@@ -167,17 +218,17 @@ class McpProtocol(HttpToolsProtocol):
         self._after(exchange)
 
     def write_head(self, head: bytes, exchange: Exchange) -> None:
-        framing = b"transfer-encoding: chunked\r\n\r\n" if exchange.is_chunked else b"connection: close\r\n\r\n"
         if not self.transport.is_closing():
-            self.transport.write(head + framing)
+            self.transport.write(head + (b"transfer-encoding: chunked\r\n\r\n" if exchange.is_chunked else b"\r\n"))
 
     def write_part(self, data: bytes, exchange: Exchange) -> None:
         if self.transport.is_closing():
             return
-        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if exchange.is_chunked else data)
-        # A client that stopped reading its events costs this much memory and no more.
+        # A client that stopped reading its events costs this much memory and one event, and no more.
         if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self.transport.abort()
+        else:
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if exchange.is_chunked else data)
 
     def end_parts(self, exchange: Exchange) -> None:
         self.endpoint.open.discard(exchange)
@@ -185,8 +236,6 @@ class McpProtocol(HttpToolsProtocol):
             return
         if exchange.is_chunked:
             self.transport.write(b"0\r\n\r\n")
-        else:
-            exchange.keep_alive = False
         self._after(exchange)
 
     async def drained(self) -> None:
@@ -208,6 +257,10 @@ class McpProtocol(HttpToolsProtocol):
 
     # Private
 
+    @property
+    def _is_reading_body(self) -> bool:
+        return isinstance(self._active, Exchange) and not self._active.is_read
+
     def _start(self, exchange: Exchange) -> None:
         exchange.started_s = self.loop.time()
         self._active = exchange
@@ -218,47 +271,107 @@ class McpProtocol(HttpToolsProtocol):
         elif self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
             self._refuse(exchange, 503, "too many connections")
         elif length.isdigit() and int(length[:20]) > self.endpoint.most_body_bytes:
-            self._refuse(exchange, 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes")
+            self._refuse(exchange, *self._too_long())
+        elif exchange.expects_continue:
+            self._admit_before_body(exchange)
         else:
             self.endpoint.admit(exchange, self.client[0] if self.client else "unix")
-            if exchange.expects_continue and not exchange.response_complete:
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _admit_before_body(self, exchange: Exchange) -> None:
+        keep_alive, exchange.keep_alive = exchange.keep_alive, False
+        # A refused client may or may not send the body: nobody could tell where its next request begins.
+        self.endpoint.admit(exchange, self.client[0] if self.client else "unix")
+        if not exchange.response_complete:
+            exchange.keep_alive = keep_alive
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _go_on(self) -> None:
+        """Start what was pipelined, in a loop: a thousand requests may be answered at once."""
+        if self._is_going_on:
+            return
+        self._is_going_on = True
+        while self.pipeline and self._is_free():
+            cycle, app = self.pipeline.pop()
+            if not isinstance(cycle, Exchange):
+                self._start_asgi_task(cycle, app)
+                continue
+            self._start(cycle)
+            if cycle.is_read and not cycle.response_complete:
+                self.endpoint.serve(cycle)
+        self._is_going_on = False
+        if not self.pipeline and not self.flow.write_paused and not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def _is_free(self) -> bool:
+        is_answered = self._active is None or self._active.response_complete
+        return is_answered and not self.flow.write_paused and not self.transport.is_closing()
 
     def _refuse(self, exchange: Exchange, status: int, error: str) -> None:
         exchange.keep_alive = False
         exchange.refuse(status, error)
 
-    def _bad_headers(self) -> tuple[int, str] | None:
+    def _too_long(self) -> tuple[int, str]:
+        return 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes"
+
+    def _head_refusal(self) -> tuple[int, str] | None:
         if len(self.headers) > MOST_HEADERS:
             return 431, f"more than {MOST_HEADERS} headers"
-        seen: set[bytes] = set()
-        for name, _ in self.headers:
-            if name in seen and (name in _SINGLE or name.startswith(b"mcp-")):
-                return 400, f"header {name.decode('latin-1')} appears more than once"
-            seen.add(name)
+        if self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
+            size_bytes = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if size_bytes > MOST_HEAD_BYTES:
+                return 431, f"the head is longer than {MOST_HEAD_BYTES} bytes"
         return None
 
     def _after(self, exchange: Exchange) -> None:
-        if exchange.keep_alive and (exchange.is_read or self._has_no_body(exchange)):
-            self.on_response_complete()
-        elif exchange.is_read:
-            self.transport.close()
-        else:
-            # The client may still be sending: closing now would reset the connection under our answer.
-            exchange.keep_alive = False
-            self._is_lingering = True
-            self._since_s = self.loop.time()
-            self._phase = HEAD_TIMEOUT_S
+        if exchange.is_read:
+            if exchange.keep_alive:
+                self.on_response_complete()
+            else:
+                self.transport.close()
+        elif not exchange.keep_alive:
+            self._linger()
+        # Else the rest of the body is read and dropped; the end of the message goes on from there.
 
-    def _has_no_body(self, exchange: Exchange) -> bool:
-        fields = exchange.fields
-        return b"transfer-encoding" not in fields and fields.get(b"content-length", b"0") == b"0"
+    def _linger(self) -> None:
+        """The client may still be sending: closing now would reset the connection under our answer."""
+        self._is_lingering = True
+        self._since_s = self.loop.time()
+        self._phase = HEAD_TIMEOUT_S
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
 
     def _refuse_head(self) -> None:
-        self.transport.write(
-            b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-        )
-        self.transport.close()
+        self._is_deaf = True
+        if self._is_free():
+            body = encode({"error": f"the head is longer than {MOST_HEAD_BYTES} bytes"})
+            head = STATUS_LINES[431] + self.date_header() + b"connection: close\r\n"
+            self.transport.write(b"%b%b%d\r\n\r\n%b" % (head, JSON_LENGTH, len(body), body))
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            if self._is_offered_upgrade:
+                self._decline_upgrade(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Serve an offer to upgrade (Java's client makes one, always) as the HTTP/1.1 request that it is.
+
+        The parser believes that what follows the head is another protocol, so it reads the head again without
+        the offer; uvicorn loses the body here (uvicorn issue 2722).
+        """
+        self._is_offered_upgrade = False
+        kept = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] not in _OFFER)
+        self._parse(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (self.parser.get_method(), self.url, kept, rest))
 
     def _on_asgi_headers_complete(self) -> None:
         """Give uvicorn the state that its own `on_message_begin` would have made."""
@@ -267,6 +380,20 @@ class McpProtocol(HttpToolsProtocol):
         self.url, self.headers, self.expect_100_continue = url, headers, expects
         self.scope["headers"] = headers
         super().on_headers_complete()
+
+
+def _joined(headers: list[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], tuple[int, str] | None]:
+    """Headers that came more than once as one list, and the refusal when one of them must not."""
+    fields: dict[bytes, bytes] = {}
+    refusal = None
+    for name, value in headers:
+        if name not in fields:
+            fields[name] = value
+        elif name in _SINGLE or name.startswith(b"mcp-"):
+            refusal = refusal or (400, f"header {name.decode('latin-1')} appears more than once")
+        else:
+            fields[name] += b", " + value
+    return fields, refusal
 
 
 def make_protocol(endpoint: Endpoint, config: Config, state: ServerState) -> McpProtocol:

@@ -26,7 +26,7 @@ class Elicitation(Struct, rename="camel", frozen=True, kw_only=True):
     requested_schema: dict[str, Any] = {}
     url: str = ""
     elicitation_id: str = ""
-    raw: Raw = field(default=_NOTHING, name="\0raw")
+    raw: Raw = field(default=_NOTHING, name="(raw)")
     """The params as they came."""
 
 
@@ -36,7 +36,7 @@ class Sampling(Struct, rename="camel", frozen=True, kw_only=True):
     messages: list[dict[str, Any]] = []
     max_tokens: int = 0
     system_prompt: str = ""
-    raw: Raw = field(default=_NOTHING, name="\0raw")
+    raw: Raw = field(default=_NOTHING, name="(raw)")
     """The params as they came: model preferences, tools and all."""
 
 

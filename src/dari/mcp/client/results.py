@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,7 +14,8 @@ from dari.errors import Failed
 from dari.rpc.codec import UNREADABLE, decode_any
 
 _NOTHING = Raw(b"")
-_decode_block = msgspec.json.Decoder(Text | Image | Audio | Embedded | Link).decode
+_KNOWN: Any = Text | Image | Audio | Embedded | Link
+_decode_block: Callable[[Raw], Text | Image | Audio | Embedded | Link] = msgspec.json.Decoder(_KNOWN).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 

@@ -1,0 +1,72 @@
+"""Where an HTTP server is: its URL, taken apart once."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+from dari.errors import InvalidInput
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One endpoint. With `socket_path` the connection goes through a Unix socket, whatever the host says."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    """Path and query, as the request line has them."""
+    credentials: str = ""
+    """`user:password` of the URL, in base64."""
+    socket_path: Path | None = None
+
+    @property
+    def is_tls(self) -> bool:
+        return self.scheme == "https"
+
+    @property
+    def host_header(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Without credentials: for messages."""
+        return f"{self.scheme}://{self.host_header}{self.target}"
+
+    def redirected(self, location: str) -> Address | None:
+        """Where a redirect leads; None when that is another origin, which is not followed."""
+        try:
+            there = parse(urljoin(self.url, location))
+        except InvalidInput:
+            return None
+        same = (there.scheme, there.host, there.port) == (self.scheme, self.host, self.port) and not there.credentials
+        return Address(self.scheme, self.host, self.port, there.target, self.credentials, self.socket_path) if same else None
+
+
+def parse(url: str, socket_path: Path | None = None) -> Address:
+    """Take a URL apart, or say what is wrong with it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidInput(f"{url!r} is no URL: {error}", "write http://host:port/mcp") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise InvalidInput(f"{url!r} is no http or https URL", "write http://host:port/mcp")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not target.isascii() or any(c <= " " for c in target):
+        raise InvalidInput(f"{url!r} has characters that a URL must escape", "percent-encode them")
+    try:
+        host = parts.hostname.encode("ascii" if parts.hostname.isascii() else "idna").decode()
+    except UnicodeError as error:
+        raise InvalidInput(f"{parts.hostname!r} is no host name: {error}", "check the URL") from None
+    credentials = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        credentials = b64encode(pair.encode()).decode()
+    return Address(parts.scheme, host, port or _PORTS[parts.scheme], target, credentials, socket_path)

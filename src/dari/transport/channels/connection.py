@@ -1,0 +1,153 @@
+"""One HTTP/1.1 connection: a request at a time, its response handed on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import httptools
+
+from dari.errors import Unavailable
+
+Headers = dict[bytes, bytes]
+MOST_HEADER_BYTES = 64 * 1024
+
+
+class Taker(Protocol):
+    """Takes one response. Exactly one of `ended` and `broken` comes last."""
+
+    def head(self, status: int, headers: Headers) -> None: ...
+
+    def data(self, part: bytes) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def broken(self, error: Unavailable, *, is_untouched: bool) -> None:
+        """`is_untouched`: a kept connection ended before a byte of the response, so the server had hung up before."""
+
+
+class Connection(asyncio.Protocol):
+    """`on_free` is told when the next request may be sent, `on_gone` when there will be none."""
+
+    def __init__(self, on_free: Callable[[Connection], None], on_gone: Callable[[Connection], None]) -> None:
+        self.lost = asyncio.Event()
+        self.idle_since_s = 0.0
+        self.keep_alive_s = float("inf")
+        self._on_free = on_free
+        self._on_gone = on_gone
+        self._taker: Taker | None = None
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._served = 0
+        self._begin()
+
+    def send(self, taker: Taker, request: bytes) -> None:
+        """Only while it is free."""
+        self._taker = taker
+        self._begin()
+        assert self._transport is not None
+        self._transport.write(request)
+
+    def abort(self) -> None:
+        """Hang up. Whoever takes the response hears nothing more."""
+        self._taker = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def is_usable(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+
+    def data_received(self, data: bytes) -> None:
+        if self._taker is None:
+            self.abort()  # nobody asked: the connection cannot be trusted with another request
+            return
+        self._has_bytes = True
+        if not self._has_head:
+            self._header_bytes += len(data)
+            if self._header_bytes > MOST_HEADER_BYTES + len(data):
+                self._break("the response's headers are too long")
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._break("the server wants to speak another protocol")
+        except httptools.HttpParserError as error:
+            self._break(f"the response is not HTTP: {error}")
+
+    def eof_received(self) -> None:
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        taker, self._taker = self._taker, None
+        if taker is not None:
+            if self._has_head and self._ends_with_connection and exc is None:
+                taker.ended()
+            else:
+                reason = f": {exc}" if exc is not None else ""
+                error = Unavailable(f"the server closed the connection{reason}", "the request may have run")
+                taker.broken(error, is_untouched=self._served > 0 and not self._has_bytes)
+        self._on_gone(self)
+        self.lost.set()
+
+    # Called by the parser.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        key, value = name.lower(), value.strip()
+        self._headers[key] = self._headers[key] + b", " + value if key in self._headers else value
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._headers = {}
+            return
+        self._has_head = True
+        headers = self._headers
+        self._ends_with_connection = b"content-length" not in headers and b"transfer-encoding" not in headers
+        if self._taker is not None:
+            self._taker.head(status, headers)
+
+    def on_body(self, part: bytes) -> None:
+        if self._taker is not None:
+            self._taker.data(part)
+
+    def on_message_complete(self) -> None:
+        if not self._has_head or self._taker is None:
+            return
+        taker, self._taker = self._taker, None
+        self._served += 1
+        if self._parser.should_keep_alive() and self.is_usable:
+            self.keep_alive_s = _keep_alive_s(self._headers)
+            self._on_free(self)
+        elif self._transport is not None:
+            self._transport.close()
+        taker.ended()
+
+    def _begin(self) -> None:
+        self._headers: Headers = {}
+        self._header_bytes = 0
+        self._has_bytes = False
+        self._has_head = False
+        self._ends_with_connection = False
+
+    def _break(self, reason: str) -> None:
+        taker = self._taker
+        self.abort()
+        if taker is not None:
+            taker.broken(Unavailable(reason, "check that the URL is that of an MCP server"), is_untouched=False)
+
+
+def _keep_alive_s(headers: Headers) -> float:
+    """How long the server keeps an idle connection, where it says so; a second less, to be on the safe side."""
+    for part in headers.get(b"keep-alive", b"").split(b","):
+        name, _, value = part.strip().partition(b"=")
+        if name.strip().lower() == b"timeout" and value.strip().isdigit() and len(value) < 9:
+            return max(0.0, int(value) - 1.0)
+    return float("inf")

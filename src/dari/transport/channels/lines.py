@@ -1,0 +1,95 @@
+"""A channel of newline-delimited JSON: what a child's pipes and a Unix socket have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from dari.errors import Failed
+from dari.mcp.client.channel import Inbox
+from dari.mcp.client.lines import Lines, TooLong
+
+
+class Writer(Protocol):
+    """The part of an asyncio transport that is written to."""
+
+    def write(self, data: bytes) -> None: ...
+    def is_closing(self) -> bool: ...
+
+
+class LineChannel(asyncio.Protocol):
+    """Messages leave together, once per turn of the event loop; each line that arrives is handed in."""
+
+    carries_headers = False
+
+    def __init__(self, most_bytes: int) -> None:
+        self.is_full = False
+        self.inbox: Inbox | None = None
+        self._most_bytes = most_bytes
+        self._writer: Writer | None = None
+        self._reset()
+
+    def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
+        self._send(message)
+
+    def tell(self, message: bytes, headers: bytes = b"") -> None:
+        self._send(message)
+
+    def cancel(self, request_id: int, notice: bytes) -> None:
+        if notice:
+            self._send(notice)
+
+    def agreed(self, version: str, *, is_stateless: bool) -> None:
+        """A pipe carries both eras alike."""
+
+    async def follow(self) -> None:
+        """Whatever the server says arrives anyway."""
+
+    async def drain(self) -> None:
+        await self._writable.wait()
+
+    # Called by the event loop.
+
+    def data_received(self, data: bytes) -> None:
+        inbox = self.inbox
+        if inbox is None:
+            return
+        for line in self._lines.feed(data):
+            if isinstance(line, TooLong):
+                self._refuse(inbox, line)
+            else:
+                inbox.receive(line)
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        self._writable.set()
+
+    def _reset(self) -> None:
+        self._lines = Lines(self._most_bytes)
+        self._outgoing: list[bytes] = []
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.is_full = False
+
+    def _send(self, message: bytes) -> None:
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(message)
+
+    def _flush(self) -> None:
+        writer = self._writer
+        if self._outgoing and writer is not None and not writer.is_closing():
+            self._outgoing.append(b"")
+            writer.write(b"\n".join(self._outgoing))
+        self._outgoing.clear()
+
+    def _refuse(self, inbox: Inbox, line: TooLong) -> None:
+        if line.request_id is None:
+            inbox.receive(line.head)  # reported with the other noise
+        else:
+            message = f"the answer has {line.size_bytes} bytes, the limit is {self._most_bytes}"
+            inbox.fail(line.request_id, Failed(message, "ask for less at once"))

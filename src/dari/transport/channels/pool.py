@@ -1,0 +1,130 @@
+"""Connections to one server: kept while they live, opened when all are busy."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+
+from dari.errors import TimedOut, Unavailable
+from dari.paths import socket_address
+from dari.transport.channels.address import Address
+from dari.transport.channels.connection import Connection
+
+MOST_CONNECTIONS = 256
+MOST_IDLE_S = 60.0
+
+
+class Pool:
+    """`idle` costs nothing and may have none; `take` waits for one, or connects."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        connect_timeout_s: float,
+        ssl_context: ssl.SSLContext | None = None,
+        most: int = MOST_CONNECTIONS,
+    ) -> None:
+        self._address = address
+        self._connect_timeout_s = connect_timeout_s
+        self._ssl_context = ssl_context
+        self._most = most
+        self._dialling = 0
+        self._idle: deque[Connection] = deque()
+        self._open: set[Connection] = set()
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._loop = asyncio.get_running_loop()
+
+    def idle(self) -> Connection | None:
+        """The connection that was used last: it is the least likely to have been dropped."""
+        now_s = self._loop.time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable and now_s - connection.idle_since_s < min(connection.keep_alive_s, MOST_IDLE_S):
+                return connection
+            connection.abort()
+        return None
+
+    async def take(self, *, is_urgent: bool = False, is_fresh: bool = False) -> Connection:
+        """A connection to send on. An urgent one ignores the limit: a busy call may be waiting for just that message."""
+        while True:
+            connection = None if is_fresh else self.idle()
+            if connection is not None:
+                return connection
+            if is_urgent or len(self._open) + self._dialling < self._most:
+                return await self._connect()
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if not waiter.cancelled():
+                    self._wake()
+                raise
+
+    async def close(self) -> None:
+        self._idle.clear()
+        for connection in list(self._open):
+            connection.abort()
+        for connection in list(self._open):
+            await connection.lost.wait()
+
+    async def _connect(self) -> Connection:
+        address = self._address
+        connection = Connection(self._freed, self._gone)
+        self._dialling += 1
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._dial(connection)
+        except TimeoutError:
+            late = f"{address.host_header} did not accept a connection within {self._connect_timeout_s:g} s"
+            raise TimedOut(late, "check that the server runs and can be reached") from None
+        except ssl.SSLCertVerificationError as error:
+            hint = "trust its issuer, or give an ssl_context of your own"
+            raise Unavailable(f"the certificate of {address.host} is not valid: {error.verify_message}", hint) from None
+        except OSError as error:
+            where = address.socket_path or address.host_header
+            raise Unavailable(f"cannot connect to {where}: {error.strerror or error}", "is the server running?") from None
+        finally:
+            self._dialling -= 1
+            if not connection.is_usable:
+                self._wake()
+        self._open.add(connection)
+        return connection
+
+    async def _dial(self, connection: Connection) -> None:
+        address, loop = self._address, self._loop
+        context = self._tls() if address.is_tls else None
+        name = address.host if address.is_tls else None
+        if address.socket_path is not None:
+            path = socket_address(address.socket_path)
+            await loop.create_unix_connection(lambda: connection, path, ssl=context, server_hostname=name)
+        else:
+            await loop.create_connection(
+                lambda: connection, address.host, address.port, ssl=context, server_hostname=name
+            )
+
+    def _tls(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
+            self._ssl_context = ssl.create_default_context()
+            self._ssl_context.set_alpn_protocols(["http/1.1"])
+        return self._ssl_context
+
+    def _freed(self, connection: Connection) -> None:
+        connection.idle_since_s = self._loop.time()
+        self._idle.append(connection)
+        self._wake()
+
+    def _gone(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

@@ -1,0 +1,190 @@
+"""A child process in a session of its own: pipes, what it wrote to stderr, and a sure end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from dari.errors import InvalidInput, Unavailable
+
+INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+TAIL_BYTES = 8192
+GRACE_S = 2.0
+REAP_S = 1.0
+_POLL_S = 0.02
+# Escape sequences and other control characters of a server never reach a terminal of ours.
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\t\n\x20-\x7e\xa0-\U0010ffff]")
+
+
+def bare_environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Little of ours, and all that is given: a server learns no secret by accident."""
+    inherited = {name: os.environ[name] for name in INHERITED if not os.environ.get(name, "()").startswith("()")}
+    return {**inherited, **given}
+
+
+class Process:
+    """Starts at once; `end` it. Its group dies with it."""
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], cwd: Path | None, on_exit: Callable[[], None]
+    ) -> None:
+        if not command:
+            raise InvalidInput("there is no command to run", "name the program and its arguments")
+        self._name = command[0]
+        try:
+            self._popen = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=bare_environment(env),
+                cwd=cwd,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            missing = f" in {cwd}" if cwd is not None and not cwd.is_dir() else ""
+            raise Unavailable(f"cannot run {self._name!r}{missing}: {reason}", "check the command and PATH") from None
+        self.pid = self._popen.pid
+        self.tail = Tail()
+        self._exited = asyncio.Event()
+        self._on_exit = on_exit
+        self._stop_watching = _watch(self.pid, self._ended)
+
+    @property
+    def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+        """stdin, stdout and stderr."""
+        popen = self._popen
+        assert popen.stdin is not None and popen.stdout is not None and popen.stderr is not None
+        return popen.stdin, popen.stdout, popen.stderr
+
+    @property
+    def has_exited(self) -> bool:
+        return self._exited.is_set()
+
+    async def exited(self, within_s: float) -> bool:
+        """Wait for its end, without reaping it: its process id stays ours."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._exited.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def end(self) -> None:
+        """Its stdin is closed by now. Give it two seconds, then SIGTERM, two more, then SIGKILL."""
+        try:
+            if not await self.exited(GRACE_S):
+                self._signal(signal.SIGTERM)
+                await self.exited(GRACE_S)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, with all that is left of its group."""
+        self._stop_watching()
+        if self._popen.returncode is not None:
+            return
+        # Reaped after the signal, never before it: until then nobody else can have its group id.
+        self._signal(signal.SIGKILL)
+        try:
+            self._popen.wait(REAP_S)
+        except subprocess.TimeoutExpired:
+            pass  # stuck in the kernel; it ends when the kernel lets go of it
+        self._exited.set()
+
+    @property
+    def status(self) -> str:
+        """How it ended, in words."""
+        code = self._popen.returncode
+        if code is None:
+            return "still running"
+        return f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+    def explain(self, what: str) -> Unavailable:
+        """An error with the process's own last words."""
+        said = self.tail.text()
+        hint = f"it wrote on stderr:\n{said}" if said else "it wrote nothing on stderr"
+        return Unavailable(f"{self._name} {what}", hint)
+
+    def _ended(self) -> None:
+        self._exited.set()
+        self._on_exit()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+class Tail(asyncio.Protocol):
+    """The last 8 KiB of a stream; reading it always, so that the writer never blocks."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._bytes = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes += data
+        if len(self._bytes) > 2 * TAIL_BYTES:
+            del self._bytes[:-TAIL_BYTES]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+    def text(self) -> str:
+        return _CONTROL.sub("", bytes(self._bytes[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
+
+
+def _watch(pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
+    """Call `on_exit` once the process has ended; returns what stops the watch."""
+    loop = asyncio.get_running_loop()
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return _poll(loop, pid, on_exit)
+
+    def stop() -> None:
+        nonlocal descriptor
+        if descriptor >= 0:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            descriptor = -1
+
+    def ended() -> None:
+        stop()
+        on_exit()
+
+    loop.add_reader(descriptor, ended)
+    return stop
+
+
+def _poll(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
+    """Where the kernel has no descriptor for a process."""
+    timer: asyncio.TimerHandle | None = None
+
+    def look() -> None:
+        nonlocal timer
+        try:
+            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            ended = True
+        if ended:
+            on_exit()
+        else:
+            timer = loop.call_later(_POLL_S, look)
+
+    def stop() -> None:
+        if timer is not None:
+            timer.cancel()
+
+    look()
+    return stop

@@ -1,0 +1,55 @@
+"""A server behind a Unix socket: newline-delimited JSON, as on a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dari.errors import Unavailable
+from dari.mcp.client.channel import Inbox
+from dari.mcp.client.lines import MOST_BYTES
+from dari.paths import socket_address
+from dari.transport.channels.lines import LineChannel
+
+
+class UnixChannel(LineChannel):
+    """Connects when it is opened."""
+
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(most_bytes)
+        self._path = path
+        self._transport: asyncio.Transport | None = None
+
+    async def open(self, inbox: Inbox) -> None:
+        self._reset()
+        self._lost = asyncio.Event()
+        try:
+            transport, _ = await asyncio.get_running_loop().create_unix_connection(
+                lambda: self, socket_address(self._path)
+            )
+        except OSError as error:
+            hint = f"{error.strerror or error}; is the server running?"
+            raise Unavailable(f"nobody answers on {self._path}", hint) from None
+        self._writer = self._transport = transport
+        self.inbox = inbox
+
+    async def close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is None:
+            return
+        self.inbox = None
+        self._flush()
+        transport.close()
+        try:
+            async with asyncio.timeout(2):
+                await self._lost.wait()
+        except TimeoutError:
+            transport.abort()
+            await self._lost.wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost.set()
+        self.resume_writing()
+        if self.inbox is not None:
+            reason = f" ({exc})" if exc is not None else ""
+            self.inbox.lost(Unavailable(f"the server on {self._path} hung up{reason}", "open the client again"))
