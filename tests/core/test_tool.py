@@ -112,6 +112,10 @@ async def test_the_context_is_handed_over_under_any_name_and_place() -> None:
             return {}
 
         @property
+        def capabilities(self) -> dict[str, Any]:
+            return {}
+
+        @property
         def state(self) -> dict[str, Any]:
             return {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,9 @@ from dari.rpc.codec import encode, error_message, result_message
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
+    from dari.mcp.session import Session
 
 CANCELLED = -32800
-_TIME_LIMIT = "time limit"
 _COMPLETE = b'{"resultType":"complete",'
 Render = Callable[[Any], bytes]
 
@@ -24,30 +23,37 @@ Render = Callable[[Any], bytes]
 class Call:
     """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id."""
 
-    __slots__ = ("_ended_by", "_has_started", "_request", "_timeout_s", "task")
+    __slots__ = ("_ended_by", "_has_expired", "_has_started", "_request", "_timeout_s", "task")
 
     def __init__(self, request: Request, work: Coroutine[Any, Any, Any], render: Render, timeout_s: float) -> None:
         self._request = request
         self._timeout_s = timeout_s
         self._ended_by = ""
+        self._has_expired = False
         self._has_started = False
         link = request.link
         request.server.calls.add(self, timeout_s)
         if link.session is not None:
             link.session.running[request.request_id] = self
         link.started(self)
-        self.task = _start(self._run(work, render))
+        self.task = asyncio.get_running_loop().create_task(self._run(work, render))
 
     def cancel(self, reason: str) -> None:
         """End the call without a result."""
-        self._ended_by = reason
+        self._ended_by = reason or "without a reason"
         # A task that is cancelled before its first step never runs, so it could not tidy up.
         if self._has_started:
             self.task.cancel()
 
+    @property
+    def session(self) -> Session | None:
+        return self._request.link.session
+
     def expire(self) -> None:
         """End the call because its time is over."""
-        self.cancel(_TIME_LIMIT)
+        if not self._ended_by:
+            self._has_expired = True
+        self.cancel("time limit")
 
     async def _run(self, work: Coroutine[Any, Any, Any], render: Render) -> None:
         self._has_started = True
@@ -68,7 +74,7 @@ class Call:
             request.link.abandon(error_message(request.request_id, CANCELLED, f"Request cancelled: {self._ended_by}"))
 
     def _cancelled(self) -> tuple[bytes, int]:
-        if self._ended_by == _TIME_LIMIT:
+        if self._has_expired:
             error: DariError = TimedOut(
                 f"the time limit of {self._timeout_s:g} s passed", "try again, or ask for less at once"
             )
@@ -119,6 +125,7 @@ class RunningCalls:
         queue = self._queues[timeout_s]
         now_s = loop.time()
         for call in [call for call, due_s in queue.items() if due_s <= now_s + 0.001]:
+            del queue[call]  # To the end of the queue: a call that takes long to stop must not hide the next one.
             queue[call] = now_s + timeout_s
             call.expire()
         if queue:
@@ -158,14 +165,3 @@ def _input_required(request: Request, required: InputRequired) -> bytes:
     asked = {key: {"method": q.method, "params": q.params()} for key, q in required.questions.items()}
     body = {"resultType": "input_required", "inputRequests": asked, "requestState": request.sealed_state()}
     return encode(body)
-
-
-if sys.version_info >= (3, 12):
-
-    def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
-
-else:
-
-    def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(work)
