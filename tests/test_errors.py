@@ -59,3 +59,11 @@ def test_the_tree_at_the_top_of_the_file_is_the_tree_in_the_file() -> None:
     assert errors.__doc__
     drawn = [line.split()[1] for line in errors.__doc__.splitlines() if "──" in line]
     assert sorted(["DariError", *drawn]) == sorted(errors.__all__)
+
+
+@pytest.mark.parametrize("kind", sorted(classes()))
+def test_a_file_name_that_is_no_utf_8_can_be_told(kind: str) -> None:
+    error = classes()[kind]("no file 'caf\udce9'", "look for 'caf\udce9'")
+    assert error.message.encode().decode() == r"no file 'caf\udce9'"
+    assert error.hint.encode().decode() == r"look for 'caf\udce9'"
+    assert classes()[kind]("다리").message == "다리"

@@ -222,13 +222,13 @@ class DemoProcess:
         return streams
 
     async def close(self) -> None:
-        for writer in self._writers:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
+        for writer in self._writers:
+            writer.transport.abort()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
         self.process._transport.close()  # type: ignore[attr-defined]
 
 

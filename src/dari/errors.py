@@ -45,13 +45,18 @@ class DariError(Exception):
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _tellable(message)
+        self.hint = _tellable(hint)
 
     @property
     def wire_message(self) -> str:
         """The message as the error table spells it."""
         return self.prefix + self.message
+
+
+def _tellable(text: str) -> str:
+    """A file name that is no UTF-8 reaches Python with lone surrogates, which no wire carries: show them escaped."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class Failed(DariError):

@@ -60,7 +60,7 @@ async def test_a_list_that_fills_its_last_page_has_no_empty_one_after_it() -> No
 
 
 @pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("cursor", ["x", "", "p", "p-1", "p1.5", "px", "1", "p" + "9" * 10, "p１", "P1"])
+@pytest.mark.parametrize("cursor", ["x", "", "p", "p-1", "p1.5", "px", "1", "p" + "9" * 10, "p１", "P1", "p1", "p3"])
 async def test_a_cursor_that_is_not_ours_is_refused(method: str, cursor: str) -> None:
     rig = paged(2)
     await rig.agree()
@@ -78,7 +78,7 @@ async def test_a_null_cursor_is_the_first_page() -> None:
 async def test_a_cursor_past_the_end_is_an_empty_page_and_fills_no_memory() -> None:
     rig = paged(2)
     await rig.agree()
-    for offset in range(100, 1100):
+    for offset in range(100, 1100, 2):
         result = (await rig.ask(request("tools/list", cursor=f"p{offset}")))["result"]
         assert result == {"tools": []}
     assert len(rig.server.lists._pages) < 100

@@ -106,6 +106,7 @@ class Context(ABC):
 
     grant: Grant
     request_id: int | str
+    _asked = 0
 
     @abstractmethod
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -135,18 +136,26 @@ class Context(ABC):
     def suspend_stream(self, retry_ms: int = 500) -> None:  # noqa: B027 (only one transport has a stream to let go)
         """Let go of the client's connection while the call goes on; the client polls for the rest."""
 
-    async def elicit(self, message: str, schema: dict[str, Any], *, key: str = "input") -> Elicited:
+    async def elicit(self, message: str, schema: dict[str, Any], *, key: str | None = None) -> Elicited:
+        key = key or self._next_key()
         answers = await self.ask({key: Elicit(message, schema)})
         answer = answers[key]
         assert isinstance(answer, Elicited)
         return answer
 
     async def sample(
-        self, messages: list[dict[str, Any]], max_tokens: int, *, key: str = "sample", **extra: Any
+        self, messages: list[dict[str, Any]], max_tokens: int, *, key: str | None = None, **extra: Any
     ) -> dict[str, Any]:
+        key = key or self._next_key()
         answers = await self.ask({key: Sample(messages, max_tokens, extra)})
         return dict(answers[key])
 
-    async def list_roots(self, *, key: str = "roots") -> list[dict[str, Any]]:
+    async def list_roots(self, *, key: str | None = None) -> list[dict[str, Any]]:
+        key = key or self._next_key()
         answers = await self.ask({key: Roots()})
         return list(answers[key].get("roots", []))
+
+    def _next_key(self) -> str:
+        """Questions are told apart by their order, which is the same in every round."""
+        self._asked += 1
+        return f"question-{self._asked}"

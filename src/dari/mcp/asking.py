@@ -75,7 +75,7 @@ def require_capabilities(questions: Mapping[str, Question], capabilities: Mappin
         declared = capabilities.get(question.capability)
         if declared is None:
             missing[question.capability] = {"url": {}} if isinstance(question, ElicitUrl) else {}
-        elif isinstance(question, ElicitUrl) and "url" not in declared:
+        elif isinstance(question, ElicitUrl) and not (isinstance(declared, dict) and "url" in declared):
             missing["elicitation"] = {"url": {}}
     if missing:
         names = ", ".join(sorted(missing))
@@ -118,10 +118,20 @@ def _check_form(key: str, schema: dict[str, Any], content: dict[str, Any] | None
         if name not in given:
             raise InvalidInput(f"the answer to '{key}' lacks '{name}'", "fill every required field")
     for name, value in given.items():
-        wanted = _TYPES.get(properties.get(name, {}).get("type", ""), (object,))
+        field = properties.get(name, {})
+        wanted = _TYPES.get(field.get("type", ""), (object,))
         is_bool_for_number = isinstance(value, bool) and bool not in wanted and object not in wanted
         if not isinstance(value, wanted) or is_bool_for_number:
-            raise InvalidInput(f"the answer to '{key}' has {name}={value!r}", f"expected {properties[name]['type']}")
+            raise InvalidInput(f"the answer to '{key}' has {name}={value!r}", f"expected {field['type']}")
+        choices = _choices(field.get("items", {}) if isinstance(value, list) else field)
+        if choices and any(one not in choices for one in (value if isinstance(value, list) else [value])):
+            raise InvalidInput(f"the answer to '{key}' has {name}={value!r}", f"choose from {choices}")
+
+
+def _choices(field: dict[str, Any]) -> list[Any]:
+    """The values a field offers, plain or with titles; none where any value goes."""
+    titled = field.get("oneOf") or field.get("anyOf") or []
+    return field.get("enum") or [one["const"] for one in titled if "const" in one]
 
 
 def _digest(parts: tuple[str, ...]) -> str:

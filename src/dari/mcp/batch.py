@@ -27,9 +27,13 @@ class _Batch:
         """A message was served; what needs no reply leaves its place empty."""
         self._replies[place] = reply
         self._open -= 1
-        replies = [] if self._open else [reply for reply in self._replies if reply]
+        if self._open:
+            return
+        replies = [reply for reply in self._replies if reply]
         if replies:
             self.link.reply(b"[" + b",".join(replies) + b"]")
+        else:
+            self.link.say_nothing()
 
 
 class _Part(Link):

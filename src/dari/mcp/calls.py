@@ -65,7 +65,7 @@ class Call:
             message, code = _success(request, render(await work)), 0
         except asyncio.CancelledError:
             message, code = self._cancelled()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # A library that exits must not take the server along.
             message, code = failure_message(request, error)
         self._forget()
         if message:
@@ -136,6 +136,13 @@ class RunningCalls:
 
 def failure_message(request: Request, error: BaseException) -> tuple[bytes, int]:
     """The reply for an exception, and its JSON-RPC error code (0 when the reply is a result)."""
+    try:
+        return _told(request, error)
+    except Exception as untellable:  # e.g. a question that cannot be encoded
+        return _told(request, untellable)
+
+
+def _told(request: Request, error: BaseException) -> tuple[bytes, int]:
     if isinstance(error, InputRequired):
         return _success(request, _input_required(request, error)), 0
     if isinstance(error, Fault):

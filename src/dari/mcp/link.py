@@ -41,5 +41,8 @@ class Link:
     def abandon(self, message: bytes) -> None:
         """The request was cancelled. A pipe says nothing, as MCP asks; HTTP has to end its response."""
 
+    def say_nothing(self) -> None:
+        """What was received gets no reply. A pipe has nothing to do; HTTP has to end its response."""
+
     def suspend(self, retry_ms: int) -> None:
         """Close the response stream for now; the client comes back for the rest (SSE polling)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -33,23 +33,26 @@ class Lists:
         if self._registry.version != self._version:
             self._pages.clear()
             self._version = self._registry.version
-        offset = 0 if cursor is UNSET or cursor is None else self._offset(kind, cursor)
+        offset = 0 if cursor is UNSET or cursor is None else self._offset(cursor)
         key = (kind, offset, stateless)
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = self._encode(kind, offset, stateless)
+            items = self._items(kind)
+            page = self._encode(kind, items, offset, stateless)
+            # The list may have shrunk since the cursor was made; of pages past its end there is no number.
+            if offset == 0 or offset < len(items):
+                self._pages[key] = page
         return page
 
-    def _encode(self, kind: Kind, offset: int, stateless: bool) -> bytes:
-        items = list(self._items(kind))
-        shown = [item() for item in items[offset : offset + self._page_size]]
+    def _encode(self, kind: Kind, items: list[Any], offset: int, stateless: bool) -> bytes:
+        shown = [item.listing() for item in items[offset : offset + self._page_size]]
         body: dict[str, Any] = {kind: shown}
         if offset + self._page_size < len(items):
             body["nextCursor"] = f"p{offset + self._page_size}"
         encoded = encode(body)
         return b"{" + CACHEABLE + b"," + encoded[1:] if stateless else encoded
 
-    def _items(self, kind: Kind) -> Iterable[Callable[[], dict[str, Any]]]:
+    def _items(self, kind: Kind) -> list[Any]:
         registry = self._registry
         sources: dict[Kind, Mapping[str, Any]] = {
             "tools": registry.tools,
@@ -57,10 +60,11 @@ class Lists:
             "resourceTemplates": registry.templates,
             "prompts": registry.prompts,
         }
-        return (item.listing for item in sources[kind].values())
+        return list(sources[kind].values())
 
-    def _offset(self, kind: Kind, cursor: str) -> int:
+    def _offset(self, cursor: str) -> int:
         digits = cursor[1:]
-        if cursor[:1] != "p" or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+        is_number = digits.isascii() and digits.isdigit() and len(digits) <= 9
+        if cursor[:1] != "p" or not is_number or int(digits) % self._page_size:
             raise invalid_params(f"cursor {cursor[:40]!r} is not one of ours", "start again without a cursor")
         return int(digits)

@@ -13,7 +13,7 @@ from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Quest
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.asking import InputRequired, Remembered, read_answer, require_capabilities
 from dari.mcp.failures import Fault, invalid_params
-from dari.rpc.codec import Message, Params, RequestId, decode_any, notification_message
+from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
 
 if TYPE_CHECKING:
     from dari.mcp.link import Link
@@ -59,7 +59,7 @@ class Request(Context):
             return self.session.capabilities
         meta = self.params.meta
         declared = UNSET if meta is UNSET else meta.capabilities
-        decoded = {} if declared is UNSET else decode_any(declared)
+        decoded = {} if declared is UNSET else _read(declared, "clientCapabilities")
         return decoded if isinstance(decoded, dict) else {}
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -86,8 +86,12 @@ class Request(Context):
             raise Unavailable(
                 "this client takes no event stream, so it cannot be asked", "send Accept: text/event-stream"
             )
-        answers = await asyncio.gather(*(self._ask_now(key, question) for key, question in questions.items()))
-        return dict(zip(questions, answers, strict=True))
+        waiting = [asyncio.ensure_future(self._ask_now(key, question)) for key, question in questions.items()]
+        try:
+            return dict(zip(questions, await asyncio.gather(*waiting), strict=True))
+        finally:
+            for one in waiting:
+                one.cancel()
 
     @property
     def state(self) -> dict[str, Any]:
@@ -122,6 +126,8 @@ class Request(Context):
             response = await self.session.request(self.link, question.method, question.params(), QUESTION_TIMEOUT_S)
         except TimeoutError:
             raise TimedOut(f"nobody answered {question.method} in {QUESTION_TIMEOUT_S:g} s", "ask again") from None
+        except ConnectionError as error:
+            raise Unavailable(f"{question.method} was not answered: {error}", "connect and call again") from None
         return read_answer(key, question, _result_of(response, question.method))
 
     def _ask_by_retry(self, questions: Mapping[str, Question]) -> dict[str, Any]:
@@ -130,7 +136,7 @@ class Request(Context):
         given = self.params.input_responses
         for key in questions:
             if given is not UNSET and key in given:
-                memory.answers[key] = decode_any(given[key])
+                memory.answers[key] = _read(given[key], f"inputResponses['{key}']")
         open_questions = {key: question for key, question in questions.items() if key not in memory.answers}
         answers = {}
         for key, question in questions.items():
@@ -157,10 +163,17 @@ class Request(Context):
         return self.grant.principal, self.method, "" if target is UNSET else target
 
 
+def _read(raw: msgspec.Raw, name: str) -> Any:
+    try:
+        return decode_any(raw)
+    except UNREADABLE as error:
+        raise invalid_params(f"{name}: {error}") from None
+
+
 def _result_of(response: Message, method: str) -> Any:
     if response.error is not UNSET and response.error is not None:
         raise Failed(f"the client answered {method} with: {response.error.message}", "the person or client refused")
     try:
         return decode_any(response.result) if response.result is not UNSET else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise Failed(f"the client's answer to {method} is unreadable: {error}") from None

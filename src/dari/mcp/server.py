@@ -24,6 +24,7 @@ from dari.rpc.codec import (
     EMPTY_PARAMS,
     UNREADABLE,
     Envelope,
+    ErrorObject,
     Message,
     Meta,
     Params,
@@ -34,7 +35,6 @@ from dari.rpc.codec import (
     notification_message,
     result_message,
 )
-
 
 _log = logging.getLogger("dari.mcp")
 
@@ -122,6 +122,9 @@ class Server:
                 return  # A notification; HTTP answers it with a status, a pipe not at all.
             request_id = envelope.id if type(envelope.id) in (int, str) else None
             fault = self._unreadable(envelope, error)
+            if envelope.method is UNSET and link.session is not None:
+                # An answer that breaks JSON-RPC is still the end of its question.
+                link.session.answer(Message(id=request_id, error=ErrorObject(fault.code, fault.message)))
         except ValidationError as worse:
             fault = invalid_request(str(worse))
         except UNREADABLE as worse:
@@ -136,12 +139,18 @@ class Server:
 
     def close_session(self, session: Session, reason: str = "the connection ended") -> None:
         self.sessions.discard(session)
+        # Over HTTP two requests of one session may carry the same id; only one of them is in `running` then.
+        known = set(session.running.values())
+        hidden = [call for call in self.calls if call.session is session and call not in known]
         session.close(reason)
+        for call in hidden:
+            call.cancel(reason)
 
-    def end_listening(self) -> None:
-        """Give every `subscriptions/listen` its final result."""
+    def end_listening(self, *transports: str) -> None:
+        """Give every `subscriptions/listen` its final result, or every one on these transports."""
         for listening in list(self.listening):
-            listening.finish()
+            if not transports or listening.transport in transports:
+                listening.finish()
 
     def close(self, reason: str = "the server is stopping") -> None:
         """End listeners and cancel what still runs."""
@@ -190,7 +199,7 @@ class Server:
             return handler(request)
         except Fault:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             request.link.reply(*calls.failure_message(request, error))
             return None
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dari.core.context import Level
 from dari.core.grant import Grant
-from dari.rpc.codec import Message, RequestId, request_message
+from dari.rpc.codec import Message, RequestId, notification_message, request_message
 
 
 class Outlet(Protocol):
@@ -73,6 +73,9 @@ class Session:
             outlet.emit(request_message(request_id, method, params))
             async with asyncio.timeout(timeout_s):
                 return await future
+        except (asyncio.CancelledError, TimeoutError):
+            outlet.emit(notification_message("notifications/cancelled", {"requestId": request_id}))
+            raise
         finally:
             self._waiting.pop(request_id, None)
 

@@ -80,12 +80,14 @@ def _completion(values: list[str]) -> bytes:
 def _completer(request: Request, reference: Reference, argument: str) -> Completer | None:
     if reference.type == "ref/prompt":
         prompt = _prompt(request, reference.name)
+        require(prompt.scope, request.grant)
         return next((a.complete for a in prompt.arguments if a.name == argument), None)
     if reference.type == "ref/resource":
         uri = "" if reference.uri is UNSET else reference.uri
         template = request.server.registry.templates.get(uri)
         if template is None:
             raise invalid_params(f"unknown resource template {uri[:100]!r}", "resources/templates/list shows them")
+        require(template.scope, request.grant)
         return template.completers.get(argument)
     raise invalid_params(f"ref.type is {reference.type[:40]!r}", "use ref/prompt or ref/resource")
 
@@ -100,7 +102,7 @@ def _prompt(request: Request, name: str | UnsetType) -> Prompt:
 
 
 def _read(raw: Raw | UnsetType, kind: Any, name: str, default: Any = UNSET) -> Any:
-    if raw is UNSET:
+    if raw is UNSET or bytes(raw).strip() == b"null":
         if default is UNSET:
             raise invalid_params(f"params.{name} is missing")
         return default

@@ -17,6 +17,7 @@ from dari.mcp.lists import CACHEABLE_NOW
 from dari.mcp.request import Request
 from dari.rpc.codec import INVALID_PARAMS, encode
 
+MOST_SUBSCRIPTIONS = 1000
 NOT_FOUND = -32002
 """Until 2025-11-25; later revisions say Invalid params."""
 
@@ -43,7 +44,10 @@ def read_resource(request: Request) -> None:
 
 def subscribe(request: Request) -> bytes:
     assert request.session is not None
-    request.session.subscriptions.add(_uri(request))
+    subscriptions = request.session.subscriptions
+    if len(subscriptions) >= MOST_SUBSCRIPTIONS:
+        raise invalid_params(f"{MOST_SUBSCRIPTIONS} resources are subscribed already", "unsubscribe from some first")
+    subscriptions.add(_uri(request))
     return b"{}"
 
 

@@ -44,6 +44,10 @@ class Listening:
         request.link.started(self)
         self._emit("notifications/subscriptions/acknowledged", {"notifications": wanted})
 
+    @property
+    def transport(self) -> str:
+        return self._request.link.transport
+
     def tell(self, event: Event) -> None:
         if not self._wanted.wants(event):
             return

@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct
 
 from dari.core.content import Audio, Embedded, Image, Link, RawResult, Text, ToolResult
 from dari.core.grant import InsufficientScope
+from dari.errors import InvalidInput
 from dari.mcp.calls import Call
 from dari.mcp.failures import invalid_params
 from dari.mcp.headers import check_parameters
@@ -30,14 +31,20 @@ def call_tool(request: Request) -> bytes | None:
     tool = request.server.registry.tools.get(name)
     if tool is None:
         raise invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
-    arguments = params.arguments
+    arguments = params.arguments or _NO_ARGUMENTS
     if tool.mirrored and request.is_stateless and request.link.headers is not None:
         check_parameters(request.link.headers, tool, arguments)
     if tool.scope not in request.grant.scopes:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
         request.recall()
-    value = tool.run(_NO_ARGUMENTS if arguments is UNSET else arguments, request)
+    try:
+        value = tool.run(arguments, request)
+    except InvalidInput:
+        # Null counts as absent: a client that fills every member means the same.
+        if bytes(arguments).strip() != b"null":
+            raise
+        value = tool.run(_NO_ARGUMENTS, request)
     renderer = render if tool.output_schema is None else render_structured
     if not tool.is_async:
         return renderer(value)
