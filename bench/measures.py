@@ -1,5 +1,6 @@
 """What is measured, between whom, and the targets of the project for it."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -105,15 +106,15 @@ def memory(plan: Plan) -> Iterator[Measurement]:
 def client_rate(plan: Plan) -> Iterator[Measurement]:
     """Both clients against our server; until that exists, the SDK's client shows that the step works."""
     server = SDK if OURS.missing else OURS
-    for transport in ("stdio", "http"):
-        name = f"client: `tools/call` echo of {server.title}, one after another, {transport}"
+    for transport, in_flight in itertools.product(("stdio", "http"), (1, IN_FLIGHT)):
+        name = f"client: `tools/call` echo of {server.title}, {transport}, {in_flight} in flight"
         measurement = Measurement(name, "calls/s", (OURS, SDK), (Target(SDK, "≥", 4),))
         with ExitStack() as stack:
             port = 0
             if transport == "http":
                 port, _ = stack.enter_context(http_server(server, plan.scratch, tools=1))
             running = [
-                (client, _client(ClientRun(client, server, transport, port, plan.seconds), plan.scratch))
+                (client, _client(ClientRun(client, server, transport, port, in_flight, plan.seconds), plan.scratch))
                 for client in measurement.contenders
                 if not client.client_missing
             ]

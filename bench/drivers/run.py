@@ -18,17 +18,15 @@ class ClientRun:
     server: Contender
     transport: str
     port: int
+    in_flight: int
     seconds: int
 
 
 def run_client(run: ClientRun, scratch: Scratch) -> float:
-    """Calls per second of `run.client`, made one after another."""
+    """Calls per second of `run.client`."""
     command = [
-        str(run.client.python),
-        "-m",
-        f"bench.drivers.{run.client.name}_client",
-        "--seconds",
-        str(run.seconds),
+        *(str(run.client.python), "-m", f"bench.drivers.{run.client.name}_client"),
+        *("--seconds", str(run.seconds), "--in-flight", str(run.in_flight)),
     ]
     if run.transport == "http":
         command += ["--url", f"http://127.0.0.1:{run.port}/mcp", "--token", TOKEN]

@@ -1,8 +1,7 @@
 """The official SDK's client, as its documentation shows it."""
 
-import asyncio
-
 import httpx2
+import uvloop
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
@@ -25,8 +24,8 @@ async def measure_with(client: Client, given: Arguments) -> None:
             result = await client.call_tool("echo", {"text": ECHO_TEXT})
             return str(result.content[0])
 
-        await count(given.seconds, echo)
+        await count(given, echo)
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(parse()))
+    uvloop.run(measure(parse()))

@@ -27,3 +27,5 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     rate_limit: float | None = None
     """Requests a second and client; None is no limit."""
     session_ttl_s: float = 30 * 60.0
+    stop_grace_s: float = 5.0
+    """How long a stop waits for calls that still run."""

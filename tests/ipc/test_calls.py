@@ -158,7 +158,7 @@ async def test_a_rotation_that_cannot_write_is_code_4(run_dir: Path) -> None:
             NotFound("no pane 7", "list the panes"),
             {"code": 4, "message": "no pane 7", "data": {"name": "not_found", "hint": "list the panes"}},
         ),
-        (Conflict("file \udcff"), {"code": 3, "message": "file ?"}),
+        (Conflict("file \udcff"), {"code": 3, "message": "file \\udcff"}),
     ],
 )
 async def test_an_error_of_ours_is_told_as_it_is(error: DariError, expected: dict[str, object], run_dir: Path) -> None:

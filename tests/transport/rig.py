@@ -48,8 +48,8 @@ class Rig:
         assert self.hub.web is not None
         return list(self.hub.web._uvicorn.server_state.connections)  # type: ignore[arg-type]
 
-    async def http(self, *, limit: int = 2**26) -> HttpWire:
-        streams = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
+    async def http(self, host: str = "127.0.0.1") -> HttpWire:
+        streams = await asyncio.open_connection(host, self.port, limit=2**26)
         self._writers.append(streams[1])
         return HttpWire(*streams, token=self.token)
 
@@ -78,7 +78,7 @@ class Rig:
     @property
     def token(self) -> str:
         path = self.settings.token_path
-        return path.read_text().strip() if path is not None else ""
+        return path.read_text().strip() if path is not None and path.exists() else ""
 
     def counts(self) -> dict[str, int]:
         """What must be back to where it was once every client is gone."""
@@ -121,7 +121,7 @@ async def running(*, strict: bool = False, tools: DemoTools | None = None, **set
 
 async def until(condition: Callable[[], object]) -> None:
     """Let the loop turn until the condition holds; the test's own deadline ends a wait in vain."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 (the condition is of any kind)
         await asyncio.sleep(0)
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.transport.rig import JSON_ONLY, running, until
+from tests.transport.rig import running, until
 from tests.wires import HttpWire, Json, call, initialize
 
 
@@ -91,7 +91,9 @@ async def test_an_http_1_0_client_gets_its_answer_and_the_end_of_the_connection(
         wire = await rig.session()
         session = wire.headers["Mcp-Session-Id"]
         body = json.dumps(ping(1)).encode()
-        head = f"POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Session-Id: {session}\r\n"
+        head = (
+            f"POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Session-Id: {session}\r\n"
+        )
         wire.writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         reply = await wire.receive()
         assert (reply.status, reply.json()["id"]) == (200, 1)
@@ -117,7 +119,9 @@ async def test_a_client_that_expects_continue_is_told_to_go_on() -> None:
         wire = await rig.http()
         body = json.dumps(initialize()).encode()
         head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
-        wire.writer.write(f"POST /mcp HTTP/1.1\r\n{head}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        wire.writer.write(
+            f"POST /mcp HTTP/1.1\r\n{head}Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        )
         assert (await wire.head())[0] == 100
         wire.writer.write(body)
         assert (await wire.receive()).status == 200
@@ -177,15 +181,34 @@ async def test_connection_close_is_honoured() -> None:
         assert await wire.reader.read() == b""
 
 
-async def test_an_offer_to_upgrade_is_declined_by_answering() -> None:
-    """Java's client offers h2c on its first request of every connection."""
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("step", [10_000, 50])
+async def test_an_offer_to_upgrade_is_declined_by_answering(framing: str, step: int) -> None:
+    """Java's client offers h2c on the first request of every connection."""
+    async with running() as rig:
+        wire = await rig.session()
+        offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
+        body = json.dumps(call("demo_echo", 1, text="x" * 300)).encode()
+        if framing == "chunked":
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        length = "Transfer-Encoding: chunked" if framing == "chunked" else f"Content-Length: {len(body)}"
+        head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
+        sent = f"POST /mcp HTTP/1.1\r\n{head}{offer}{length}\r\n\r\n".encode() + body
+        for start in range(0, len(sent), step):
+            wire.writer.write(sent[start : start + step])
+            await asyncio.sleep(0)
+        post(wire, ping(2))
+        assert [(await wire.receive()).json()["id"] for _ in range(2)] == [1, 2]
+
+
+async def test_an_offer_to_speak_websocket_is_answered_in_http() -> None:
     async with running() as rig:
         wire = await rig.http()
-        offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}
-        reply = await wire.post(initialize(), **offer)
-        assert reply.status == 200
-        wire.headers["Mcp-Session-Id"] = reply.headers["mcp-session-id"]
-        assert (await wire.post(ping(1))).json()["result"] == {}
+        offer = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        assert (await wire.request("GET", "/healthz", headers=offer)).status == 200
+        assert (await wire.request("GET", "/mcp", headers=offer)).status == 400
+        wire.writer.write(b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n")
+        assert (await wire.receive()).status == 400
 
 
 async def test_garbage_is_answered_with_400_and_the_end() -> None:
@@ -212,7 +235,9 @@ async def test_garbage_inside_a_chunked_body_is_400() -> None:
     async with running() as rig:
         wire = await rig.http()
         head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
-        wire.writer.write(f"POST /mcp HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"5\r\nabcdeXYZ\r\n")
+        wire.writer.write(
+            f"POST /mcp HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"5\r\nabcdeXYZ\r\n"
+        )
         assert (await wire.receive()).status == 400
         assert await wire.reader.read() == b""
         assert rig.counts()["exchanges"] == 0
@@ -223,10 +248,11 @@ async def test_a_body_that_waits_behind_a_long_call_is_not_too_slow() -> None:
         wire = await rig.session()
         post(wire, call("demo_hang", 1))
         body = json.dumps(ping(2)).encode()
-        wire.send("POST", "/mcp", body, JSON_ONLY)
+        head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
+        wire.writer.write(f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode())
         connection = rig.connections[0]
-        await rig.tools.started.wait()
         await until(lambda: connection.pipeline)
         connection.tick(asyncio.get_running_loop().time() + 600)
+        wire.writer.write(body)
         rig.tools.release.set()
         assert [(await wire.receive()).json()["id"] for _ in range(2)] == [1, 2]

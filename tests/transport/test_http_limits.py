@@ -9,7 +9,6 @@ import socket
 import pytest
 
 from dari.transport import http
-from tests.demo import DemoTools
 from tests.transport.rig import Rig, open_events, running, until
 from tests.wires import HttpWire, call, initialize
 
@@ -127,7 +126,6 @@ async def test_a_header_that_decides_something_may_come_once(name: str) -> None:
     async with running() as rig:
         wire = await rig.http()
         wire.headers[name] = "localhost"
-        wire.headers[name.upper() + " "[1:]] = "localhost"
         wire.headers[name.lower()] = "other"
         reply = await wire.post(PING)
         assert (reply.status, reply.json()) == (400, {"error": f"header {name.lower()} appears more than once"})
@@ -168,7 +166,7 @@ async def test_a_head_that_trickles_does_not_gain_time() -> None:
             wire.writer.write(b"X-A: 1\r\n")
             await asyncio.sleep(0)
         connection.tick(begun_s + 11)
-        assert await wire.reader.read() == b""
+        assert connection.transport.is_closing()
 
 
 async def test_a_body_that_does_not_arrive_in_a_minute_ends_the_connection() -> None:
@@ -216,14 +214,14 @@ async def test_a_client_that_does_not_read_its_events_is_cut_off(monkeypatch: py
             await asyncio.sleep(0)
         assert sent < 200
         assert stream.sink is None
-        assert stream._size_bytes <= 4 * 1024 * 1024
+        assert stream.size_bytes <= 4 * 1024 * 1024
 
 
 async def test_a_client_that_reads_nothing_for_a_minute_is_cut_off() -> None:
     async with running() as rig:
         wire = await rig.session()
         deaf = await cramped(rig, wire)
-        deaf.send("POST", "/mcp", json.dumps(call("demo_echo", 1, text="x" * 20_000_000)).encode())
+        deaf.send("POST", "/mcp", json.dumps(call("demo_echo", 1, text="x" * 4_000_000)).encode())
         await deaf.writer.drain()
         await until(lambda: any(c.flow.write_paused for c in rig.connections))
         connection = next(c for c in rig.connections if c.flow.write_paused)
@@ -249,14 +247,12 @@ async def test_a_client_that_asks_and_asks_and_does_not_read_is_not_answered_int
         assert (await wire.post(PING)).status == 200
 
 
-async def test_one_result_bigger_than_the_buffer_for_events_arrives() -> None:
-    class Big(DemoTools):
-        pass
-
-    async with running(tools=Big()) as rig:
+async def test_one_result_bigger_than_the_buffer_for_events_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MOST_UNREAD_BYTES", 100_000)
+    async with running() as rig:
         wire = await rig.session()
         deaf = await cramped(rig, wire)
-        message = call("demo_echo", 1, text="x" * 3_000_000, times=9)
+        message = call("demo_echo", 1, text="x" * 500_000, times=9)
         message["params"]["_meta"] = {"progressToken": 1}
         deaf.send("POST", "/mcp", json.dumps(message).encode())
         await until(lambda: len(rig.endpoint.open) == 1 and len(rig.server.calls) == 1)
@@ -267,7 +263,7 @@ async def test_one_result_bigger_than_the_buffer_for_events_arrives() -> None:
         size = 0
         while chunk := await deaf.chunk():
             size += len(chunk)
-        assert size > 54_000_000
+        assert size > 9_000_000
 
 
 async def test_more_requests_than_the_rate_are_429() -> None:

@@ -74,6 +74,11 @@ class Endpoint:
         except Exception as error:
             self._broke(exchange, error)
 
+    def give_up(self, reason: str) -> None:
+        """Cancel every call whose response is open."""
+        for exchange in list(self.open):
+            exchange.give_up(reason)
+
     def _check(self, exchange: Exchange, client: str) -> None:
         fields = exchange.fields
         if not self.guard.allows_host(fields.get(b"host")):
@@ -183,8 +188,8 @@ class Endpoint:
             return
         last = exchange.fields.get(b"last-event-id", b"").decode("latin-1")
         found = session.streams.find(last) if last else None
-        stream, after = found if found is not None else (session.streams.standing(), 0)
-        session.standing = session.streams.standing()
+        standing = session.standing = session.streams.standing()
+        stream, after = found if found is not None else (standing, standing.delivered)
         exchange.follow(stream, after, prime=session.version == V2025_11 and not last)
 
     def _delete(self, exchange: Exchange) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 MOST_EVENTS = 1000
 MOST_BYTES = 4 * 1024 * 1024
 MOST_STREAMS = 32
+MOST_KEPT_BYTES = 16 * 1024 * 1024
 STANDING = "g"
 
 
@@ -33,27 +34,30 @@ class EventStream:
         self.name = name
         self.sink: Sink | None = None
         self.is_done = False
+        self.delivered = 0
+        """The number of the last event that went to a client."""
+        self.size_bytes = 0
         self._events: deque[tuple[int, bytes]] = deque()
-        self._size_bytes = 0
         self._next = 1
 
     def emit(self, message: bytes) -> None:
         data = frame(message, f"{self.name}-{self._next}")
         self._events.append((self._next, data))
-        self._size_bytes += len(data)
+        self.size_bytes += len(data)
         self._next += 1
-        while len(self._events) > 1 and (len(self._events) > MOST_EVENTS or self._size_bytes > MOST_BYTES):
-            self._size_bytes -= len(self._events.popleft()[1])
+        while len(self._events) > 1 and (len(self._events) > MOST_EVENTS or self.size_bytes > MOST_BYTES):
+            self.size_bytes -= len(self._events.popleft()[1])
         if self.sink is not None:
+            self.delivered = self._next - 1
             self.sink.write_event(data)
 
     async def drain(self) -> None:
         if self.sink is not None:
             await self.sink.drain()
 
-    def prime(self) -> bytes:
+    def prime(self, after: int) -> bytes:
         """The empty event that gives a client an id to come back with (2025-11-25)."""
-        return b"id: %b-%d\ndata: \n\n" % (self.name.encode(), self._next - 1)
+        return b"id: %b-%d\ndata: \n\n" % (self.name.encode(), after)
 
     def attach(self, sink: Sink, after: int) -> None:
         """Send what the client has not seen, then whatever comes. A sink that was there before is ended."""
@@ -62,6 +66,7 @@ class EventStream:
         self.sink = sink
         for number, data in self._events:
             if number > after:
+                self.delivered = number
                 sink.write_event(data)
         if self.is_done:
             self.finish()
@@ -96,8 +101,11 @@ class Streams:
         self._made += 1
         stream = EventStream(f"p{self._made}")
         finished = [name for name, old in self._streams.items() if old.is_done and old.sink is None]
-        if len(self._streams) >= MOST_STREAMS and finished:
-            del self._streams[finished[0]]
+        kept_bytes = sum(old.size_bytes for old in self._streams.values())
+        for name in finished:
+            if len(self._streams) < MOST_STREAMS and kept_bytes <= MOST_KEPT_BYTES:
+                break
+            kept_bytes -= self._streams.pop(name).size_bytes
         self._streams[stream.name] = stream
         return stream
 

@@ -102,7 +102,11 @@ class Exchange(Link):
             self.write_event(frame(message))
 
     async def drain(self) -> None:
-        await self.protocol.drained()
+        sink = None if self._stream is None else self._stream.sink
+        if sink is None or sink is self:
+            await self.protocol.drained()
+        else:
+            await sink.drain()
 
     def suspend(self, retry_ms: int) -> None:
         """Possible where the client knows to poll: a 2025-11-25 session with a stream that has ids."""
@@ -123,7 +127,7 @@ class Exchange(Link):
             self._stream.sink = self
         self._start_events()
         if self._stream is not None and self.session is not None and self.session.version == V2025_11:
-            self.write_event(self._stream.prime())
+            self.write_event(self._stream.prime(0))
 
     def follow(self, stream: EventStream, after: int, *, prime: bool) -> None:
         """Serve a GET: the stream's events go to this response until either ends."""
@@ -131,7 +135,7 @@ class Exchange(Link):
         self._stream = stream
         self._start_events()
         if prime:
-            self.write_event(stream.prime())
+            self.write_event(stream.prime(after))
         stream.attach(self, after)
 
     def keep_awake(self, now_s: float, after_s: float) -> None:
@@ -152,19 +156,26 @@ class Exchange(Link):
             self.response_complete = True
             self.protocol.end_parts(self)
 
+    def give_up(self, reason: str) -> None:
+        if self._call is not None:
+            self._call.cancel(reason)
+
     def lost(self) -> None:
         """The client's connection is gone. That cancels a stateless call; a session's call goes on."""
         self.disconnected = True
         self.response_complete = True
         if self._stream is not None:
             self._stream.detach(self)
-        if self.is_stateless and self._call is not None:
-            self._call.cancel("the client disconnected")
+        if self.is_stateless:
+            self.give_up("the client disconnected")
 
     def refuse(self, status: int, error: str, headers: bytes = b"") -> None:
         """A failure below JSON-RPC, with the body of design 000 §5.7."""
         self.extra_headers += headers
         self.send(status, encode({"error": error}))
+
+    def say_nothing(self) -> None:
+        self.accept(202)
 
     def accept(self, status: int) -> None:
         """A notification or response was taken; there is nothing to say."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from dari.errors import Failed
+from dari.log import event
 from dari.paths import write_private
 
 LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
 _RECHECK_S = 0.5
+_log = logging.getLogger("dari.transport")
 
 
 class TokenFile:
@@ -24,18 +28,21 @@ class TokenFile:
         self.path = path
         self._token = b""
         self._header = b""
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self._checked_s = 0.0
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
-        self._refresh()
+        try:
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
+            self._refresh()
+        except OSError as error:
+            raise Failed(f"cannot use token file {path}: {error.strerror}", "choose another --token-path") from None
 
     def accepts(self, authorization: bytes, now_s: float) -> bool:
         """Whether the header carries the token. A rotated file counts within half a second."""
         if now_s - self._checked_s > _RECHECK_S:
             self._checked_s = now_s
-            self._refresh()
+            self._follow()
         if not self._token:
             return False
         if hmac.compare_digest(authorization, self._header):
@@ -43,34 +50,43 @@ class TokenFile:
         scheme, _, given = authorization.partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
 
-    def _refresh(self) -> None:
+    def _follow(self) -> None:
+        """Without a file that can be trusted nobody gets in; the reason is told once."""
         try:
-            info = os.stat(self.path)
-            stamp = (info.st_mtime_ns, info.st_ino, info.st_size)
-            if stamp == self._stamp:
-                return
-            if info.st_mode & 0o077:
-                raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
-            self._token = self.path.read_bytes().strip()
-            self._header = b"Bearer " + self._token
-            self._stamp = stamp
+            self._refresh()
         except OSError:
-            self._token = b""
-            self._header = b""
-            self._stamp = None
+            self._token, self._stamp = b"", None
+        except Failed as error:
+            _log.error(event("http", "token", f"{error.message}; hint: {error.hint}"))
+
+    def _refresh(self) -> None:
+        info = os.stat(self.path)
+        stamp = (info.st_mtime_ns, info.st_ino, info.st_size, info.st_mode)
+        if stamp == self._stamp:
+            return
+        self._token, self._stamp = b"", stamp
+        if info.st_mode & 0o077 and not stat.S_ISDIR(info.st_mode):
+            raise Failed(f"token file {self.path} is readable by others", f"chmod 600 {self.path}")
+        token = self.path.read_bytes().strip()
+        if not token:
+            raise Failed(f"token file {self.path} is empty", "remove it; a new one is made at start")
+        self._token, self._header = token, b"Bearer " + token
 
 
 class Guard:
     """The checks every HTTP request passes before its body is read."""
 
-    def __init__(self, token: TokenFile | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+    def __init__(self, token: TokenFile | None, hosts: Iterable[str] | None = (), origins: Iterable[str] = ()) -> None:
+        """`hosts` are names besides those of loopback; None takes any, for a socket that no page can reach."""
         self.token = token
-        self._hosts = LOOPBACK_NAMES | {_host_name(host) for host in hosts}
+        self._hosts = None if hosts is None else LOOPBACK_NAMES | {_host_name(host) for host in hosts}
         self._origins = frozenset(origin.rstrip("/").encode() for origin in origins)
         self._known_hosts: set[bytes] = set()
 
     def allows_host(self, header: bytes | None) -> bool:
         """A name we answer to, with any port: a page that rebinds its own name to 127.0.0.1 is refused."""
+        if self._hosts is None:
+            return True
         if header is None:
             return False
         if header in self._known_hosts:

@@ -25,26 +25,37 @@ class HttpHub:
         self._app = app
         self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._unix: UnixServer | None = None
+        self._stopping: asyncio.Task[None] | None = None
         self.web: WebServer | None = None
         self.sessions = Sessions(server, settings.session_ttl_s)
         self.url = ""
 
     async def start(self) -> None:
+        """Listen. What fails here leaves nothing open."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         settings = self._settings
-        listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         token = None if settings.token_path is None else TokenFile(settings.token_path)
+        listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         guard = Guard(token, (settings.http_bind, *settings.allowed_hosts), settings.allowed_origins)
         limit = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
         endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit)
-        self.web = WebServer(endpoint, listeners, self._app)
+        self.web = WebServer(endpoint, listeners, self._app, settings.stop_grace_s)
         await self.web.start()
         if listeners:
             host, port = listeners[0].getsockname()[:2]
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
         if settings.socket_path is not None:
-            trusted = Endpoint(self._server, self.sessions, Guard(None, settings.allowed_hosts), self._grant)
-            self._unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
-            await self._unix.start()
+            anyone = Guard(None, None, settings.allowed_origins)
+            trusted = Endpoint(self._server, self.sessions, anyone, self._grant)
+            unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
+            await unix.start()
+            self._unix = unix
         self.web.on_failure(self._fail)
 
     async def failed(self) -> Exception:
@@ -52,9 +63,18 @@ class HttpHub:
         return await asyncio.shield(self._failure)
 
     async def stop(self) -> None:
+        """Refuse what is new, let what runs finish, end. Whoever calls it again waits for the same end."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop())
+        await self._stopping
+
+    async def _stop(self) -> None:
         if self._unix is not None:
-            await self._unix.stop()
-        if self.web is not None:
+            self._unix.refuse()
+        self._server.end_listening("http", "unix")
+        if self._unix is not None and self.web is not None:
+            await asyncio.gather(self._unix.stop(self._settings.stop_grace_s), self.web.stop())
+        elif self.web is not None:
             await self.web.stop()
 
     def _fail(self, error: Exception) -> None:

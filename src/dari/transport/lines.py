@@ -13,6 +13,7 @@ from dari.rpc.framing import Framing
 
 MOST_IN_FLIGHT = 512
 MOST_UNREAD_BYTES = 64 * 1024 * 1024
+FLUSH_BYTES = 64 * 1024
 END_GRACE_S = 5.0
 
 
@@ -38,6 +39,7 @@ class LineLink(Link):
         self._framing = Framing()
         self._loop = asyncio.get_running_loop()
         self._outgoing: list[bytes] = []
+        self._outgoing_bytes = 0
         self._flush_planned = False
         self._writable = asyncio.Event()
         self._writable.set()
@@ -49,6 +51,8 @@ class LineLink(Link):
 
     def feed(self, data: bytes) -> None:
         """Take what was read from the client."""
+        if self.is_closed:
+            return
         for message in self._framing.feed(data):
             if message is None:
                 self.reply(error_message(None, INVALID_REQUEST, "Invalid request: the message is too long"))
@@ -60,14 +64,18 @@ class LineLink(Link):
 
     def reply(self, message: bytes, code: int = 0) -> None:
         self._send(message)
-        if not self._is_reading and len(self._session.running) < MOST_IN_FLIGHT:
-            self._is_reading = True
-            self._stream.resume_reading()
+        self._read_on()
+
+    def abandon(self, message: bytes) -> None:
+        self._read_on()
 
     def emit(self, message: bytes) -> None:
         self._send(message)
 
     async def drain(self) -> None:
+        # A tool that reports in a loop never lets the planned flush run, so it has to happen here.
+        if self._outgoing_bytes > FLUSH_BYTES:
+            self._flush()
         if not self._writable.is_set():
             await self._writable.wait()
 
@@ -81,15 +89,17 @@ class LineLink(Link):
         if self._is_reading:
             self._stream.resume_reading()
 
-    async def finish(self) -> None:
+    async def finish(self, grace_s: float = END_GRACE_S) -> None:
         """The client will send no more: let running calls end for a while, then close."""
+        if not self._framing.is_lsp:
+            self.feed(b"\n")  # The last line of `printf … | dari mcp` has no end of its own.
         self._session.fail_questions(ConnectionError("the client closed its end"))
         for listening in [call for call in self._server.listening if call in self._session.running.values()]:
             listening.cancel("")
         running = self._session.running.values()
         tasks = [call.task for call in self._server.calls if call in running]
         if tasks:
-            await asyncio.wait(tasks, timeout=END_GRACE_S)
+            await asyncio.wait(tasks, timeout=grace_s)
         self._flush()
         self.close()
 
@@ -101,10 +111,18 @@ class LineLink(Link):
             self._server.close_session(self._session)
             self._stream.close()
 
+    def _read_on(self) -> None:
+        """Fewer calls run than may: read again, unless the client has first to take what we wrote."""
+        if not self._is_reading and len(self._session.running) < MOST_IN_FLIGHT:
+            self._is_reading = True
+            if self._writable.is_set():
+                self._stream.resume_reading()
+
     def _send(self, message: bytes) -> None:
         if self.is_closed:
             return
         self._outgoing.append(self._framing.wrap(message))
+        self._outgoing_bytes += len(message)
         if not self._flush_planned:
             self._flush_planned = True
             self._loop.call_soon(self._flush)
@@ -114,7 +132,9 @@ class LineLink(Link):
         if self._outgoing and not self.is_closed:
             data = b"".join(self._outgoing)
             self._outgoing.clear()
-            self._stream.write(data)
+            self._outgoing_bytes = 0
             if self._stream.unread_bytes() > MOST_UNREAD_BYTES:
                 self._stream.abort()
                 self.close()
+            else:
+                self._stream.write(data)

@@ -20,8 +20,8 @@ _CHUNK_BYTES = 256 * 1024
 class _Pipes(asyncio.Protocol):
     """Joins the reading and the writing pipe to one link."""
 
-    def __init__(self, server: Server, grant: Grant, output: BinaryIO) -> None:
-        self.ended = asyncio.Event()
+    def __init__(self, server: Server, grant: Grant, output: BinaryIO, ended: asyncio.Event) -> None:
+        self.ended = ended
         self.reader: asyncio.ReadTransport | None = None
         self.writer: asyncio.WriteTransport | None = None
         self._output = output
@@ -47,7 +47,9 @@ class _Pipes(asyncio.Protocol):
             self.writer.write(data)
             return
         try:
-            self._output.write(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._output.write(rest) :]
         except OSError:
             self.link.close()
             self.ended.set()
@@ -56,11 +58,11 @@ class _Pipes(asyncio.Protocol):
         return 0 if self.writer is None else self.writer.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        if self.reader is not None:
+        if self.reader is not None and not self.reader.is_closing():
             self.reader.pause_reading()
 
     def resume_reading(self) -> None:
-        if self.reader is not None:
+        if self.reader is not None and not self.reader.is_closing():
             self.reader.resume_reading()
 
     def close(self) -> None:
@@ -91,11 +93,11 @@ class _WriteEnd(asyncio.BaseProtocol):
         self._pipes.link.resume_writing()
 
 
-async def serve_stdio(server: Server, grant: Grant) -> None:
-    """Serve until the client closes stdin; what runs then may finish."""
+async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None = None) -> None:
+    """Serve until the client closes stdin or `ended` is set; what runs then may finish."""
     with _own_pipes() as (source, sink):
         loop = asyncio.get_running_loop()
-        pipes = _Pipes(server, grant, sink)
+        pipes = _Pipes(server, grant, sink, ended or asyncio.Event())
         write_end = _WriteEnd(pipes)
         if _can_poll(sink):
             pipes.writer, _ = await loop.connect_write_pipe(lambda: write_end, sink)
@@ -108,6 +110,7 @@ async def serve_stdio(server: Server, grant: Grant) -> None:
             await pipes.link.finish()
         finally:
             pipes.link.close()
+            pipes.close()
             if pipes.writer is not None and not write_end.lost.is_set():
                 await _flushed(pipes.writer, write_end)
 
@@ -123,7 +126,7 @@ async def _flushed(writer: asyncio.WriteTransport, end: _WriteEnd) -> None:
 
 async def _feed_file(pipes: _Pipes, source: BinaryIO) -> None:
     """A regular file cannot be polled; it cannot block for long either."""
-    while data := await asyncio.to_thread(os.read, source.fileno(), _CHUNK_BYTES):
+    while not pipes.ended.is_set() and (data := await asyncio.to_thread(os.read, source.fileno(), _CHUNK_BYTES)):
         pipes.link.feed(data)
         await pipes.link.drain()
 
@@ -138,7 +141,8 @@ def _can_poll(file: BinaryIO) -> bool:
 @contextmanager
 def _own_pipes() -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Take file descriptors 0 and 1 for the protocol: a stray print goes to stderr, a child reads /dev/null."""
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     source, sink = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     blocking = [(file.fileno(), os.get_blocking(file.fileno())) for file in (source, sink)]
     kept = [(os.dup(fd), blocks) for fd, blocks in blocking]

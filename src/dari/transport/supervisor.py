@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
@@ -60,15 +61,14 @@ class Supervisor:
             hub = await self._start_http() if settings.transport != "stdio" or settings.socket_path else None
             try:
                 if settings.transport == "http":
-                    await self._until_stopped(hub)
-                else:
-                    await self._serve_stdio(hub if settings.transport == "both" else None)
+                    return await self._until_stopped(hub)
+                return await self._serve_stdio(hub if settings.transport == "both" else None)
             finally:
                 if hub is not None:
                     await hub.stop()
-                    _log.info(event("http", "stop"))
+                    if hub.url:
+                        _log.info(event("http", "stop"))
                 self._server.close()
-        return 0
 
     async def _start_http(self) -> HttpHub:
         from dari.transport.hub import HttpHub
@@ -82,34 +82,45 @@ class Supervisor:
                 self._announce(hub.url, "" if token is None else str(token))
         return hub
 
-    async def _serve_stdio(self, hub: HttpHub | None) -> None:
+    async def _serve_stdio(self, hub: HttpHub | None) -> int:
+        """Serve stdin and stdout; with a hub, what happens to one of the two leaves the other alone."""
         from dari.transport.stdio import serve_stdio
 
         _log.info(event("stdio", "start"))
-        stdio = asyncio.create_task(serve_stdio(self._server, self._grant))
+        ended = asyncio.Event()
+        stdio = asyncio.create_task(serve_stdio(self._server, self._grant, ended))
         stopping = asyncio.create_task(self._stop.wait())
         failing = asyncio.create_task(hub.failed()) if hub is not None else None
+        breaking: asyncio.Task[None] | None = None
         try:
             await asyncio.wait({stdio, stopping, *([failing] if failing else [])}, return_when=asyncio.FIRST_COMPLETED)
-            if failing is not None and failing.done() and not stopping.done():
+            if hub is not None and failing is not None and failing.done() and not stopping.done():
                 _log.error(event("http", "fatal", f"{failing.result()}; stdio goes on"))
+                breaking = asyncio.create_task(hub.stop())
                 await asyncio.wait({stdio, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if stdio.done():
                 stdio.result()
                 _log.info(event("stdio", "eof"))
-                if hub is not None and not (failing is not None and failing.done()):
-                    await self._until_stopped(hub)
+                if hub is not None and breaking is None:
+                    return await self._until_stopped(hub)
+            else:
+                _log.info(event("stdio", "stop"))
+                if hub is not None:
+                    ended.set()
+                    await asyncio.gather(hub.stop(), asyncio.wait({stdio}, timeout=self._settings.stop_grace_s))
+            return 0
         finally:
             await _ended(stdio, stopping, failing)
 
-    async def _until_stopped(self, hub: HttpHub | None) -> None:
+    async def _until_stopped(self, hub: HttpHub | None) -> int:
         assert hub is not None
         stopping, failing = asyncio.create_task(self._stop.wait()), asyncio.create_task(hub.failed())
         try:
             await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
             if failing.done() and not stopping.done():
                 _log.error(event("http", "fatal", str(failing.result())))
-                raise failing.result()
+                return 1
+            return 0
         finally:
             await _ended(stopping, failing)
 
@@ -139,6 +150,7 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
 
 def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
     """Run a command on uvloop where it is installed; failures become a message and an exit code."""
+    _open_standard_descriptors()
     gc.freeze()
     gc.enable()
     try:
@@ -152,6 +164,14 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
     except Exception:
         _log.exception(event("process", "fatal"))
         return PANIC_EXIT
+
+
+def _open_standard_descriptors() -> None:
+    """A program started with one of them closed would get it as the number of its next file; libuv aborts on that."""
+    opened = os.open(os.devnull, os.O_RDWR)
+    while opened <= 2:
+        opened = os.open(os.devnull, os.O_RDWR)
+    os.close(opened)
 
 
 async def _awaited(main: Callable[[], Awaitable[int]]) -> int:

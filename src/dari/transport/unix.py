@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 import socket
+import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 from dari.core.grant import Grant
 from dari.errors import Conflict
-from dari.ipc.peer import peer_of
+from dari.ipc.peer import ConnectedSocket, peer_of
+from dari.ipc.probe import answers
 from dari.log import event
 from dari.mcp.server import Server
 from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
 from dari.transport.lines import LineLink
+from dari.transport.ports import BindFailed
 
 _HTTP_STARTS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
 _LONGEST_START = max(len(start) for start in _HTTP_STARTS)
+BACKLOG = 1024
 _log = logging.getLogger("dari.transport")
 
 
@@ -29,20 +35,20 @@ class _Connection(asyncio.Protocol):
     def __init__(self, owner: UnixServer) -> None:
         self._owner = owner
         self._head = b""
-        self._link: LineLink | None = None
+        self.link: LineLink | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
         self.transport = cast(asyncio.Transport, transport)
-        if peer_of(transport.get_extra_info("socket")).uid != os.geteuid():
+        if not _is_ours(transport.get_extra_info("socket")):
             _log.warning(event("unix", "refused", "the peer is another user"))
             self.transport.abort()
             return
         self._owner.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._link is not None:
-            self._link.feed(data)
+        if self.link is not None:
+            self.link.feed(data)
             return
         self._head += data
         if self._owner.make_http is not None:
@@ -51,28 +57,28 @@ class _Connection(asyncio.Protocol):
                 return
             if len(self._head) < _LONGEST_START and any(start.startswith(self._head) for start in _HTTP_STARTS):
                 return
-        self._link = LineLink(self._owner.server, self._owner.grant, self, "unix")
-        self._link.feed(self._head)
+        self.link = LineLink(self._owner.server, self._owner.grant, self, "unix")
+        self.link.feed(self._head)
 
     def eof_received(self) -> bool:
         """A client may close its writing end and still wait for answers."""
-        if self._link is None:
+        if self.link is None or _is_gone(self.transport.get_extra_info("socket")):
             return False
-        self._owner.finish(self._link)
+        self._owner.finish(self.link)
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
         self._owner.connections.discard(self)
-        if self._link is not None:
-            self._link.close()
+        if self.link is not None:
+            self.link.close()
 
     def pause_writing(self) -> None:
-        if self._link is not None:
-            self._link.pause_writing()
+        if self.link is not None:
+            self.link.pause_writing()
 
     def resume_writing(self) -> None:
-        if self._link is not None:
-            self._link.resume_writing()
+        if self.link is not None:
+            self.link.resume_writing()
 
     def write(self, data: bytes) -> None:
         self.transport.write(data)
@@ -120,28 +126,35 @@ class UnixServer:
         """Listen; a socket file that nobody serves is replaced, a live one refused."""
         own_dir(self.path.parent)
         address = socket_address(self.path)
-        if self.path.exists() and _answers(address):
-            raise Conflict(f"another server listens on {self.path}", "stop it, or choose another --socket")
-        self.path.unlink(missing_ok=True)
+        _clear(self.path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
             listener.bind(address)
+        except OSError as error:
+            listener.close()
+            raise BindFailed(f"cannot listen on {self.path}: {error.strerror}", "choose another --socket") from None
         finally:
             os.umask(before)
         self._file = file_id(self.path)
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(lambda: _Connection(self), sock=listener)
+        self._listener = await loop.create_unix_server(lambda: _Connection(self), sock=listener, backlog=BACKLOG)
 
-    async def stop(self) -> None:
+    def refuse(self) -> None:
+        """Take no more connections; the socket file goes."""
         if self._listener is not None:
             self._listener.close()
+        if self._file is not None:
+            remove_own(self.path, self._file)
+
+    async def stop(self, grace_s: float) -> None:
+        """Let the calls of every client finish for a while, then end the connections."""
+        self.refuse()
+        await asyncio.gather(*(c.link.finish(grace_s) for c in list(self.connections) if c.link is not None))
         for connection in list(self.connections):
             connection.close()
         for task in list(self._finishing):
             task.cancel()
-        if self._file is not None:
-            remove_own(self.path, self._file)
 
     def finish(self, link: LineLink) -> None:
         task = asyncio.get_running_loop().create_task(link.finish())
@@ -149,11 +162,30 @@ class UnixServer:
         task.add_done_callback(self._finishing.discard)
 
 
-def _answers(address: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1)
-        try:
-            probe.connect(address)
-        except OSError:
-            return False
-        return True
+def _clear(path: Path) -> None:
+    """Remove the socket that a killed server left behind, and nothing else."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise Conflict(f"{path} exists and is not a socket", "move it away, or choose another --socket")
+    if answers(path):
+        raise Conflict(f"another server listens on {path}", "stop it, or choose another --socket")
+    path.unlink(missing_ok=True)
+
+
+def _is_gone(peer: socket.socket) -> bool:
+    """Whether the peer closed both directions (it was killed, say): then nobody waits for answers."""
+    if sys.platform != "linux":
+        return False
+    poll = select.poll()
+    poll.register(peer.fileno(), 0)
+    return any(state & select.POLLHUP for _, state in poll.poll(0))
+
+
+def _is_ours(peer: ConnectedSocket) -> bool:
+    try:
+        return peer_of(peer).uid == os.geteuid()
+    except OSError:
+        return False

@@ -18,6 +18,8 @@ from dari.transport.http import McpProtocol, make_protocol
 from dari.transport.sessions import SWEEP_S
 
 STOP_GRACE_S = 5.0
+LAST_WORDS_S = 0.2
+POLL_S = 0.005
 MOST_CONNECTIONS = 2000
 
 Scope = dict[str, Any]
@@ -41,8 +43,15 @@ async def plain_app(scope: Scope, receive: Any, send: Send) -> None:
 class WebServer:
     """Runs the endpoint on sockets that are bound already."""
 
-    def __init__(self, endpoint: Endpoint, listeners: list[socket.socket], app: AsgiApp = plain_app) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        listeners: list[socket.socket],
+        app: AsgiApp = plain_app,
+        stop_grace_s: float = STOP_GRACE_S,
+    ) -> None:
         self.endpoint = endpoint
+        self._stop_grace_s = stop_grace_s
         self._listeners = listeners
         self._endpoints = [endpoint]
         config = Config(
@@ -54,10 +63,10 @@ class WebServer:
             access_log=False,
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=int(STOP_GRACE_S),
         )
         self._uvicorn = Uvicorn(config)
         self._ticker: asyncio.Task[None] | None = None
+        self._swept_s = 0.0
 
     @property
     def connection_count(self) -> int:
@@ -74,7 +83,8 @@ class WebServer:
         self._uvicorn.lifespan = self._uvicorn.config.lifespan_class(self._uvicorn.config)
         await self._uvicorn.startup(sockets=self._listeners)
         await self._uvicorn.on_tick(0)
-        self._ticker = asyncio.create_task(self._tick())
+        self._swept_s = asyncio.get_running_loop().time()
+        self._ticker = asyncio.create_task(self._tick_every_second())
 
     def on_failure(self, report: Callable[[Exception], None]) -> None:
         """Be told when the server breaks while it runs."""
@@ -85,33 +95,50 @@ class WebServer:
         """Refuse what is new, end the streams, let running calls finish for at most five seconds."""
         for endpoint in self._endpoints:
             endpoint.is_stopping = True
-        self.endpoint.server.end_listening()
+        for server in getattr(self._uvicorn, "servers", []):
+            server.close()
+        for listener in self._listeners:
+            listener.close()
+        self.endpoint.server.end_listening("http")
         self.endpoint.sessions.end_streams()
-        await self._uvicorn.shutdown(sockets=self._listeners)
         for connection in list(self._uvicorn.server_state.connections):
-            transport = getattr(connection, "transport", None)
-            if transport is not None:
-                transport.abort()
+            connection.shutdown()
+        await self._until_idle(self._stop_grace_s)
+        # What still runs is told that it is over before its connection is cut.
         self.endpoint.sessions.close()
+        for endpoint in self._endpoints:
+            endpoint.give_up("the server is stopping")
+        for task in self._uvicorn.server_state.tasks:
+            task.cancel()
+        await self._until_idle(LAST_WORDS_S)
+        for connection in list(self._uvicorn.server_state.connections):
+            connection.transport.abort()
         if self._ticker is not None:
             self._ticker.cancel()
 
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        swept_s = loop.time()
+    async def _until_idle(self, timeout_s: float) -> None:
+        state, loop = self._uvicorn.server_state, asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        while (state.connections or state.tasks) and loop.time() < until_s:  # noqa: ASYNC110 (plain sets of uvicorn's)
+            await asyncio.sleep(POLL_S)
+
+    async def tick(self, now_s: float) -> None:
+        """What is due now: the date, slow and idle connections, comments for silent streams, idle sessions."""
+        await self._uvicorn.on_tick(0)
+        for connection in list(self._uvicorn.server_state.connections):
+            if isinstance(connection, McpProtocol):
+                connection.tick(now_s)
+        for endpoint in self._endpoints:
+            endpoint.keep_awake(now_s)
+        if now_s - self._swept_s > SWEEP_S:
+            self._swept_s = now_s
+            expired = self.endpoint.sessions.sweep()
+            _log.debug(event("http", "sweep", f"expired={expired}"))
+
+    async def _tick_every_second(self) -> None:
         while True:
             await asyncio.sleep(1)
-            now_s = loop.time()
-            await self._uvicorn.on_tick(0)
-            for connection in list(self._uvicorn.server_state.connections):
-                if isinstance(connection, McpProtocol):
-                    connection.tick(now_s)
-            for endpoint in self._endpoints:
-                endpoint.keep_awake(now_s)
-            if now_s - swept_s > SWEEP_S:
-                swept_s = now_s
-                expired = self.endpoint.sessions.sweep()
-                _log.debug(event("http", "sweep", f"expired={expired}"))
+            await self.tick(asyncio.get_running_loop().time())
 
 
 def _report(ticker: asyncio.Task[None], report: Callable[[Exception], None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.errors import Denied, Failed, Unavailable
+from dari.mcp.client.calls import FOREVER
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.conversation import Conversation
 from dari.mcp.client.eras import PREFIX, Handshake, Stateless
@@ -79,6 +80,8 @@ class Negotiation:
         probe = asyncio.ensure_future(self._discover())
         try:
             await asyncio.wait({probe}, timeout=self._probe_s)
+            while self._conversation.is_held and not probe.done():
+                await asyncio.wait({probe}, timeout=self._probe_s)
             return await self._judge(probe) if probe.done() else await self._race(probe)
         finally:
             probe.cancel()
@@ -86,10 +89,20 @@ class Negotiation:
 
     async def initialize(self) -> Agreement:
         """The handshake. Also the way to a new session when the server has forgotten ours."""
+        try:
+            return await self._initialize(LATEST_HANDSHAKE)
+        except RemoteError as error:
+            # MCP lets a server answer with the revision it prefers; a strict one names it in an error instead.
+            older = [known for known in HANDSHAKE if known in _supported(error)]
+            if not older or LATEST_HANDSHAKE in older:
+                raise
+        return await self._initialize(older[-1])
+
+    async def _initialize(self, version: str) -> Agreement:
         conversation, channel = self._conversation, self._channel
         channel.agreed("", is_stateless=False)
-        params = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": self._capabilities, "clientInfo": self._info}
-        raw = await conversation.ask("initialize", encode(params), timeout_s=None, era=Handshake())
+        params = {"protocolVersion": version, "capabilities": self._capabilities, "clientInfo": self._info}
+        raw = await conversation.ask("initialize", encode(params), timeout_s=FOREVER, era=Handshake())
         result = read(raw, _Initialized, "answer to initialize")
         if result.protocol_version not in HANDSHAKE:
             raise Failed(
@@ -157,7 +170,7 @@ class Negotiation:
     async def _ask_discover(self, version: str) -> Agreement:
         era = Stateless(version, self._capabilities, self._info)
         headers = era.headers("server/discover", "")
-        raw = await self._conversation.ask("server/discover", b"{}", headers=headers, timeout_s=None, era=era)
+        raw = await self._conversation.ask("server/discover", b"{}", headers=headers, timeout_s=FOREVER, era=era)
         result = read(raw, _Discovered, "answer to server/discover")
         mutual = [known for known in STATELESS if known in result.supported_versions]
         if not mutual:

@@ -22,6 +22,12 @@ class Inbox(Protocol):
     def is_waiting(self, request_id: int) -> bool:
         """Whether somebody still waits for this answer."""
 
+    def hold(self) -> None:
+        """Stop the clocks: a person is asked for permission, and takes their time."""
+
+    def release(self) -> None:
+        """The person has answered; time limits start anew."""
+
     def lost(self, error: DariError) -> None:
         """The channel is gone, and with it every answer."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
@@ -11,11 +12,11 @@ from msgspec import Raw, Struct
 
 from dari.core.context import Level
 from dari.core.events import ListKind
-from dari.errors import DariError, Unavailable
+from dari.errors import DariError, TimedOut, Unavailable
 from dari.mcp.client.agreement import PROBE_S, Agreement, Mode
 from dari.mcp.client.answers import Answers, OnElicit, OnRoots, OnSample
+from dari.mcp.client.calls import OnProgress
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.conversation import OnProgress
 from dari.mcp.client.eras import name_in
 from dari.mcp.client.events import OnEvent
 from dari.mcp.client.failures import RemoteError
@@ -33,7 +34,7 @@ from dari.mcp.client.results import (
     Template,
     Tool,
 )
-from dari.mcp.client.rounds import settle
+from dari.mcp.client.rounds import asks_back, settle
 from dari.mcp.client.session import Session
 from dari.mcp.client.subscription import Listening, Subscription
 from dari.mcp.versions import HEADER_MISMATCH
@@ -43,6 +44,7 @@ from dari.version import VERSION
 TIMEOUT_S = 60.0
 OPEN_TIMEOUT_S = 30.0
 _LISTS: tuple[ListKind, ...] = ("tools", "prompts", "resources")
+_log = logging.getLogger("dari.mcp.client")
 _decode_call = msgspec.json.Decoder(CallResult).decode
 
 Arguments = Mapping[str, Any] | Struct | Raw | bytes | None
@@ -152,30 +154,28 @@ class Client:
         With `answer_questions=False` a result that asks back (`input_required`) is returned, not answered.
         """
         encoded = _encoded(params)
-        session = self._session
-        name, extra = "", b""
-        if session.mirrors:
-            name = name_in(method, encoded)
-            if method == "tools/call":
-                extra = self._catalogue.headers(name, bytes(decode_members(encoded).get("arguments", b"{}")))
-        return await self._ask(method, encoded, name, extra, timeout_s, progress, answer_questions)
+        if not self._session.mirrors:
+            return await self._ask(method, encoded, "", b"", timeout_s, progress, answer_questions)
+        name = name_in(method, encoded)
+        if method != "tools/call":
+            return await self._ask(method, encoded, name, b"", timeout_s, progress, answer_questions)
+        arguments = bytes(decode_members(encoded).get("arguments", b"{}"))
+        return await self._call(name, arguments, encoded, timeout_s, progress, answer_questions)
 
     def notify(self, method: str, params: Arguments = None) -> None:
         """Any notification."""
-        self._session.conversation.tell(method, Raw(_encoded(params)))
+        conversation = self._session.conversation
+        conversation.tell(method, Raw(_encoded(params)), conversation.era.headers(method, ""))
 
     async def listing(self, kind: Kind) -> Listing:
-        """A list over all its pages, every item unread."""
-
-        async def ask(method: str, params: bytes) -> Raw:
-            return await self._ask(method, params)
-
-        return await fetch_list(kind, ask)
+        """A list over all its pages, every item as the server wrote it."""
+        listing = await fetch_list(kind, self._ask)
+        if kind == "tools" and self._session.mirrors:
+            return msgspec.structs.replace(listing, items=self._catalogue.learn(listing.items))
+        return listing
 
     async def list_tools(self) -> list[Tool]:
-        listing = await self.listing("tools")
-        tools = [read(item, Tool, "list of tools") for item in listing.items]
-        return self._catalogue.learn(tools) if self._session.mirrors else tools
+        return [read(item, Tool, "list of tools") for item in (await self.listing("tools")).items]
 
     async def list_resources(self) -> list[Resource]:
         return [read(item, Resource, "list of resources") for item in (await self.listing("resources")).items]
@@ -197,17 +197,10 @@ class Client:
         """Run a tool. A failure that the tool reports is a result with `is_error`; everything else raises."""
         encoded = _encoded(arguments)
         params = b'{"name":%b,"arguments":%b}' % (encode(name), encoded)
-        session = self._session
-        extra = self._catalogue.headers(name, encoded) if session.mirrors else b""
-        try:
-            result = await self._ask("tools/call", params, name, extra, timeout_s, progress)
-        except RemoteError as error:
-            if error.remote_code != HEADER_MISMATCH or not session.mirrors:
-                raise
-            # Nothing ran. The tool wants arguments in headers that we do not know of, or not any more.
-            await self.list_tools()
-            extra = self._catalogue.headers(name, encoded)
-            result = await self._ask("tools/call", params, name, extra, timeout_s, progress)
+        if self._session.mirrors:
+            result = await self._call(name, encoded, params, timeout_s, progress)
+        else:
+            result = await self._ask("tools/call", params, "", b"", timeout_s, progress)
         try:
             return _decode_call(result)
         except UNREADABLE:
@@ -278,20 +271,47 @@ class Client:
         session = self._session
         limit_s = self._timeout_s if timeout_s is None else timeout_s
 
-        async def send(params: bytes) -> Raw:
+        result = await session.send(
+            method, params, name=name, extra_headers=extra_headers, timeout_s=limit_s, on_progress=progress
+        )
+        if not session.is_stateless or not answer_questions or not asks_back(result):
+            return result
+
+        async def repeat(params: bytes) -> Raw:
             return await session.send(
                 method, params, name=name, extra_headers=extra_headers, timeout_s=limit_s, on_progress=progress
             )
 
-        result = await send(params)
-        if not session.is_stateless or not answer_questions:
-            return result
-        return await settle(result, self._answers, params, send)
+        return await settle(result, self._answers, params, repeat)
+
+    async def _call(
+        self,
+        name: str,
+        arguments: bytes,
+        params: bytes,
+        timeout_s: float | None,
+        progress: OnProgress | None,
+        answer_questions: bool = True,
+    ) -> Raw:
+        """A tool over HTTP of the stateless era, where some arguments stand in headers too."""
+        extra = self._catalogue.headers(name, arguments)
+        try:
+            return await self._ask("tools/call", params, name, extra, timeout_s, progress, answer_questions)
+        except RemoteError as error:
+            if error.remote_code != HEADER_MISMATCH:
+                raise
+        # Nothing ran. The tool wants arguments in headers that we do not know of yet, or not any more.
+        await self.listing("tools")
+        extra = self._catalogue.headers(name, arguments)
+        return await self._ask("tools/call", params, name, extra, timeout_s, progress, answer_questions)
 
     async def _listen(self, session: Session, agreement: Agreement, on_event: OnEvent) -> None:
         kinds = [kind for kind in _LISTS if (agreement.capabilities.get(kind) or {}).get("listChanged")]
         self._listening = Listening(session, on_event, kinds=kinds, uris=())
-        await self._listening.open(self._open_timeout_s)
+        try:
+            await self._listening.open(self._open_timeout_s)
+        except (RemoteError, TimedOut) as error:
+            _log.warning("transport=client event=not_listening %s", error.message)
 
 
 def _encoded(value: Arguments) -> bytes:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import Progress
 from dari.errors import DariError, Failed, TimedOut, Unavailable
+from dari.mcp.client.calls import FOREVER, Call, Calls, OnNotice, OnProgress
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.eras import Era, Handshake
 from dari.mcp.client.events import Feed, read_event, subscription_of
@@ -20,31 +21,22 @@ from dari.mcp.client.questions import Questions
 from dari.mcp.client.reading import Incoming, decode_incoming, read, read_error
 from dari.rpc.codec import UNREADABLE, decode_any, decode_batch, encode, notification_message
 
-OnProgress = Callable[[Progress], object]
-OnNotice = Callable[[str, Raw], None]
-
 _MOST_NOISE = 20
 _log = logging.getLogger("dari.mcp.client")
-
-
-class _Call:
-    """A request that waits. `on_notice` takes what the server says about it before the answer."""
-
-    __slots__ = ("future", "method", "on_notice", "on_progress")
-
-    def __init__(
-        self, future: asyncio.Future[Raw], method: str, on_progress: OnProgress | None, on_notice: OnNotice | None
-    ) -> None:
-        self.future = future
-        self.method = method
-        self.on_progress = on_progress
-        self.on_notice = on_notice
 
 
 class Conversation:
     """One server. Every answer goes to its caller by id; one that comes late is dropped."""
 
-    def __init__(self, channel: Channel, questions: Questions, feed: Feed, on_session_lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        questions: Questions,
+        feed: Feed,
+        *,
+        on_session_lost: Callable[[], None],
+        on_hold: Callable[[bool], None],
+    ) -> None:
         self.era: Era = Handshake()
         self.ended: asyncio.Future[DariError] = asyncio.get_running_loop().create_future()
         self.noise: deque[str] = deque(maxlen=_MOST_NOISE)
@@ -52,8 +44,8 @@ class Conversation:
         self._questions = questions
         self._feed = feed
         self._on_session_lost = on_session_lost
-        self._loop = asyncio.get_running_loop()
-        self._calls: dict[int, _Call] = {}
+        self._on_hold = on_hold
+        self._calls = Calls(self._expire)
         self._last_id = 0
 
     async def ask(
@@ -62,7 +54,7 @@ class Conversation:
         params: bytes,
         *,
         headers: bytes = b"",
-        timeout_s: float | None,
+        timeout_s: float,
         on_progress: OnProgress | None = None,
         on_notice: OnNotice | None = None,
         era: Era | None = None,
@@ -75,9 +67,7 @@ class Conversation:
         self._last_id = request_id = self._last_id + 1
         wrapped = (era or self.era).wrap(params, None if on_progress is None else request_id)
         message = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (request_id, encode(method), wrapped)
-        future: asyncio.Future[Raw] = self._loop.create_future()
-        self._calls[request_id] = _Call(future, method, on_progress, on_notice)
-        timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire, request_id, timeout_s)
+        future = self._calls.add(request_id, method, timeout_s, on_progress, on_notice)
         try:
             self._channel.ask(request_id, message, headers)
             return await future
@@ -85,9 +75,12 @@ class Conversation:
             self._give_up(request_id, "the caller does not wait any more")
             raise
         finally:
-            self._calls.pop(request_id, None)
-            if timer is not None:
-                timer.cancel()
+            self._calls.remove(request_id)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person is asked for permission, and time limits stand still."""
+        return self._calls.is_held
 
     def tell(self, method: str, params: Any = None, headers: bytes = b"") -> None:
         """Send a notification."""
@@ -102,7 +95,7 @@ class Conversation:
     def restart(self) -> None:
         """The channel was opened again: what it lost before counts no more."""
         if self.ended.done():
-            self.ended = self._loop.create_future()
+            self.ended = asyncio.get_running_loop().create_future()
 
     # What the channel hands in.
 
@@ -120,32 +113,35 @@ class Conversation:
             self._questions.take(incoming.id, incoming.method, incoming.params)
 
     def refused(self, request_id: int, body: bytes) -> bool:
-        call = self._calls.get(request_id)
         try:
             error = decode_any(body).get("error")
         except (*UNREADABLE, AttributeError):
             return False
-        if call is None or not isinstance(error, dict) or "code" not in error:
+        if not isinstance(error, dict) or "code" not in error:
             return False
         self.fail(request_id, read_error(error))
         return True
 
     def fail(self, request_id: int, error: DariError) -> None:
-        call = self._calls.get(request_id)
-        if call is not None and not call.future.done():
+        call = self._calls.waiting(request_id)
+        if call is not None:
             call.future.set_exception(error)
 
     def is_waiting(self, request_id: int) -> bool:
-        call = self._calls.get(request_id)
-        return call is not None and not call.future.done()
+        return self._calls.waiting(request_id) is not None
+
+    def hold(self) -> None:
+        if self._calls.hold():
+            self._on_hold(True)
+
+    def release(self) -> None:
+        if self._calls.release():
+            self._on_hold(False)
 
     def lost(self, error: DariError) -> None:
-        if self.ended.done():
-            return
-        self.ended.set_result(error)
-        for call in self._calls.values():
-            if not call.future.done():
-                call.future.set_exception(again(error))
+        if not self.ended.done():
+            self.ended.set_result(error)
+            self._calls.fail_all(error)
 
     def session_lost(self) -> None:
         self._on_session_lost()
@@ -156,8 +152,8 @@ class Conversation:
     # What arrives.
 
     def _answered(self, incoming: Incoming) -> None:
-        call = self._call_of(incoming.id)
-        if call is None or call.future.done():
+        call = self._calls.waiting(incoming.id)
+        if call is None:
             return
         if incoming.result is not UNSET:
             call.future.set_result(incoming.result)
@@ -172,7 +168,7 @@ class Conversation:
             elif method == "notifications/cancelled":
                 self._cancelled(params)
             else:
-                listener = self._call_of(subscription_of(params))
+                listener = self._calls.find(subscription_of(params))
                 if listener is not None and listener.on_notice is not None:
                     listener.on_notice(method, params)
                 else:
@@ -182,67 +178,54 @@ class Conversation:
 
     def _progressed(self, params: Raw) -> None:
         report = read(params, Progress, "progress notification")
-        call = self._call_of(report.progress_token)
+        call = self._calls.find(report.progress_token)
         if call is not None and call.on_progress is not None:
             call.on_progress(report)
 
     def _cancelled(self, params: Raw) -> None:
         members = decode_any(params)
         request_id = members.get("requestId") if isinstance(members, dict) else None
-        call = self._call_of(request_id)
-        if not self._questions.cancel(request_id) and call is not None and not call.future.done():
+        call = self._calls.waiting(request_id)
+        if not self._questions.cancel(request_id) and call is not None:
             call.future.set_exception(Unavailable(f"the server cancelled {call.method}", "call again"))
 
     def _receive_odd(self, message: bytes) -> None:
         """A batch, an answer that breaks the schema, or no message at all."""
         try:
             if message.lstrip()[:1] == b"[":
-                for part in decode_batch(message):
-                    self.receive(bytes(part))
+                for part in map(bytes, decode_batch(message)):
+                    if part[:1] == b"{":
+                        self.receive(part)
                 return
             members = decode_any(message)
         except UNREADABLE:
             members = None
-        call = self._call_of(members.get("id")) if isinstance(members, dict) else None
+        call = self._calls.waiting(members.get("id")) if isinstance(members, dict) else None
         if call is None:
-            self.noise.append(message[:500].decode("utf-8", "replace").strip())
+            text = message[:500].decode("utf-8", "replace")
+            self.noise.append("".join(c for c in text if c.isprintable()).strip())
             _log.debug("transport=client event=noise %r", message[:200])
-        elif not call.future.done():
+        else:
             error = members.get("error") if isinstance(members, dict) else None
-            what = (
-                Failed(f"the server's answer to {call.method} breaks JSON-RPC") if error is None else read_error(error)
-            )
-            call.future.set_exception(what)
-
-    def _call_of(self, request_id: Any) -> _Call | None:
-        """Our ids are integers; a few servers send them back as strings or floats."""
-        if isinstance(request_id, int):
-            return self._calls.get(request_id)
-        if isinstance(request_id, float):
-            return self._calls.get(int(request_id))
-        if isinstance(request_id, str) and request_id.isascii() and request_id.isdigit() and len(request_id) < 16:
-            return self._calls.get(int(request_id))
-        return None
+            broken = Failed(f"the server's answer to {call.method} breaks JSON-RPC", "report it to its author")
+            call.future.set_exception(broken if error is None else read_error(error))
 
     # The end of a wait.
 
-    async def _drain(self, timeout_s: float | None) -> None:
+    async def _drain(self, timeout_s: float) -> None:
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(None if timeout_s == FOREVER else timeout_s):
                 await self._channel.drain()
         except TimeoutError:
             raise TimedOut("the server does not read what it is sent", "restart it") from None
 
-    def _expire(self, request_id: int, timeout_s: float) -> None:
-        call = self._calls.get(request_id)
-        if call is not None and not call.future.done():
-            call.future.set_exception(
-                TimedOut(f"{call.method} took longer than {timeout_s:g} s", "allow more time, or ask for less at once")
-            )
-            self._give_up(request_id, "the time limit passed")
+    def _expire(self, request_id: int, call: Call) -> None:
+        message = f"{call.method} took longer than {call.timeout_s:g} s"
+        call.future.set_exception(TimedOut(message, "allow more time, or ask for less at once"))
+        self._give_up(request_id, "the time limit passed")
 
     def _give_up(self, request_id: int, reason: str) -> None:
-        call = self._calls.pop(request_id, None)
+        call = self._calls.remove(request_id)
         if call is None or self.ended.done():
             return
         notice = b""

@@ -64,17 +64,20 @@ class Catalogue:
         self._mirrored: dict[str, dict[str, Path]] = {}
         self._refused: dict[str, str] = {}
 
-    def learn(self, tools: list[Tool]) -> list[Tool]:
+    def learn(self, tools: list[Raw]) -> list[Raw]:
         """Take a whole list in; returns what may be called. MCP: a tool with a bad annotation is dropped."""
         self._mirrored.clear()
         self._refused.clear()
-        for tool in tools:
+        kept = []
+        for raw in tools:
+            tool = read(raw, Tool, "list of tools")
             try:
                 self._mirrored[tool.name] = mirrored_arguments(tool.input_schema)
+                kept.append(raw)
             except ValueError as error:
                 self._refused[tool.name] = str(error)
                 _log.warning("transport=client event=tool_dropped %r: %s", tool.name, error)
-        return [tool for tool in tools if tool.name not in self._refused]
+        return kept
 
     def headers(self, name: str, arguments: bytes) -> bytes:
         if name in self._refused:

@@ -9,9 +9,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dari.errors import Failed
 from dari.mcp.client.failures import RemoteError
-from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any
+from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any, encode
 
 T = TypeVar("T")
+_OPAQUE = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta", "data"})
 
 
 class Incoming(Struct):
@@ -35,8 +36,8 @@ def read(raw: bytes | Raw, wanted: type[T], what: str) -> T:
     except UNREADABLE:
         pass
     try:
-        return msgspec.convert(_without_nulls(decode_any(raw)), wanted, strict=False)
-    except (*UNREADABLE, msgspec.ValidationError) as error:
+        return msgspec.json.decode(encode(without_nulls(decode_any(raw))), type=wanted, strict=False)
+    except UNREADABLE as error:
         raise Failed(f"the server's {what} is not what MCP says: {error}", "report it to the server's author") from None
 
 
@@ -53,7 +54,12 @@ def read_error(error: Any) -> RemoteError:
     )
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """The same without members that are null, except inside data whose shape is the server's own."""
     if isinstance(value, dict):
-        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
-    return [_without_nulls(member) for member in value] if isinstance(value, list) else value
+        return {
+            key: member if key in _OPAQUE else without_nulls(member)
+            for key, member in value.items()
+            if member is not None
+        }
+    return [without_nulls(member) for member in value] if isinstance(value, list) else value

@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.content import Audio, Contents, Embedded, Image, Link, Text
 from dari.errors import Failed
-from dari.rpc.codec import UNREADABLE, decode_any
+from dari.mcp.client.reading import without_nulls
+from dari.rpc.codec import UNREADABLE, decode_any, encode
 
 _NOTHING = Raw(b"")
 _KNOWN: Any = Text | Image | Audio | Embedded | Link
@@ -33,6 +34,9 @@ def read_block(raw: Raw) -> Block:
         return _decode_block(raw)
     except UNREADABLE:
         fields = decode_any(raw)
+    try:
+        return _decode_block(Raw(encode(without_nulls(fields))))
+    except UNREADABLE:
         return Unknown(fields if isinstance(fields, dict) else {"value": fields})
 
 

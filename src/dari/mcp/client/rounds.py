@@ -21,6 +21,11 @@ _LONGEST_PAUSE_S = 0.25
 _decode = msgspec.json.Decoder(InputRequired).decode
 
 
+def asks_back(result: Raw) -> bool:
+    """Whether a result may be a question. Looking for the word is much cheaper than decoding a large result."""
+    return b'"input_required"' in bytes(result)
+
+
 async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[[bytes], Awaitable[Raw]]) -> Raw:
     """The final result. `repeat` sends the request once more with the params it is given."""
     pause_s = _FIRST_PAUSE_S
@@ -45,8 +50,7 @@ async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[
 
 
 def _required(result: Raw) -> InputRequired | None:
-    # Looking for the word is much cheaper than decoding a large result to find it absent.
-    if b'"input_required"' not in bytes(result):
+    if not asks_back(result):
         return None
     try:
         required = _decode(result)

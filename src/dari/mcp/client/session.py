@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from msgspec import Raw
 
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.agreement import Agreement, Mode, Negotiation
 from dari.mcp.client.answers import Answers
+from dari.mcp.client.calls import FOREVER, OnNotice, OnProgress
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.conversation import Conversation, OnNotice, OnProgress
+from dari.mcp.client.conversation import Conversation
 from dari.mcp.client.eras import Stateless
 from dari.mcp.client.events import Feed
 from dari.mcp.client.failures import SessionExpired
@@ -30,7 +32,13 @@ class Session:
         self.answers = answers
         self.feed = Feed()
         self.agreement: Agreement | None = None
-        self.conversation = Conversation(channel, Questions(answers, self._send), self.feed, self._on_session_lost)
+        self.conversation = Conversation(
+            channel,
+            Questions(answers, self._send),
+            self.feed,
+            on_session_lost=self._on_session_lost,
+            on_hold=self._on_hold,
+        )
         self._negotiation = Negotiation(
             self.conversation,
             channel,
@@ -42,6 +50,8 @@ class Session:
         self._renewing = asyncio.Lock()
         self._renewals = 0
         self._renewal: asyncio.Task[None] | None = None
+        self._deadline: asyncio.Timeout | None = None
+        self._limit_s = 0.0
         self._follows = False
         self._level = ""
         self._uris: Counter[str] = Counter()
@@ -57,7 +67,7 @@ class Session:
 
     async def open(self, mode: Mode, timeout_s: float) -> Agreement:
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self._time_limit(timeout_s):
                 await self.channel.open(self.conversation)
                 self.agreement = await self._negotiation.agree(mode)
                 if self.answers.can_be_asked:
@@ -85,7 +95,7 @@ class Session:
         *,
         name: str = "",
         extra_headers: bytes = b"",
-        timeout_s: float | None,
+        timeout_s: float,
         on_progress: OnProgress | None = None,
         on_notice: OnNotice | None = None,
     ) -> Raw:
@@ -123,15 +133,30 @@ class Session:
 
     async def subscribe(self, uri: str, timeout_s: float) -> None:
         """Handshake era: two that want the same resource share one subscription."""
-        self._uris[uri] += 1
-        if self._uris[uri] == 1:
+        if uri not in self._uris:
             await self.send("resources/subscribe", encode({"uri": uri}), timeout_s=timeout_s)
+        self._uris[uri] += 1
 
     async def unsubscribe(self, uri: str, timeout_s: float) -> None:
         self._uris[uri] -= 1
-        if self._uris[uri] <= 0:
+        if not self._uris[uri]:
             del self._uris[uri]
             await self.send("resources/unsubscribe", encode({"uri": uri}), timeout_s=timeout_s)
+
+    @asynccontextmanager
+    async def _time_limit(self, limit_s: float) -> AsyncIterator[None]:
+        """A deadline that stands still while a person is asked."""
+        self._limit_s = limit_s
+        try:
+            async with asyncio.timeout(limit_s) as self._deadline:
+                yield
+        finally:
+            self._deadline = None
+
+    def _on_hold(self, is_held: bool) -> None:
+        if self._deadline is not None:
+            until_s = asyncio.get_running_loop().time() + self._limit_s
+            self._deadline.reschedule(None if is_held else until_s)
 
     def _send(self, message: bytes) -> None:
         if not self.conversation.ended.done():
@@ -158,7 +183,7 @@ class Session:
             if renewals != self._renewals:
                 return
             try:
-                async with asyncio.timeout(RENEWAL_S):
+                async with self._time_limit(RENEWAL_S):
                     await self._start_over()
             except TimeoutError:
                 raise TimedOut(f"the server gave no new session within {RENEWAL_S:g} s", "restart it") from None
@@ -169,9 +194,9 @@ class Session:
         self.agreement = await self._negotiation.initialize()
         ask = self.conversation.ask
         if self._level:
-            await ask("logging/setLevel", encode({"level": self._level}), timeout_s=None)
+            await ask("logging/setLevel", encode({"level": self._level}), timeout_s=FOREVER)
         for uri in list(self._uris):
-            await ask("resources/subscribe", encode({"uri": uri}), timeout_s=None)
+            await ask("resources/subscribe", encode({"uri": uri}), timeout_s=FOREVER)
         if self._follows:
             await self.channel.follow()
 

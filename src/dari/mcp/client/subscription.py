@@ -11,11 +11,13 @@ from msgspec import Raw
 
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.errors import DariError, TimedOut, Unavailable
+from dari.mcp.client.calls import FOREVER
 from dari.mcp.client.events import Backlog, Event, LogMessage, OnEvent, read_event
 from dari.mcp.client.session import Session
 from dari.rpc.codec import encode
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+FAREWELL_S = 5.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 
@@ -32,6 +34,7 @@ class Listening:
         self._sink = sink
         self._kinds = frozenset(kinds)
         self._uris = tuple(dict.fromkeys(uris))
+        self._subscribed: list[str] = []
         self._stop: Callable[[], None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -46,6 +49,7 @@ class Listening:
             await session.follow()
             for uri in self._uris:
                 await session.subscribe(uri, timeout_s)
+                self._subscribed.append(uri)
         elif self._kinds or self._uris:
             self._task = asyncio.get_running_loop().create_task(self._listen())
             try:
@@ -61,16 +65,19 @@ class Listening:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._acknowledged.cancel()
-        elif not self._session.is_stateless and not self._session.conversation.ended.done():
-            for uri in self._uris:
-                await self._session.unsubscribe(uri, 5.0)
+        for uri in self._subscribed:
+            try:
+                await self._session.unsubscribe(uri, FAREWELL_S)
+            except DariError:
+                pass  # whoever leaves does not care
+        self._subscribed.clear()
 
     async def _listen(self) -> None:
         params = encode({"notifications": self._filter()})
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                await self._session.send("subscriptions/listen", params, timeout_s=None, on_notice=self._noticed)
+                await self._session.send("subscriptions/listen", params, timeout_s=FOREVER, on_notice=self._noticed)
                 pause_s = _FIRST_PAUSE_S
             except DariError as error:
                 if not self._acknowledged.done():

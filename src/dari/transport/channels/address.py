@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -35,18 +35,18 @@ class Address:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
-    def url(self) -> str:
-        """Without credentials: for messages."""
-        return f"{self.scheme}://{self.host_header}{self.target}"
+    def shown(self) -> str:
+        """The URL as a message may have it: a query often holds a key."""
+        return f"{self.scheme}://{self.host_header}{self.target.partition('?')[0]}"
 
     def redirected(self, location: str) -> Address | None:
         """Where a redirect leads; None when that is another origin, which is not followed."""
         try:
-            there = parse(urljoin(self.url, location))
+            there = parse(urljoin(f"{self.scheme}://{self.host_header}{self.target}", location))
         except InvalidInput:
             return None
-        same = (there.scheme, there.host, there.port) == (self.scheme, self.host, self.port) and not there.credentials
-        return Address(self.scheme, self.host, self.port, there.target, self.credentials, self.socket_path) if same else None
+        is_same = (there.scheme, there.host, there.port) == (self.scheme, self.host, self.port)
+        return replace(self, target=there.target) if is_same and not there.credentials else None
 
 
 def parse(url: str, socket_path: Path | None = None) -> Address:

@@ -10,6 +10,7 @@ from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
 from dari.transport.channels.lines import LineChannel
 from dari.transport.channels.process import Process
+from dari.transport.channels.sockets import read_small
 
 # How long what a dead child has written may take to arrive.
 LAST_WORDS_S = 0.3
@@ -57,6 +58,7 @@ class ChildChannel(LineChannel):
             writer, _ = await loop.connect_write_pipe(lambda: self._input_end, stdin)
             self._writer = self._input = writer
             self._output, _ = await loop.connect_read_pipe(lambda: self, stdout)
+            read_small(self._output)
             self._errors, _ = await loop.connect_read_pipe(lambda: process.tail, stderr)
         except BaseException:
             process.kill()

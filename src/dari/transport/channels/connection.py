@@ -9,6 +9,7 @@ from typing import Protocol, cast
 import httptools
 
 from dari.errors import Unavailable
+from dari.transport.channels.sockets import read_small
 
 Headers = dict[bytes, bytes]
 MOST_HEADER_BYTES = 64 * 1024
@@ -40,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._served = 0
+        self._headers: Headers = {}
         self._begin()
 
     def send(self, taker: Taker, request: bytes) -> None:
@@ -63,6 +65,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+        read_small(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._taker is None:
@@ -70,10 +73,10 @@ class Connection(asyncio.Protocol):
             return
         self._has_bytes = True
         if not self._has_head:
-            self._header_bytes += len(data)
-            if self._header_bytes > MOST_HEADER_BYTES + len(data):
+            if self._header_bytes > MOST_HEADER_BYTES:
                 self._break("the response's headers are too long")
                 return
+            self._header_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -131,7 +134,7 @@ class Connection(asyncio.Protocol):
         taker.ended()
 
     def _begin(self) -> None:
-        self._headers: Headers = {}
+        self._headers = {}
         self._header_bytes = 0
         self._has_bytes = False
         self._has_head = False

@@ -27,10 +27,17 @@ class LineChannel(asyncio.Protocol):
         self.inbox: Inbox | None = None
         self._most_bytes = most_bytes
         self._writer: Writer | None = None
+        self._outgoing: list[bytes] = []
+        self._unanswered = 0
         self._reset()
 
     def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
-        self._send(message)
+        # Nothing else is under way, so nothing else is likely to leave in this turn: do not wait for its end.
+        if not self._unanswered and not self._outgoing and self._writer is not None:
+            self._writer.write(message + b"\n")
+        else:
+            self._send(message)
+        self._unanswered += 1
 
     def tell(self, message: bytes, headers: bytes = b"") -> None:
         self._send(message)
@@ -54,7 +61,9 @@ class LineChannel(asyncio.Protocol):
         inbox = self.inbox
         if inbox is None:
             return
-        for line in self._lines.feed(data):
+        lines = self._lines.feed(data)
+        self._unanswered = max(0, self._unanswered - len(lines))
+        for line in lines:
             if isinstance(line, TooLong):
                 self._refuse(inbox, line)
             else:
@@ -70,7 +79,8 @@ class LineChannel(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._lines = Lines(self._most_bytes)
-        self._outgoing: list[bytes] = []
+        self._outgoing = []
+        self._unanswered = 0
         self._writable = asyncio.Event()
         self._writable.set()
         self.is_full = False

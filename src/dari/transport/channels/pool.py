@@ -7,9 +7,9 @@ import ssl
 from collections import deque
 
 from dari.errors import TimedOut, Unavailable
-from dari.paths import socket_address
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Connection
+from dari.transport.channels.sockets import dial
 
 MOST_CONNECTIONS = 256
 MOST_IDLE_S = 60.0
@@ -47,7 +47,7 @@ class Pool:
         return None
 
     async def take(self, *, is_urgent: bool = False, is_fresh: bool = False) -> Connection:
-        """A connection to send on. An urgent one ignores the limit: a busy call may be waiting for just that message."""
+        """A connection to send on. An urgent one ignores the limit: a busy call may wait for just that message."""
         while True:
             connection = None if is_fresh else self.idle()
             if connection is not None:
@@ -62,6 +62,11 @@ class Pool:
                 if not waiter.cancelled():
                     self._wake()
                 raise
+
+    def give_back(self, connection: Connection) -> None:
+        """It was taken, but not used."""
+        if connection.is_usable:
+            self._freed(connection)
 
     async def close(self) -> None:
         self._idle.clear()
@@ -85,7 +90,9 @@ class Pool:
             raise Unavailable(f"the certificate of {address.host} is not valid: {error.verify_message}", hint) from None
         except OSError as error:
             where = address.socket_path or address.host_header
-            raise Unavailable(f"cannot connect to {where}: {error.strerror or error}", "is the server running?") from None
+            raise Unavailable(
+                f"cannot connect to {where}: {error.strerror or error}", "is the server running?"
+            ) from None
         finally:
             self._dialling -= 1
             if not connection.is_usable:
@@ -98,8 +105,8 @@ class Pool:
         context = self._tls() if address.is_tls else None
         name = address.host if address.is_tls else None
         if address.socket_path is not None:
-            path = socket_address(address.socket_path)
-            await loop.create_unix_connection(lambda: connection, path, ssl=context, server_hostname=name)
+            sock = await dial(address.socket_path)
+            await loop.create_unix_connection(lambda: connection, sock=sock, ssl=context, server_hostname=name)
         else:
             await loop.create_connection(
                 lambda: connection, address.host, address.port, ssl=context, server_hostname=name

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dari.errors import Unavailable
+from dari.errors import TimedOut, Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
-from dari.paths import socket_address
 from dari.transport.channels.lines import LineChannel
+from dari.transport.channels.sockets import dial, read_small
+
+CONNECT_TIMEOUT_S = 10.0
 
 
 class UnixChannel(LineChannel):
@@ -24,13 +26,16 @@ class UnixChannel(LineChannel):
         self._reset()
         self._lost = asyncio.Event()
         try:
-            transport, _ = await asyncio.get_running_loop().create_unix_connection(
-                lambda: self, socket_address(self._path)
-            )
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                sock = await dial(self._path)
+            transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
+        except TimeoutError:
+            raise TimedOut(f"{self._path} took no connection within {CONNECT_TIMEOUT_S:g} s", "it is busy") from None
         except OSError as error:
             hint = f"{error.strerror or error}; is the server running?"
             raise Unavailable(f"nobody answers on {self._path}", hint) from None
         self._writer = self._transport = transport
+        read_small(transport)
         self.inbox = inbox
 
     async def close(self) -> None:

@@ -1,0 +1,298 @@
+"""A client's connection: reads requests strictly in order, one exchange at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dari.proxy.engine.answers import refusal, status_line
+from dari.proxy.engine.bodies import BodyReader, reader_of
+from dari.proxy.engine.chunks import BadChunk
+from dari.proxy.engine.exchange import Exchange
+from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
+from dari.proxy.engine.peer import PIPELINED, Peer
+from dari.proxy.engine.ports import PASS
+from dari.proxy.engine.targets import BadTarget, Target, target_of, tunnel_target
+from dari.proxy.engine.tunnel import ESTABLISHED
+from dari.proxy.engine.upstream import Route
+from dari.proxy.flow import Flow, Tls
+from dari.proxy.portal import PORTAL_HOSTS
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from dari.proxy.engine.core import Core
+
+_NEVER = float("inf")
+
+
+@dataclass(slots=True, frozen=True)
+class Via:
+    """The tunnel a client speaks through: every request goes to its far end, whatever it names."""
+
+    scheme: str
+    host: str
+    port: int
+    server_name: str
+    sni: str | None = None
+
+
+class Client(Peer):
+    def __init__(self, core: Core, peer: str, via: Via | None = None) -> None:
+        self.core = core
+        self.peer = peer
+        self.via = via
+        self.deadline = _NEVER
+        self.is_full = False
+        """The client takes what we write more slowly than we do."""
+        self._scheme = via.scheme if via is not None else "http"
+        self._buffer = b""
+        self._body: BodyReader | None = None
+        self._exchange: Exchange | None = None
+        self._is_advancing = False
+        self._is_lingering = False
+        self._has_ended = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.core.connections.add(self)
+        self.deadline = self.core.clock() + self.core.config.idle_timeout_s
+
+    def data_received(self, data: bytes) -> None:
+        if self._exchange is None:
+            if not self._is_lingering:
+                self._buffer = self._buffer + data if self._buffer else data
+                self._advance()
+        elif self._body is not None:
+            self._read_body(self._exchange, self._body, data)
+        else:
+            self._buffer += data
+            self.hold(PIPELINED)
+
+    def eof_received(self) -> bool:
+        """A client may end its direction and still wait for the answer (`nc`, HTTP/1.0)."""
+        self._has_ended = True
+        if self._exchange is None:
+            return False
+        if self._body is not None:
+            self._exchange.client_lost("the client closed the connection in the middle of its request")
+            return False
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.core.connections.discard(self)
+        self._has_ended = True
+        if self._exchange is not None:
+            self._exchange.client_lost()
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+        if self._exchange is not None:
+            self._exchange.client_full()
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        if self._exchange is not None:
+            self._exchange.client_writable()
+
+    def exchange_over(self, keeps: bool, is_request_done: bool) -> None:
+        """The response is written; begin the next request, or close."""
+        self._exchange = None
+        self._body = None
+        if self.transport.is_closing():
+            return
+        if not keeps or self.core.is_stopping or (self._has_ended and not self._buffer):
+            self._close(is_request_done)
+            return
+        self.deadline = self.core.clock() + self.core.config.idle_timeout_s
+        self.free(~0)
+        if self._buffer:
+            self._advance()
+
+    def hand_over(self) -> bytes:
+        """Another protocol takes the transport; what was read ahead belongs to it."""
+        self.core.connections.discard(self)
+        self._exchange = None
+        self.free(~0)
+        early, self._buffer = self._buffer, b""
+        return early
+
+    def timed_out(self) -> None:
+        self.deadline = _NEVER
+        if self._exchange is not None:
+            self._exchange.timed_out()
+        elif self._buffer:
+            self._refuse(BadHead("the request's head did not arrive in time", 408), None)
+        else:
+            self.transport.close()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    # Inside.
+
+    def _advance(self) -> None:
+        # A loop and not recursion: a thousand pipelined requests can be answered at once.
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        try:
+            while self._buffer and self._exchange is None and not self._is_lingering and self._next():
+                pass
+        finally:
+            self._is_advancing = False
+
+    def _next(self) -> bool:
+        """Begin the next request. False when its head is not complete."""
+        buffer = self._buffer
+        if buffer[0] in b"\r\n":
+            self._buffer = buffer = buffer[2:] if buffer[:2] == b"\r\n" else buffer
+            if len(buffer) < 2:
+                return False
+        head: RequestHead | None = None
+        try:
+            end = head_end(buffer)
+            if end < 0:
+                self.deadline = self.core.clock() + self.core.config.request_timeout_s
+                return False
+            head = RequestHead(buffer[:end])
+            rest = buffer[end:]
+            if head.method == "CONNECT":
+                self._buffer = rest
+                self._open_tunnel(head)
+                return True
+            target = self._target(head)
+            body: BodyReader | None = None
+            if head.length:
+                body = reader_of(head.length)
+                # Before anything goes up: a request whose framing is wrong reaches no origin.
+                body.feed(rest)
+                rest = body.rest
+        except (BadHead, BadTarget, BadChunk) as error:
+            self._refuse(error, head)
+            return False
+        self._buffer = rest
+        if rest:
+            self.hold(PIPELINED)
+        self._start(head, target, body)
+        return True
+
+    def _read_body(self, exchange: Exchange, body: BodyReader, data: bytes) -> None:
+        try:
+            is_done = body.feed(data)
+        except BadChunk as error:
+            self._body = None
+            exchange.request_failed(str(error))
+            return
+        if is_done:
+            self._body = None
+            if body.trailers:
+                exchange.flow.request_body.trailers = body.trailers
+            if body.rest:
+                self._buffer = body.rest
+                self.hold(PIPELINED)
+        else:
+            self.deadline = self.core.clock() + self.core.config.request_timeout_s
+        exchange.request_continues(body.raw, body.payload, is_done)
+
+    def _target(self, head: RequestHead) -> Target:
+        target = target_of(head.url, self._scheme, head.authority)
+        # An absolute URL inside a tunnel may repeat where the tunnel leads, and name nothing else.
+        is_same = target.authority == head.authority and target.scheme == self._scheme
+        if self.via is not None and not is_same:
+            raise BadTarget("the URL and the tunnel differ")
+        return target
+
+    def _start(self, head: RequestHead, target: Target, body: BodyReader | None) -> None:
+        core, via = self.core, self.via
+        host = target.authority.host
+        flow = self._flow(head, target.scheme, target.authority.text, target.path.decode("latin-1"))
+        if via is not None:
+            route = Route(via.scheme, via.host, via.port, via.server_name)
+        else:
+            route = Route(target.scheme, host, target.port, host)
+        decision = core.rules.decide(flow)
+        core.begin(flow, decision)
+        self._exchange = exchange = Exchange(self, head, target, route, flow, decision)
+        raw: bytes = b""
+        payload: Sequence[bytes] = ()
+        if body is not None:
+            raw, payload = body.raw, body.payload
+            if body.is_complete:
+                flow.request_body.trailers = body.trailers or None
+                body = None
+        self._body = body
+        is_done = body is None
+        if host in PORTAL_HOSTS and target.scheme == "http":
+            exchange.note_request(payload, is_done)
+            exchange.answer(core.portal.answer(head.method, target.path), "cert_portal")
+            return
+        exchange.begin(raw, payload, is_done)
+
+    def _flow(self, head: RequestHead, scheme: str, authority: str, path: str) -> Flow:
+        now_ms = int(time.time() * 1000)
+        flow = Flow(
+            next(self.core.ids), self.peer, now_ms, head.method, scheme, authority, path, head.version, head.headers
+        )
+        if scheme == "https":
+            flow.tls = Tls(sni=self.via.sni if self.via is not None else None)
+            session = self.transport.get_extra_info("ssl_object")
+            if session is not None:
+                flow.tls.client_version = session.version()
+                flow.tls.client_alpn = session.selected_alpn_protocol()
+        return flow
+
+    def _open_tunnel(self, head: RequestHead) -> None:
+        """CONNECT: decrypt what follows, or pass it on unread."""
+        from dari.proxy.engine.gateway import Gateway, prepare
+
+        core = self.core
+        authority = tunnel_target(head.url)
+        if self.via is not None or head.length:
+            raise BadHead("CONNECT inside a tunnel, or with a body")
+        assert authority.port is not None
+        flow = self._flow(head, "https", authority.text, "")
+        decision = core.rules.decide(flow)
+        is_decrypted = prepare(core, flow, decision)
+        if is_decrypted and decision.block_status is None and decision.fault is None:
+            gateway = Gateway(core, self.peer, authority.host, authority.port, flow, decrypts=True)
+            self.transport.write(ESTABLISHED)
+            gateway.open(self.transport, self.hand_over())
+            return
+        core.begin(flow, decision)
+        route = Route("https", authority.host, authority.port, authority.host)
+        self._exchange = exchange = Exchange(self, head, Target("https", authority, b""), route, flow, decision)
+        exchange.open_tunnel()
+
+    def _refuse(self, error: Exception, head: RequestHead | None) -> None:
+        """Answer a request that cannot be understood; nothing after it can be, either."""
+        status = error.status if isinstance(error, BadHead) else 400
+        line = self._buffer.partition(b"\r\n")[0][:2048].decode("latin-1")
+        words = line.split(" ")
+        flow = Flow(next(self.core.ids), self.peer, int(time.time() * 1000), words[0][:40], self._scheme, "", "")
+        flow.target = " ".join(words[1:2])
+        flow.event = "bad_request"
+        flow.error = str(error)
+        if head is not None:
+            flow.request_headers = head.headers
+        self._buffer = b""
+        answer = refusal(status, str(error))
+        flow.status = status
+        flow.response_headers = [(b"Content-Length", b"%d" % len(answer.body)), (b"Connection", b"close")]
+        self.core.begin(flow, PASS)
+        self.transport.write(joined(status_line(status), [*answer.headers, *flow.response_headers]) + answer.body)
+        self.core.finish(flow)
+        self._close(is_request_done=False)
+
+    def _close(self, is_request_done: bool) -> None:
+        """Close so that the client gets to read the response: unread input would turn our FIN into a RST."""
+        if is_request_done or self._has_ended:
+            self.transport.close()
+            return
+        self._is_lingering = True
+        self.deadline = self.core.clock() + self.core.config.linger_s
+        self.free(~0)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()

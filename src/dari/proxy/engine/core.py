@@ -1,0 +1,125 @@
+"""What every connection of one engine shares: settings, ports, the pool, the clock and what is alive."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from dari.proxy.certs import CertificateAuthority
+from dari.proxy.engine.config import EngineConfig
+from dari.proxy.engine.dial import Dialer
+from dari.proxy.engine.pool import Pool
+from dari.proxy.engine.ports import Decision, Gate, NoRecorder, NoRules, OpenGate, Recorder, Rules, Throttle
+from dari.proxy.engine.tunnel import Tunnel
+from dari.proxy.flow import Flow
+from dari.proxy.portal import Portal
+
+
+class Connection(Protocol):
+    """Something with a deadline that ends when the engine does."""
+
+    deadline: float
+
+    def timed_out(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class Core:
+    def __init__(
+        self,
+        config: EngineConfig,
+        rules: Rules | None,
+        recorder: Recorder | None,
+        gate: Gate | None,
+        throttle: Throttle | None,
+        authority: CertificateAuthority | None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.clock = self.loop.time
+        self.rules = rules or NoRules()
+        self.recorder = recorder or NoRecorder()
+        self.gate = gate or OpenGate()
+        self.throttle = throttle
+        self.ids = itertools.count(1)
+        self.pool = Pool(self.clock)
+        self.connections: set[Connection] = set()
+        self.tunnels: set[Tunnel] = set()
+        self.pinned: set[str] = set()
+        """Hosts whose clients refused our certificate."""
+        self.is_stopping = False
+        self.listeners: list[tuple[str, int]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.trust(authority)
+        self.configure(config)
+
+    def configure(self, config: EngineConfig) -> None:
+        self.config = config
+        self.dialer = Dialer(config, self.gate, self.is_self)
+        # Connections made under the old settings (verification, proxy, certificates) must not serve the new ones.
+        self.pool.close()
+
+    def trust(self, authority: CertificateAuthority | None) -> None:
+        self.authority = authority
+        self.portal = Portal(authority)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def begin(self, flow: Flow, decision: Decision) -> None:
+        flow.is_recorded = decision.is_recorded
+        flow.rule_ids = decision.rule_ids
+        if decision.is_recorded:
+            self.recorder.began(flow)
+
+    def finish(self, flow: Flow) -> None:
+        flow.state = "done"
+        flow.total_ms = time.time() * 1000 - flow.started_unix_ms
+        for body in (flow.request_body, flow.response_body):
+            if body.outcome == "open":
+                body.outcome = "error" if flow.error is not None else "complete"
+                body.error = flow.error
+        if flow.is_recorded:
+            self.recorder.finished(flow)
+
+    def tunnel_done(self, tunnel: Tunnel, problem: Exception | None) -> None:
+        self.tunnels.discard(tunnel)
+        if problem is not None and tunnel.flow.error is None and not self.is_stopping:
+            tunnel.flow.error = str(problem) or type(problem).__name__
+        self.finish(tunnel.flow)
+
+    def throttle_of(self, flow: Flow) -> Throttle | None:
+        throttle = self.throttle
+        return throttle if throttle is not None and throttle.applies(flow) else None
+
+    def is_self(self, transport: asyncio.Transport) -> bool:
+        """Whether a connection that we opened leads back to one of our listeners."""
+        there = transport.get_extra_info("peername")
+        here = transport.get_extra_info("sockname")
+        for host, port in self.listeners:
+            if there[1] == port and (there[0] == host or (host in ("0.0.0.0", "::") and there[0] == here[0])):
+                return True
+        return False
+
+    async def close(self) -> None:
+        """End every connection and wait for every task."""
+        self.is_stopping = True
+        for connection in list(self.connections):
+            connection.abort()
+        for tunnel in list(self.tunnels):
+            tunnel.abort()
+        self.pool.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Transports report their end on the next turns of the loop; `finish` of their flows runs there.
+        for _ in range(20):
+            await asyncio.sleep(0)
+            if not self.connections and not self.tunnels:
+                break

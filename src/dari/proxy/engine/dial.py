@@ -1,0 +1,277 @@
+"""Reaching an origin: names, both address families, an upstream proxy, TLS. One task per new connection."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+from urllib.parse import unquote, urlsplit
+
+from dari.proxy.engine.config import EngineConfig
+from dari.proxy.engine.heads import BadHead, ResponseHead, head_end
+from dari.proxy.engine.peer import Peer
+from dari.proxy.engine.ports import Gate
+from dari.proxy.engine.tls import TlsLayer
+from dari.proxy.engine.upstream import Route
+
+# RFC 8305: the second family gets its turn after this long without an answer from the first.
+_STAGGER_S = 0.25
+
+P = TypeVar("P", bound=Peer)
+
+
+class DialFailed(Exception):
+    """No connection; `status` is what the client gets."""
+
+    def __init__(self, status: int, reason: str, is_tls: bool = False) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.is_tls = is_tls
+
+
+class Dialer:
+    """Opens connections under one configuration; its TLS contexts are made once per kind."""
+
+    def __init__(self, config: EngineConfig, gate: Gate, is_self: Callable[[asyncio.Transport], bool]) -> None:
+        self._config = config
+        self._gate = gate
+        self._is_self = is_self
+        self._contexts: dict[tuple[bool, str], ssl.SSLContext] = {}
+        self._proxy = _Proxy(config.upstream_proxy) if config.upstream_proxy else None
+
+    @property
+    def proxy_authorization(self) -> bytes | None:
+        return self._proxy.authorization if self._proxy else None
+
+    @property
+    def has_proxy(self) -> bool:
+        return self._proxy is not None
+
+    async def open(self, route: Route, factory: Callable[[], P], is_tunnel: bool = False) -> P:
+        """A connected protocol, after TLS where the route asks for it. Raises DialFailed, and nothing else."""
+        timeout_s = self._config.connect_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._open(route, factory, is_tunnel)
+        except TimeoutError as error:
+            raise DialFailed(504, f"no connection to {route.host}:{route.port} within {timeout_s:g} s") from error
+        except ssl.SSLCertVerificationError as error:
+            raise DialFailed(502, f"certificate of {route.server_name}: {error.verify_message}", True) from error
+        except ssl.SSLError as error:
+            raise DialFailed(502, f"TLS with {route.server_name}: {error.reason or error}", True) from error
+        except socket.gaierror as error:
+            raise DialFailed(502, f"{route.host} is not known: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise DialFailed(502, f"cannot connect to {route.host}:{route.port}: {_reason(error)}") from error
+
+    async def _open(self, route: Route, factory: Callable[[], P], is_tunnel: bool) -> P:
+        is_tls = route.scheme == "https" and not is_tunnel
+        if self._proxy is not None:
+            transport = await self._connect(self._proxy.host, self._proxy.port, is_checked=False)
+            if is_tls or is_tunnel:
+                await self._proxy.connect(transport, route)
+        else:
+            transport = await self._connect(route.host, route.port, is_checked=True)
+        peer = factory()
+        if is_tls:
+            await self._start_tls(transport, route, peer)
+        else:
+            transport.set_protocol(peer)
+            peer.connection_made(transport)
+            transport.resume_reading()
+        return peer
+
+    async def _connect(self, host: str, port: int, is_checked: bool) -> asyncio.Transport:
+        addresses = await _addresses(host, port)
+        if is_checked:
+            for address in addresses:
+                if not self._gate.permits(address):
+                    raise DialFailed(403, f"{host} is a private address, blocked by policy")
+        transport = await _race(addresses, port)
+        if self._is_self(transport):
+            transport.abort()
+            raise DialFailed(508, f"{host}:{port} is this proxy itself")
+        return transport
+
+    async def _start_tls(self, transport: asyncio.Transport, route: Route, peer: Peer) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def failed(error: Exception) -> None:
+            if not done.done():
+                done.set_exception(error)
+
+        waiter = _Waiter(peer, done)
+        layer = TlsLayer(
+            waiter, self._context(route.server_name), server_side=False, server_hostname=route.server_name,
+            on_failed=failed,
+        )  # fmt: skip
+        layer.start(transport)
+        transport.resume_reading()
+        try:
+            await done
+        except BaseException:
+            transport.abort()
+            raise
+
+    def _context(self, host: str) -> ssl.SSLContext:
+        config = self._config
+        is_insecure = "*" in config.insecure_hosts or host in config.insecure_hosts
+        certificate = config.client_certificates.get(host)
+        key = (is_insecure, host if certificate else "")
+        context = self._contexts.get(key)
+        if context is None:
+            context = ssl.create_default_context()
+            if config.ca_file is not None:
+                context.load_verify_locations(config.ca_file)
+            if is_insecure:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            if certificate is not None:
+                context.load_cert_chain(*certificate)
+            context.set_alpn_protocols(["http/1.1"])
+            self._contexts[key] = context
+        return context
+
+
+class _Waiter(asyncio.Protocol):
+    """Hands the connection to its protocol once TLS stands."""
+
+    def __init__(self, peer: Peer, done: asyncio.Future[None]) -> None:
+        self._peer = peer
+        self._done = done
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).set_protocol(self._peer)
+        self._peer.connection_made(transport)
+        if not self._done.done():
+            self._done.set_result(None)
+
+
+class _Proxy:
+    """The proxy behind this one."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise ValueError(f"upstream proxy {url!r} is not http://host:port")
+        self.host = parts.hostname
+        self.port = parts.port or 8080
+        self.authorization: bytes | None = None
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+            self.authorization = b"Basic " + base64.b64encode(pair)
+
+    async def connect(self, transport: asyncio.Transport, route: Route) -> None:
+        host = f"[{route.host}]" if ":" in route.host else route.host
+        authority = f"{host}:{route.port}".encode("ascii")
+        head = b"CONNECT " + authority + b" HTTP/1.1\r\nHost: " + authority + b"\r\n"
+        if self.authorization is not None:
+            head += b"Proxy-Authorization: " + self.authorization + b"\r\n"
+        answer = _ProxyAnswer()
+        transport.set_protocol(answer)
+        transport.write(head + b"\r\n")
+        transport.resume_reading()
+        try:
+            status = await answer.status
+            transport.pause_reading()
+        except BaseException:
+            transport.abort()
+            raise
+        if not 200 <= status < 300:
+            transport.abort()
+            raise DialFailed(502, f"the upstream proxy answered {status} for {host}:{route.port}")
+
+
+class _ProxyAnswer(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        try:
+            end = head_end(self._buffer)
+            if end < 0 or self.status.done():
+                return
+            head = ResponseHead(self._buffer[:end], "CONNECT")
+            if len(self._buffer) > end and head.status < 300:
+                raise BadHead("bytes before the tunnel was used")
+        except BadHead as error:
+            self.connection_lost(ConnectionError(f"the upstream proxy's answer is malformed: {error}"))
+        else:
+            self.status.set_result(head.status)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.status.done():
+            self.status.set_exception(exc or ConnectionResetError("the upstream proxy closed the connection"))
+
+
+class _Blank(asyncio.Protocol):
+    """Reads nothing until the connection's real protocol takes over."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).pause_reading()
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """Families in turns, in the resolver's order of preference."""
+    try:
+        return [str(ipaddress.ip_address(host))]
+    except ValueError:
+        pass
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    families: dict[int, list[str]] = {}
+    for family, _, _, _, address in found:
+        families.setdefault(family, []).append(str(address[0]))
+    lists = list(families.values())
+    longest = max(map(len, lists))
+    mixed = [each[index] for index in range(longest) for each in lists if index < len(each)]
+    return list(dict.fromkeys(mixed))
+
+
+async def _race(addresses: Sequence[str], port: int) -> asyncio.Transport:
+    loop = asyncio.get_running_loop()
+    if len(addresses) == 1:
+        transport, _ = await loop.create_connection(_Blank, addresses[0], port)
+        return transport
+    waiting = list(addresses)
+    running: set[asyncio.Task[tuple[asyncio.Transport, _Blank]]] = set()
+    problem: BaseException | None = None
+    try:
+        while waiting or running:
+            if waiting:
+                running.add(loop.create_task(loop.create_connection(_Blank, waiting.pop(0), port)))
+            limit_s = _STAGGER_S if waiting else None
+            done, running = await asyncio.wait(running, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            winner: asyncio.Transport | None = None
+            for task in done:
+                if (problem := task.exception()) is not None:
+                    continue
+                if winner is None:
+                    winner = task.result()[0]
+                else:
+                    task.result()[0].abort()
+            if winner is not None:
+                return winner
+        assert problem is not None
+        raise problem
+    finally:
+        for task in running:
+            task.cancel()
+            task.add_done_callback(_abort_late)
+
+
+def _abort_late(task: asyncio.Task[tuple[asyncio.Transport, _Blank]]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result()[0].abort()
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    # asyncio's own text names the address and leaves out why.
+    return os.strerror(number) if number else str(error) or type(error).__name__

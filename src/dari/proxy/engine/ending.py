@@ -1,0 +1,208 @@
+"""What an exchange knows, the answers made here, and every way it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dari.proxy.engine import response_heads
+from dari.proxy.engine.answers import Source, may_have_body, refusal
+from dari.proxy.engine.bodies import note
+from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
+from dari.proxy.engine.pacing import Pacer
+from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
+from dari.proxy.engine.ports import Decision, LocalAnswer
+from dari.proxy.engine.targets import Target
+from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.flow import Event, Flow
+
+if TYPE_CHECKING:
+    from dari.proxy.engine.client import Client
+
+
+class Ending:
+    """The part of an exchange that both directions share. One writer: the event loop's thread."""
+
+    __slots__ = (
+        "_began", "_core", "_pacer_down", "_pacer_up", "_source", "client", "decision", "dechunks", "flow",
+        "has_begun_response", "head", "is_muted", "is_over", "is_request_done", "is_response_done", "keeps", "outbox",
+        "reply", "route", "spools", "target", "upstream",
+    )  # fmt: skip
+
+    def __init__(
+        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+    ) -> None:
+        self._core = client.core
+        self._began = time.perf_counter()
+        self.client = client
+        self.head = head
+        self.target = target
+        self.route = route
+        self.flow = flow
+        self.decision = decision
+        self.upstream: Upstream | None = None
+        self.outbox = b""
+        """What goes up once there is a connection; kept while it may have to be sent again."""
+        self.is_request_done = False
+        self.is_response_done = False
+        self.has_begun_response = False
+        """A final status line was written to the client: nothing but that response may follow."""
+        self.is_over = False
+        self.keeps = head.keep_alive
+        """Whether the client's connection serves another request after this one."""
+        self.dechunks = False
+        """The body goes out without its chunks, for a client of HTTP/1.0."""
+        self.is_muted = False
+        """The status was rewritten to one without a body."""
+        self.reply: ResponseHead | None = None
+        self.spools = self._core.recorder.spools and decision.is_recorded
+        self._source: Source | None = None
+        self._pacer_up: Pacer | None = None
+        self._pacer_down: Pacer | None = None
+
+    # Answers made here.
+
+    def answer(self, answer: LocalAnswer, event: Event) -> None:
+        flow = self.flow
+        flow.event = event
+        try:
+            self._source = source = Source(answer)
+        except OSError as error:
+            flow.error = f"cannot read {answer.file}: {error.strerror or error}"
+            self.answer(refusal(502, flow.error), event)
+            return
+        self._detach()
+        self.outbox = b""
+        self._head_known()
+        flow.status = status = self._core.rules.respond(flow, answer.status)
+        try:
+            flow.response_headers, wire = response_heads.local_head(self, source, answer.status, status)
+        except BadHead as error:
+            source.close()
+            self._break(str(error), "upstream_error")
+            return
+        self.has_begun_response = True
+        self.client.deadline = self._core.clock() + self._core.config.request_timeout_s
+        self.client.transport.write(wire)
+        self.client.free(CONNECTING | PAUSED)
+        if may_have_body(status, flow.method):
+            self.client_writable()
+        else:
+            self._end_of_source()
+
+    def client_writable(self) -> None:
+        """The client takes more: go on with a local answer, or let the origin send."""
+        if self.upstream is not None:
+            self.upstream.free(PEER_FULL)
+        source = self._source
+        while source is not None and not self.is_over and not self.client.is_full:
+            try:
+                block = source.block()
+            except OSError as error:
+                self._end_broken(str(error), "upstream_error")
+                return
+            if not block:
+                self._end_of_source()
+                return
+            self._note_down((block,))
+            self.client.transport.write(block)
+
+    def client_full(self) -> None:
+        if self.upstream is not None:
+            self.upstream.hold(PEER_FULL)
+
+    def _end_of_source(self) -> None:
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+        self._response_done()
+
+    def _head_known(self) -> None:
+        self.flow.state = "response"
+        self.flow.head_ms = (time.perf_counter() - self._began) * 1000
+
+    def _note_down(self, payload: Sequence[bytes]) -> None:
+        note(self.flow.response_body, payload, self._core.config.sample_bytes)
+        if self.spools:
+            for piece in payload:
+                self._core.recorder.body(self.flow, False, piece)
+
+    # Ends.
+
+    def client_lost(self, reason: str = "the client closed the connection") -> None:
+        if self.is_over:
+            return
+        if not self.is_response_done:
+            self.flow.error = reason
+        self._finish()
+
+    def timed_out(self) -> None:
+        if self.has_begun_response:
+            self._break("the client or the origin went silent", "upstream_error")
+        elif self.is_request_done:
+            self._fail(504, f"no response within {self._core.config.response_timeout_s:g} s")
+        else:
+            self.keeps = False
+            self._fail(408, "the request's body stopped arriving", "bad_request")
+
+    def _response_done(self) -> None:
+        if self.is_over:
+            return
+        self.is_response_done = True
+        self.flow.response_body.outcome = "complete"
+        self._finish_if_done()
+
+    def _finish_if_done(self) -> None:
+        # With `keeps` the rest of an upload is awaited: the next request begins behind it.
+        if self.is_response_done and (self.is_request_done or not self.keeps):
+            self._finish()
+
+    def _fail(self, status: int, reason: str, event: Event = "upstream_error") -> None:
+        """Answer for an origin that cannot; never after a status line."""
+        self.flow.error = reason
+        if self.has_begun_response:
+            self._end_broken(reason, event)
+        else:
+            self.answer(refusal(status, reason), event)
+
+    def _end_broken(self, reason: str, event: Event) -> None:
+        """End the client's connection so that it cannot take the response for a whole one."""
+        is_told_by_close = self._source is not None or (
+            self.reply is not None and not self.dechunks and response_heads.shows_its_end(self.reply)
+        )
+        if not is_told_by_close:
+            self._break(reason, event)
+            return
+        self.flow.event, self.flow.error = event, reason
+        self.keeps = False
+        self._finish()
+
+    def _break(self, reason: str, event: Event) -> None:
+        self.flow.event, self.flow.error = event, reason
+        self.client.reset()
+        self._finish()
+
+    def _release(self) -> None:
+        """Both directions are through: the origin's connection may serve the next request."""
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.release()
+
+    def _detach(self) -> None:
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.drop()
+
+    def _finish(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        self._detach()
+        if self._source is not None:
+            self._source.close()
+        if self._pacer_up is not None and self._pacer_down is not None:
+            self._pacer_up.close()
+            self._pacer_down.close()
+        self._core.finish(self.flow)
+        self.client.exchange_over(self.keeps, self.is_request_done)

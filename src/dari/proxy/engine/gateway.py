@@ -1,0 +1,220 @@
+"""The first bytes of a connection whose protocol is not known: after CONNECT, or on the transparent listener.
+
+0x16          TLS: decrypted with a leaf for its SNI when the rules say so
+a capital     an HTTP method: requests are read
+else, silence tunnelled; the server may speak first
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from typing import TYPE_CHECKING
+
+from dari.proxy.engine.client import Client, Via
+from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.hello import Incomplete, server_name
+from dari.proxy.engine.peer import CONNECTING, Peer
+from dari.proxy.engine.ports import Decision
+from dari.proxy.engine.tls import TlsLayer
+from dari.proxy.engine.tunnel import join
+from dari.proxy.engine.upstream import Route
+from dari.proxy.flow import Flow, Tls
+
+if TYPE_CHECKING:
+    from dari.proxy.engine.core import Core
+
+_NEVER = float("inf")
+
+
+class Gateway(Peer):
+    """`host` and `port` are where the client wanted to go; None on the transparent listener when nobody knows."""
+
+    def __init__(
+        self, core: Core, peer: str, host: str | None, port: int, flow: Flow | None = None, decrypts: bool = False
+    ) -> None:
+        self._core = core
+        self._peer = peer
+        self._host = host
+        self._port = port
+        self._flow = flow
+        self._decrypts = decrypts
+        self._buffer = b""
+        self._silence: asyncio.TimerHandle | None = None
+        self.deadline = _NEVER
+
+    def open(self, transport: asyncio.Transport, early: bytes) -> None:
+        """Take the transport of a client whose CONNECT was answered."""
+        transport.set_protocol(self)
+        self.connection_made(transport)
+        if early:
+            self.data_received(early)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._core.connections.add(self)
+        if self._host is not None:
+            self._silence = self._core.loop.call_later(self._core.config.sniff_s, self._tunnel)
+        else:
+            self.deadline = self._core.clock() + self._core.config.request_timeout_s
+
+    def data_received(self, data: bytes) -> None:
+        self._quiet()
+        self._buffer += data
+        first = self._buffer[0]
+        if first == 0x16:
+            try:
+                sni = server_name(self._buffer)
+            except Incomplete:
+                self.deadline = self._core.clock() + self._core.config.connect_timeout_s
+                return
+            self._tls(sni)
+        elif 0x41 <= first <= 0x5A:
+            self._plain()
+        else:
+            self._tunnel()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._quiet()
+        self._core.connections.discard(self)
+        if self._flow is not None:
+            self._flow.error = "the client closed the connection before it sent anything"
+            self._core.finish(self._flow)
+
+    def timed_out(self) -> None:
+        self.transport.close()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    # Inside.
+
+    def _quiet(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+
+    def _leave(self) -> bytes:
+        self._quiet()
+        self._core.connections.discard(self)
+        data, self._buffer = self._buffer, b""
+        return data
+
+    def _plain(self) -> None:
+        via = None if self._host is None else Via("http", self._host, self._port, self._host)
+        client = Client(self._core, self._peer, via)
+        transport, data = self.transport, self._leave()
+        transport.set_protocol(client)
+        client.connection_made(transport)
+        client.data_received(data)
+
+    def _tls(self, sni: str | None) -> None:
+        core = self._core
+        host = self._host or sni
+        if host is None:
+            self.transport.close()
+            return
+        if self._flow is None:
+            self._ask_rules(sni or host)
+        elif self._flow.tls is not None:
+            self._flow.tls.sni = sni
+        name = sni or host
+        if self._decrypts and core.config.passes_through_pinned and name in core.pinned:
+            self._decrypts = False
+            self._note_problem("a client refused our certificate for this host before; passed through")
+        if not self._decrypts or core.authority is None:
+            self._host = host
+            self._tunnel()
+            return
+        try:
+            context = core.authority.context_for(name)
+        except ValueError as error:
+            self._note_problem(f"no certificate can be made for {name[:100]!r}: {error}")
+            self._host = host
+            self._tunnel()
+            return
+        flow = self._flow
+        assert flow is not None
+        client = Client(core, self._peer, Via("https", host, self._port, name, sni))
+        layer = TlsLayer(client, context, server_side=True, on_failed=lambda error: _refused(core, flow, name, error))
+        transport, data = self.transport, self._leave()
+        layer.start(transport, data)
+
+    def _ask_rules(self, name: str) -> None:
+        core = self._core
+        authority = f"[{name}]:{self._port}" if ":" in name else f"{name}:{self._port}"
+        flow = Flow(next(core.ids), self._peer, int(time.time() * 1000), "CONNECT", "https", authority, "")
+        flow.event = "tunnel"
+        flow.tls = Tls(sni=name)
+        decision = core.rules.decide(flow)
+        self._flow = flow
+        self._decrypts = prepare(core, flow, decision)
+
+    def _note_problem(self, problem: str) -> None:
+        if self._flow is not None and self._flow.tls is not None:
+            self._flow.tls.problem = problem
+
+    def _tunnel(self) -> None:
+        core = self._core
+        self._silence = None
+        host = self._host
+        if host is None:
+            self.transport.close()
+            return
+        if self._flow is None:
+            self._ask_rules(host)
+        flow = self._flow
+        assert flow is not None
+        flow.is_encrypted = True
+        if flow.tls is not None and flow.tls.problem is None:
+            flow.tls.problem = "the client did not begin TLS"
+        self.hold(CONNECTING)
+        core.spawn(self._join(flow, Route("https", host, self._port, host)))
+
+    async def _join(self, flow: Flow, route: Route) -> None:
+        core = self._core
+        try:
+            far = await core.dialer.open(route, Peer, is_tunnel=True)
+        except DialFailed as error:
+            flow.event, flow.error = "upstream_error", str(error)
+            self.transport.close()
+            return
+        if self.transport.is_closing():
+            far.transport.abort()
+            return
+        self._flow = None
+        data = self._leave()
+        core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
+        join(core, flow, self.transport, far.transport, data)
+        self.free(~0)
+
+
+def prepare(core: Core, flow: Flow, decision: Decision) -> bool:
+    """Whether this CONNECT is decrypted; when not, the flow says why."""
+    flow.event = "tunnel"
+    flow.is_recorded = decision.is_recorded
+    flow.rule_ids = decision.rule_ids
+    if decision.decrypts and core.authority is not None:
+        return True
+    flow.is_encrypted = True
+    if flow.tls is not None:
+        flow.tls.problem = "no CA is loaded" if decision.decrypts else decision.reason or "no rule asks for it"
+    return False
+
+
+def _refused(core: Core, flow: Flow, name: str, error: Exception) -> None:
+    """The client broke the handshake off: pinned, or the CA is not installed there."""
+    reason = error.reason if isinstance(error, ssl.SSLError) and error.reason else str(error)
+    problem = f"tls_client_rejected: {reason}"
+    if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+        core.pinned.add(name)
+    flow.error = problem
+    if flow.tls is not None:
+        flow.tls.problem = problem
+    flow.is_encrypted = True
+    core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
+    core.finish(flow)

@@ -1,0 +1,230 @@
+"""The engine: listeners, deadlines, and changes of settings while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+from typing import cast
+
+from dari.errors import Conflict, Failed
+from dari.proxy.certs import CertificateAuthority
+from dari.proxy.engine.client import Client
+from dari.proxy.engine.config import EngineConfig
+from dari.proxy.engine.core import Core
+from dari.proxy.engine.gateway import Gateway
+from dari.proxy.engine.ports import Gate, Recorder, Rules, Throttle
+
+_BACKLOG = 1024
+_SO_ORIGINAL_DST = 80
+
+
+class Engine:
+    """`await start()` binds, `await stop()` ends every connection. Ports and settings are swapped while it runs."""
+
+    def __init__(
+        self,
+        config: EngineConfig | None = None,
+        *,
+        rules: Rules | None = None,
+        recorder: Recorder | None = None,
+        gate: Gate | None = None,
+        throttle: Throttle | None = None,
+        authority: CertificateAuthority | None = None,
+    ) -> None:
+        self._config = config or EngineConfig()
+        self._rules = rules
+        self._recorder = recorder
+        self._gate = gate
+        self._throttle = throttle
+        self._authority = authority
+        self._core: Core | None = None
+        self._servers: dict[str, asyncio.Server] = {}
+        self._ticker: asyncio.TimerHandle | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._core is not None
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where the proxy listens, with the port that was taken."""
+        return _bound(self._servers.get("proxy"))
+
+    @property
+    def transparent_address(self) -> tuple[str, int] | None:
+        return _bound(self._servers.get("transparent"))
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._core.connections) + len(self._core.tunnels) if self._core is not None else 0
+
+    @property
+    def pinned_hosts(self) -> frozenset[str]:
+        """Hosts whose clients refused our certificate."""
+        return frozenset(self._core.pinned) if self._core is not None else frozenset()
+
+    async def start(self) -> None:
+        if self._core is not None:
+            raise Conflict("proxy already running", "stop it first")
+        core = Core(self._config, self._rules, self._recorder, self._gate, self._throttle, self._authority)
+        self._core = core
+        try:
+            await self._bind(core)
+        except BaseException:
+            await self.stop()
+            raise
+        self._tick()
+
+    async def stop(self) -> None:
+        core, self._core = self._core, None
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+        servers = list(self._servers.values())
+        self._servers.clear()
+        for server in servers:
+            server.close()
+        if core is not None:
+            await core.close()
+        for server in servers:
+            await server.wait_closed()
+
+    async def apply(self, config: EngineConfig) -> None:
+        """Change the settings; connections live on. Only a changed address is bound anew."""
+        before, self._config = self._config, config
+        core = self._core
+        if core is None:
+            return
+        core.configure(config)
+        try:
+            if (before.host, before.port) != (config.host, config.port):
+                await self._rebind(core, "proxy", config.host, config.port)
+            changed = (before.transparent_host, before.transparent_port)
+            if changed != (config.transparent_host, config.transparent_port):
+                await self._rebind(core, "transparent", config.transparent_host, config.transparent_port)
+        except Failed:
+            self._config = before
+            core.configure(before)
+            raise
+
+    def use(
+        self,
+        *,
+        rules: Rules | None = None,
+        recorder: Recorder | None = None,
+        gate: Gate | None = None,
+        authority: CertificateAuthority | None = None,
+    ) -> None:
+        """Replace what is given; the next request sees it."""
+        self._rules = rules or self._rules
+        self._recorder = recorder or self._recorder
+        self._gate = gate or self._gate
+        self._authority = authority or self._authority
+        core = self._core
+        if core is None:
+            return
+        core.rules = rules or core.rules
+        core.recorder = recorder or core.recorder
+        if gate is not None:
+            core.gate = gate
+            core.configure(core.config)
+        if authority is not None:
+            core.trust(authority)
+
+    def throttle(self, throttle: Throttle | None) -> None:
+        """None lifts it."""
+        self._throttle = throttle
+        if self._core is not None:
+            self._core.throttle = throttle
+
+    # Inside.
+
+    async def _bind(self, core: Core) -> None:
+        config = self._config
+        await self._rebind(core, "proxy", config.host, config.port)
+        await self._rebind(core, "transparent", config.transparent_host, config.transparent_port)
+
+    async def _rebind(self, core: Core, name: str, host: str, port: int | None) -> None:
+        """The new listener first: when its address is taken the old one stays."""
+        fresh: asyncio.Server | None = None
+        if port is not None:
+            try:
+                fresh = await core.loop.create_server(
+                    lambda: _Arrival(core, name == "transparent"), host, port, backlog=_BACKLOG
+                )
+            except OSError as error:
+                raise Failed(f"cannot listen on {host}:{port}: {error.strerror}", "choose another port") from error
+        old = self._servers.pop(name, None)
+        if old is not None:
+            old.close()
+        if fresh is not None:
+            self._servers[name] = fresh
+        core.listeners = [(where[0], where[1]) for one in self._servers.values() if (where := _bound(one)) is not None]
+
+    def _tick(self) -> None:
+        """One timer for all deadlines: a timer per request costs more than the request's rules."""
+        core = self._core
+        if core is None:
+            return
+        now = core.clock()
+        for connection in [one for one in core.connections if one.deadline < now]:
+            connection.timed_out()
+        core.pool.sweep(core.config.pool_idle_s)
+        self._ticker = core.loop.call_later(core.config.tick_s, self._tick)
+
+
+class _Arrival(asyncio.Protocol):
+    """An accepted connection, until it is known whose it is."""
+
+    def __init__(self, core: Core, is_transparent: bool) -> None:
+        self._core = core
+        self._is_transparent = is_transparent
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)
+        core = self._core
+        name = transport.get_extra_info("peername")
+        if name is None or core.is_stopping:
+            transport.abort()
+            return
+        ip = name[0].removeprefix("::ffff:")
+        if len(core.connections) + len(core.tunnels) >= core.config.max_connections or not core.gate.admits(ip):
+            transport.abort()
+            return
+        peer = f"[{ip}]:{name[1]}" if ":" in ip else f"{ip}:{name[1]}"
+        protocol: Client | Gateway
+        if self._is_transparent:
+            host, port = _original_destination(transport, core)
+            protocol = Gateway(core, peer, host, port)
+        else:
+            protocol = Client(core, peer)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+def _bound(server: asyncio.Server | None) -> tuple[str, int] | None:
+    if server is None or not server.sockets:
+        return None
+    name = server.sockets[0].getsockname()
+    return name[0], name[1]
+
+
+def _original_destination(transport: asyncio.Transport, core: Core) -> tuple[str | None, int]:
+    """Where a redirected connection was going (Linux); without a redirect its first bytes must name the host."""
+    sock = transport.get_extra_info("socket")
+    own = transport.get_extra_info("sockname")
+    if sys.platform == "linux" and sock is not None:
+        try:
+            if sock.family == socket.AF_INET6:
+                raw = sock.getsockopt(socket.IPPROTO_IPV6, _SO_ORIGINAL_DST, 28)
+                host, port = socket.inet_ntop(socket.AF_INET6, raw[8:24]), struct.unpack("!H", raw[2:4])[0]
+            else:
+                raw = sock.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
+                host, port = socket.inet_ntoa(raw[4:8]), struct.unpack("!H", raw[2:4])[0]
+            if (host, port) != (own[0], own[1]):
+                return host, port
+        except OSError:
+            pass
+    return None, 443

@@ -1,0 +1,49 @@
+"""One end of a connection, and the reasons why it is not read right now."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import cast
+
+# Reasons not to read. Each has its own bit, so that two of them never free each other.
+PEER_FULL = 1
+CONNECTING = 2
+PACED = 4
+PIPELINED = 8
+PAUSED = 16
+
+_RESET = struct.pack("ii", 1, 0)
+
+
+class Peer(asyncio.Protocol):
+    """A protocol that reads only while no reason holds it: a stalled reader then costs no memory."""
+
+    transport: asyncio.Transport
+    _held = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclasses of asyncio's.
+        self.transport = cast(asyncio.Transport, transport)
+
+    def hold(self, reason: int) -> None:
+        if not self._held and not self.transport.is_closing():
+            self.transport.pause_reading()
+        self._held |= reason
+
+    def free(self, reason: int) -> None:
+        if self._held & reason:
+            self._held &= ~reason
+            if not self._held and not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def reset(self) -> None:
+        """End with RST, which no receiver can take for a regular end."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and not self.transport.is_closing():
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            except OSError:
+                pass
+        self.transport.abort()

@@ -1,0 +1,92 @@
+"""The request's head as it goes to the origin: verbatim where nothing must change, else in its order and case."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+
+from dari.proxy.engine.dial import Dialer
+from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, without
+from dari.proxy.engine.ports import PASS, Decision, HeadEdit
+from dari.proxy.engine.targets import Target
+from dari.proxy.engine.upstream import Route
+from dari.proxy.flow import Headers, Tls
+
+_FRAMING = (b"content-length", b"transfer-encoding")
+
+
+def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dialer, route: Route) -> bytes:
+    is_proxied = dialer.has_proxy and route.scheme == "http"
+    keeps_host = head.authority is not None and head.authority.text == target.authority.text
+    if head.drop is None and keeps_host and decision is PASS and not is_proxied and head.version == "1.1":
+        if head.url == target.path:
+            return head.raw
+        return b"%b %b HTTP/1.1%b" % (head.method.encode("ascii"), target.path, head.raw[head.line_end :])
+    headers = _headers(head, target)
+    if decision.request_edits is not None:
+        headers = edited(headers, decision.request_edits)
+    path = target.path
+    if is_proxied:
+        path = b"http://" + target.authority.text.encode("ascii") + (b"" if path == b"*" else path)
+        if dialer.proxy_authorization is not None:
+            headers.append((b"Proxy-Authorization", dialer.proxy_authorization))
+    return joined(b"%b %b HTTP/1.1" % (head.method.encode("ascii"), path), headers)
+
+
+def _headers(head: RequestHead, target: Target) -> Headers:
+    host = target.authority.text.encode("ascii")
+    is_upgrade = head.upgrade == b"websocket"
+    drop = head.drop or set()
+    if is_upgrade:
+        drop = drop - {b"upgrade", b"connection"}
+    headers: Headers = []
+    has_host = False
+    for field in head.headers:
+        name = field[0].lower()
+        if name == b"host":
+            headers.append((field[0], host))
+            has_host = True
+        elif is_upgrade and name == b"connection":
+            headers.append((field[0], b"Upgrade"))
+        elif name not in drop:
+            headers.append(field)
+    if not has_host:
+        headers.insert(0, (b"Host", host))
+    return headers
+
+
+def with_length(head: RequestHead, length: int) -> RequestHead:
+    """The same head for a body that was replaced."""
+    changed = copy.copy(head)
+    changed.headers = [*without(head.headers, (*_FRAMING, b"expect")), (b"Content-Length", b"%d" % length)]
+    changed.length = length
+    changed.drop = set(head.drop or ())
+    changed.expects_continue = False
+    return changed
+
+
+def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> RequestHead:
+    """What a breakpoint made of it. Framing stays ours: it describes the bytes that will follow."""
+    changed = copy.copy(head)
+    changed.drop = set(head.drop or ())
+    if edit.method is not None:
+        if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Z-]{1,40}", edit.method):
+            raise BadHead(f"bad method {edit.method[:40]!r}")
+        changed.method = edit.method
+    if edit.headers is not None:
+        check_fields(edit.headers)
+        framing = [field for field in head.headers if field[0].lower() in _FRAMING]
+        changed.headers = [*without(edit.headers, _FRAMING), *framing]
+    if edit.body is not None:
+        if not is_complete:
+            raise BadHead("the body cannot be replaced before the client has sent all of it")
+        changed = with_length(changed, len(edit.body))
+    return changed
+
+
+def note_tls(tls: Tls, transport: asyncio.Transport) -> None:
+    session = transport.get_extra_info("ssl_object")
+    if session is not None:
+        tls.upstream_version = session.version()
+        tls.upstream_alpn = session.selected_alpn_protocol()

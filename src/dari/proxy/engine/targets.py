@@ -1,0 +1,99 @@
+"""Where a request wants to go: the four forms of a request target, and strict authorities."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# Names as DNS and hosts files have them. Percent-escapes and user names in an authority are ways to make two
+# parsers disagree about the host, so neither is taken.
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?")
+
+_URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^#]*)")
+
+
+class BadTarget(ValueError):
+    """The request target or the Host header names no place."""
+
+
+class Authority(NamedTuple):
+    host: str
+    """Lower case, without brackets."""
+    port: int | None
+    text: str
+    """As it was written."""
+
+
+class Target(NamedTuple):
+    scheme: str
+    authority: Authority
+    path: bytes
+    """Path and query, or `*`."""
+
+    @property
+    def port(self) -> int:
+        return self.authority.port or DEFAULT_PORTS[self.scheme]
+
+
+@lru_cache(maxsize=4096)
+def authority_of(value: bytes) -> Authority:
+    try:
+        text = value.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise BadTarget("the authority is not ASCII") from error
+    found = _AUTHORITY.fullmatch(text)
+    if found is None:
+        raise BadTarget(f"bad authority {text[:80]!r}")
+    address, name, digits = found.groups()
+    if address is not None:
+        try:
+            ipaddress.IPv6Address(address)
+        except ValueError as error:
+            raise BadTarget(f"bad address {text!r}") from error
+    port = int(digits) if digits is not None else None
+    if port is not None and not 0 < port < 65536:
+        raise BadTarget(f"bad port in {text!r}")
+    return Authority((address or name).lower(), port, text)
+
+
+def target_of(url: bytes, scheme: str, host: Authority | None) -> Target:
+    """The place of a request that is not CONNECT. An absolute URL beats the Host header."""
+    if url.startswith(b"/"):
+        if host is None:
+            raise BadTarget("neither the target nor a Host header names the host")
+        return Target(scheme, host, url.partition(b"#")[0])
+    found = _URL.match(url)
+    if found is not None:
+        named, authority, path = found.groups()
+        scheme = "http" if named == b"http" else named.decode("ascii").lower()
+        if scheme not in DEFAULT_PORTS:
+            raise BadTarget(f"scheme {scheme[:20]!r} is not proxied")
+        return Target(scheme, authority_of(authority), path if path.startswith(b"/") else b"/" + path)
+    if url == b"*" and host is not None:
+        return Target(scheme, host, url)
+    raise BadTarget("the request target is neither a path nor a URL")
+
+
+def tunnel_target(url: bytes) -> Authority:
+    """The place of a CONNECT request, which must name its port."""
+    authority = authority_of(url)
+    if authority.port is None:
+        raise BadTarget("CONNECT names no port")
+    return authority
+
+
+def url_target(url: str) -> Target:
+    """The place an absolute URL names."""
+    if "://" not in url:
+        raise BadTarget(f"{url[:80]!r} is no absolute URL")
+    try:
+        value = url.encode("ascii")
+    except UnicodeEncodeError as error:
+        raise BadTarget(f"{url[:80]!r} is not ASCII") from error
+    if re.search(rb"[\x00-\x20\x7f]", value):
+        raise BadTarget(f"{url[:80]!r} holds a space or a control character")
+    return target_of(value, "http", None)

@@ -1,0 +1,281 @@
+"""The way up: rules and breakpoints before the head is sent, the connection, the request's body, one retry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from dari.proxy.engine import request_heads
+from dari.proxy.engine.answers import refusal
+from dari.proxy.engine.bodies import note
+from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.ending import Ending
+from dari.proxy.engine.heads import BadHead, RequestHead
+from dari.proxy.engine.pacing import Pacer
+from dari.proxy.engine.peer import CONNECTING, PAUSED
+from dari.proxy.engine.ports import PASS, Decision, HeadEdit, LocalAnswer
+from dari.proxy.engine.targets import BadTarget, Target, url_target
+from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.flow import Flow
+
+if TYPE_CHECKING:
+    from dari.proxy.engine.client import Client
+    from dari.proxy.engine.exchange import Exchange
+
+_IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PROPFIND"))
+_REPLAY_BYTES = 64 * 1024
+_NEVER = float("inf")
+
+
+class Uplink(Ending):
+    __slots__ = ("_collected", "_has_continued", "_has_retried", "_is_paused")
+
+    def __init__(
+        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+    ) -> None:
+        super().__init__(client, head, target, route, flow, decision)
+        self._has_retried = False
+        self._has_continued = False
+        self._is_paused = False
+        self._collected: list[bytes] | None = None
+        """The payload so far, while a rule waits for the whole body."""
+
+    def begin(self, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
+        """The head passed every check; `raw` is what came with it, `payload` what that carries."""
+        self.note_request(payload, is_done)
+        decision = self.decision
+        if self._core.throttle is not None:
+            self._pace()
+        if decision is PASS:
+            self._send(raw)
+            return
+        if decision.request_body is not None:
+            self._collected = list(payload)
+        self.outbox = raw
+        if decision.delay_s > 0:
+            self._hold_upload()
+            self._core.loop.call_later(decision.delay_s, self._delayed)
+        else:
+            self._apply()
+
+    def note_request(self, payload: Sequence[bytes], is_done: bool) -> None:
+        self.is_request_done = is_done
+        body = self.flow.request_body
+        if payload:
+            note(body, payload, self._core.config.sample_bytes)
+            if self.spools:
+                for piece in payload:
+                    self._core.recorder.body(self.flow, True, piece)
+        if is_done:
+            body.outcome = "complete"
+
+    def request_continues(self, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
+        self.note_request(payload, is_done)
+        if self._collected is not None:
+            self._collected.extend(payload)
+            self.outbox += raw
+            self._edit_when_whole()
+        elif self.upstream is not None:
+            self.outbox = b""
+            if self._pacer_up is not None:
+                self._pacer_up.write(raw)
+            else:
+                self.upstream.transport.write(raw)
+        elif not self.has_begun_response:
+            self.outbox += raw
+        if is_done:
+            self._request_done()
+
+    def request_failed(self, reason: str) -> None:
+        """The rest of the request is malformed; nothing of it was passed on."""
+        self.flow.request_body.outcome = "error"
+        self.flow.request_body.error = reason
+        self.keeps = False
+        self._fail(400, reason, "bad_request")
+
+    def attach(self, upstream: Upstream) -> None:
+        """There is a connection: send what waits for it."""
+        self.upstream = upstream
+        upstream.serve(cast("Exchange", self))  # the way down is in the subclass
+        if self.flow.tls is not None:
+            request_heads.note_tls(self.flow.tls, upstream.transport)
+        if self._pacer_up is not None:
+            self._pacer_up.attach(upstream.transport.write)
+            self._pacer_up.write(self.outbox)
+        else:
+            upstream.transport.write(self.outbox)
+        if not upstream.is_reused or not self._is_replayable:
+            self.outbox = b""
+        if self.is_request_done:
+            self._await_response()
+            return
+        self.client.deadline = self._core.clock() + self._core.config.request_timeout_s
+        self.client.free(CONNECTING)
+        if self.head.expects_continue:
+            self._core.loop.call_later(self._core.config.continue_s, self._continue)
+
+    # Inside.
+
+    def _request_done(self) -> None:
+        if self.is_over:
+            return
+        if self.is_response_done:
+            self._release()
+            self._finish_if_done()
+        elif self.upstream is not None and not self.has_begun_response:
+            self._await_response()
+        else:
+            self.client.deadline = _NEVER
+
+    def _hold_upload(self) -> None:
+        # Only if more of it is to come: a client that is not read cannot be seen to go away.
+        if not self.is_request_done:
+            self.client.hold(PAUSED)
+
+    def _delayed(self) -> None:
+        if not self.is_over:
+            self.client.free(PAUSED)
+            self._apply()
+
+    def _apply(self) -> None:
+        """What the rules decided, in the reference's order: block, fault, local answer, elsewhere."""
+        decision, flow = self.decision, self.flow
+        if decision.block_status is not None:
+            self.answer(refusal(decision.block_status, "blocked by a rule"), "blocked")
+        elif decision.fault == "reset":
+            self._break("reset by a rule", "fault")
+        elif decision.local is not None:
+            flow.map_local = decision.map_local
+            marked = (*decision.local.headers, (b"x-crab-mitm", b"map_local"))
+            local = LocalAnswer(decision.local.status, marked, decision.local.body, decision.local.file)
+            self.answer(local, "map_local")
+        else:
+            if decision.remote_url is not None:
+                flow.event = "map_remote"
+                flow.map_remote, flow.map_remote_to = decision.map_remote, decision.remote_url
+                if not self._retarget(decision.remote_url):
+                    return
+            if self._collected is not None:
+                self._edit_when_whole()
+            else:
+                self._pause_request()
+
+    def _retarget(self, url: str) -> bool:
+        try:
+            self.target = url_target(url)
+        except BadTarget as error:
+            self._fail(502, f"the new URL is no URL: {error}")
+            return False
+        host = self.target.authority.host
+        self.route = Route(self.target.scheme, host, self.target.port, host)
+        return True
+
+    def _edit_when_whole(self) -> None:
+        """Give the body to the rule that edits it, unless it is larger than we may keep."""
+        assert self._collected is not None and self.decision.request_body is not None
+        if self.is_request_done:
+            self.outbox = self.decision.request_body(b"".join(self._collected))
+            self.head = request_heads.with_length(self.head, len(self.outbox))
+        elif len(self.outbox) <= self._core.config.edit_bytes:
+            if self.head.expects_continue:
+                self._continue()
+            return
+        self._collected = None
+        self._pause_request()
+
+    def _pause_request(self) -> None:
+        pause = self.decision.pause_request
+        if pause is None:
+            raw, self.outbox = self.outbox, b""
+            self._send(raw)
+            return
+        self._is_paused = True
+        self._hold_upload()
+        self.client.deadline = _NEVER
+        pause(self.flow, self._resume_request)
+
+    def _resume_request(self, edit: HeadEdit | None) -> None:
+        """Once per pause; what comes later, or after the client has gone, changes nothing."""
+        if self.is_over or not self._is_paused:
+            return
+        self._is_paused = False
+        self.client.free(PAUSED)
+        raw, self.outbox = self.outbox, b""
+        if edit is not None:
+            if edit.abort:
+                self._fail(502, "aborted at a breakpoint", "blocked")
+                return
+            if edit.url is not None and not self._retarget(edit.url):
+                return
+            try:
+                self.head = request_heads.edited_head(self.head, edit, self.is_request_done)
+            except BadHead as error:
+                self._fail(400, str(error), "bad_request")
+                return
+            raw = raw if edit.body is None else edit.body
+        self._send(raw)
+
+    def _send(self, raw: bytes) -> None:
+        core = self._core
+        try:
+            head = request_heads.wire_head(self.head, self.target, self.decision, core.dialer, self.route)
+        except BadHead as error:
+            self._fail(error.status, str(error))
+            return
+        self.outbox = head + raw if raw else head
+        upstream = core.pool.take(self.route, self._is_replayable)
+        if upstream is not None:
+            self.attach(upstream)
+        else:
+            self._connect()
+
+    @property
+    def _is_replayable(self) -> bool:
+        return self.is_request_done and self.flow.method in _IDEMPOTENT and len(self.outbox) <= _REPLAY_BYTES
+
+    def _retries(self, upstream: Upstream) -> bool:
+        """A pooled connection was closed while our request was on its way; nobody has answered it, so ask again."""
+        if not upstream.is_reused or upstream.has_answered or not self.outbox or self._has_retried:
+            return False
+        self._has_retried = True
+        self._connect()
+        return True
+
+    def _connect(self) -> None:
+        if not self.is_request_done:
+            self.client.hold(CONNECTING)
+        self.client.deadline = _NEVER  # the dialer has its own
+        self._core.spawn(self._dial())
+
+    async def _dial(self) -> None:
+        core, route = self._core, self.route
+        try:
+            upstream = await core.dialer.open(route, lambda: Upstream(core.pool, route))
+        except DialFailed as error:
+            if not self.is_over:
+                if error.is_tls and self.flow.tls is not None:
+                    self.flow.tls.problem = str(error)
+                self._fail(error.status, str(error))
+            return
+        if self.is_over:
+            upstream.transport.close()
+        elif upstream.is_lost:
+            self._fail(502, "the origin closed the connection without a response")
+        else:
+            self.attach(upstream)
+
+    def _await_response(self) -> None:
+        self.client.deadline = self._core.clock() + self._core.config.response_timeout_s
+
+    def _continue(self) -> None:
+        """The origin said nothing; a client that waits for 100 would wait on (HTTP/1.0 origins never send it)."""
+        if not (self.is_over or self.is_request_done or self._has_continued or self.has_begun_response):
+            self._has_continued = True
+            self.client.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _pace(self) -> None:
+        throttle = self._core.throttle_of(self.flow)
+        if throttle is not None:
+            self._pacer_up = Pacer(throttle, "upstream", lambda: self.client)
+            self._pacer_down = Pacer(throttle, "downstream", lambda: self.upstream)
+            self._pacer_down.attach(self.client.transport.write)

@@ -1,0 +1,154 @@
+"""A connection to an origin: reads responses for the exchange it serves, waits in the pool between two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dari.proxy.engine.bodies import BodyReader, reader_of
+from dari.proxy.engine.chunks import BadChunk
+from dari.proxy.engine.heads import UNTIL_CLOSE, BadHead, ResponseHead, head_end
+from dari.proxy.engine.peer import PEER_FULL, Peer
+
+if TYPE_CHECKING:
+    from dari.proxy.engine.exchange import Exchange
+    from dari.proxy.engine.pool import Pool
+
+
+class Route(NamedTuple):
+    """Where to connect and whom to expect there; connections of one route can stand in for each other."""
+
+    scheme: str
+    host: str
+    port: int
+    server_name: str
+    """For SNI and for verification; differs from `host` when the client named another one in its handshake."""
+
+
+class Upstream(Peer):
+    def __init__(self, pool: Pool, route: Route) -> None:
+        self._pool = pool
+        self.route = route
+        self.exchange: Exchange | None = None
+        self.is_reused = False
+        self.is_via_proxy = False
+        self.is_lost = False
+        self.idle_since = 0.0
+        self._buffer = b""
+        self._head: ResponseHead | None = None
+        self._body: BodyReader | None = None
+        self._is_clean = True
+        """Nothing arrived that belongs to no response."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything of the current response arrived."""
+        return self._head is not None or bool(self._buffer)
+
+    def serve(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._head = self._body = None
+        self._buffer = b""
+
+    def release(self) -> None:
+        """The exchange is over; wait for the next one if the connection is good for it."""
+        head = self._head
+        self.exchange = None
+        if head is not None and head.keep_alive and self._is_clean and not self.is_lost and self._body is None:
+            self.free(~0)
+            self._pool.put(self)
+        else:
+            self.transport.close()
+
+    def drop(self) -> None:
+        """The exchange is over and the connection is in the middle of something."""
+        self.exchange = None
+        if not self.is_lost:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self.exchange
+        if exchange is None:
+            # Nobody asked: the next request would take it for its answer.
+            self.is_lost = True
+            self._pool.forget(self)
+            self.transport.abort()
+            return
+        try:
+            if self._head is None:
+                self._read_head(exchange, data)
+            elif self._body is not None:
+                self._read_body(exchange, data)
+            else:
+                self._is_clean = False
+        except (BadHead, BadChunk) as error:
+            self.exchange = None
+            self.transport.abort()
+            exchange.upstream_failed(f"the origin's response is malformed: {error}")
+
+    def _read_head(self, exchange: Exchange, data: bytes) -> None:
+        if self._buffer:
+            data = self._buffer + data
+        while True:
+            end = head_end(data)
+            if end < 0:
+                self._buffer = data
+                return
+            head = ResponseHead(data[:end], exchange.flow.method)
+            data = data[end:]
+            if head.status >= 200 or head.status == 101:
+                break
+            exchange.informational(head)
+            if not data:
+                self._buffer = b""
+                return
+        self._buffer = b""
+        self._head = head
+        if head.status == 101:
+            exchange.switched(head, data)
+        elif head.length == 0:
+            self._is_clean = not data
+            exchange.response_begins(head, b"", (), True)
+        else:
+            self._body = body = reader_of(head.length)
+            is_complete = body.feed(data)
+            self._end_of(body, is_complete)
+            exchange.response_begins(head, body.raw, body.payload, is_complete)
+
+    def _read_body(self, exchange: Exchange, data: bytes) -> None:
+        body = self._body
+        assert body is not None
+        is_complete = body.feed(data)
+        self._end_of(body, is_complete)
+        exchange.response_continues(body.raw, body.payload, is_complete)
+
+    def _end_of(self, body: BodyReader, is_complete: bool) -> None:
+        if is_complete:
+            self._body = None
+            self._is_clean = not body.rest
+            if body.trailers and self.exchange is not None:
+                self.exchange.flow.response_body.trailers = body.trailers
+
+    def eof_received(self) -> bool:
+        exchange = self.exchange
+        if exchange is not None and self._head is not None and self._head.length == UNTIL_CLOSE and self._body:
+            self._body = None
+            self.is_lost = True
+            exchange.response_continues(b"", (), True)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        exchange = self.exchange
+        if exchange is None:
+            self._pool.forget(self)
+            return
+        self.exchange = None
+        exchange.upstream_lost(self, exc)
+
+    def pause_writing(self) -> None:
+        if self.exchange is not None:
+            self.exchange.client.hold(PEER_FULL)
+
+    def resume_writing(self) -> None:
+        if self.exchange is not None:
+            self.exchange.client.free(PEER_FULL)

@@ -1,0 +1,85 @@
+"""What the rules say about one request: a value the engine carries from its head to the end of its answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from dari.proxy.rules.rule import (
+    Block,
+    BodyReplace,
+    Breakpoint,
+    Delay,
+    Fault,
+    HeaderEdit,
+    MapLocal,
+    MapRemote,
+    Mock,
+    StatusRewrite,
+)
+
+
+class StatusChange(NamedTuple):
+    """A status as the client shall see it, and the value of `x-crab-mitm-status-rewrite`."""
+
+    status: int
+    rule: StatusRewrite
+    header: str
+
+
+class Decision(Struct, frozen=True):
+    """The rule of each kind that applies, or None. A request that is not recorded is proxied, and no rule applies."""
+
+    is_recorded: bool = True
+    allowed_by: str | None = None
+    """Id of the allow rule; None also when the allow list is empty."""
+    block: Block | None = None
+    request_breakpoint: Breakpoint | None = None
+    response_breakpoint: Breakpoint | None = None
+    delay: Delay | None = None
+    fault: Fault | None = None
+    request_edits: tuple[HeaderEdit, ...] = ()
+    response_edits: tuple[HeaderEdit, ...] = ()
+    request_bodies: tuple[BodyReplace, ...] = ()
+    response_bodies: tuple[BodyReplace, ...] = ()
+    map_local: MapLocal | None = None
+    mock: Mock | None = None
+    map_remote: MapRemote | None = None
+    mapped_url: str | None = None
+    """The final URL of map_remote, even if it is no URL: `map_remote_problem` then says why, and the answer is 502."""
+    map_remote_problem: str | None = None
+    status_rewrites: tuple[StatusRewrite, ...] = ()
+    """Those whose matcher fits; `status_for` picks by status."""
+    rule_ids: tuple[str, ...] = ()
+    """What acts on the request, without the allow rule. A status rewrite joins when it is used."""
+
+    def status_for(self, status: int) -> StatusChange | None:
+        """The first status_rewrite that fits the current status."""
+        for rule in self.status_rewrites:
+            if rule.from_status_code in (None, status):
+                return StatusChange(
+                    rule.to_status_code, rule, f"{status_line(status)}->{status_line(rule.to_status_code)}"
+                )
+        return None
+
+
+RECORDED = Decision()
+SILENT = Decision(is_recorded=False)
+
+
+class Decryption(NamedTuple):
+    """Whether the rules ask for a connection's decryption, and why (not)."""
+
+    wanted: bool
+    reason: str
+    rule_id: str | None = None
+
+
+def status_line(status: int) -> str:
+    """`503 Service Unavailable`; a status without a name is shown as the original does."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} <unknown status code>"

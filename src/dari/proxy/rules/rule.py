@@ -1,0 +1,176 @@
+"""The rules: what each kind does to a request that its matcher fits. Values only; `RuleBook` keeps and orders them."""
+
+from __future__ import annotations
+
+import mimetypes
+from random import Random
+from typing import ClassVar, Literal
+
+from msgspec import Struct
+
+from dari.proxy.rules.matchers import MatcherKind
+
+Direction = Literal["request", "response"]
+
+
+class Rule(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """What all kinds share. The book gives the id; a disabled rule is kept and never matches."""
+
+    kind: ClassVar[str]
+    matcher: str
+    id: str = ""
+    enabled: bool = True
+    matcher_kind: MatcherKind = "prefix"
+    method: str | None = None
+    """Only requests of this method; None for all."""
+
+
+class Allow(Rule, frozen=True, kw_only=True, tag="allow", omit_defaults=True):
+    """Record and decrypt. No allow rule at all: everything is recorded and nothing decrypted for its sake."""
+
+    kind: ClassVar[str] = "allow"
+
+
+class Block(Rule, frozen=True, kw_only=True, tag="block", omit_defaults=True):
+    """Answer with a status; the origin never hears of it."""
+
+    kind: ClassVar[str] = "block"
+    status_code: int = 403
+
+
+class Source(Struct, frozen=True):
+    """Where a local answer comes from: a text, or the path of a file."""
+
+    kind: Literal["file", "text"]
+    value: str
+
+
+class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local", omit_defaults=True):
+    """Answer from a text or a file."""
+
+    kind: ClassVar[str] = "map_local"
+    source: Source
+    status_code: int = 200
+    content_type: str | None = None
+
+    @property
+    def media_type(self) -> str:
+        """The content type of the answer: as given, else plain text, else by the file's extension."""
+        if self.content_type is not None:
+            return self.content_type
+        if self.source.kind == "text":
+            return "text/plain; charset=utf-8"
+        return mimetypes.guess_type(self.source.value)[0] or "application/octet-stream"
+
+
+class Mock(Rule, frozen=True, kw_only=True, tag="mock", omit_defaults=True):
+    """Answer with a response seen before: status, headers and body."""
+
+    kind: ClassVar[str] = "mock"
+    status_code: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
+class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote", omit_defaults=True):
+    """Send the request elsewhere: the destination followed by what the matcher left over."""
+
+    kind: ClassVar[str] = "map_remote"
+    destination: str
+
+
+class StatusRewrite(Rule, frozen=True, kw_only=True, tag="status_rewrite", omit_defaults=True):
+    """Show another status. `from_status_code` None stands for any."""
+
+    kind: ClassVar[str] = "status_rewrite"
+    to_status_code: int = 200
+    from_status_code: int | None = None
+
+
+class HeaderEdit(Struct, frozen=True):
+    """`set` replaces every header of that name, `add` appends one, `remove` drops all."""
+
+    action: Literal["set", "add", "remove"]
+    name: str
+    value: str = ""
+
+
+class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite", omit_defaults=True):
+    """Edit headers on the way; every matching rule applies, in order."""
+
+    kind: ClassVar[str] = "header_rewrite"
+    edits: tuple[HeaderEdit, ...]
+    on: Direction = "request"
+
+
+class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace", omit_defaults=True):
+    """Replace a text wherever it stands, or (`find` None) the whole body; every matching rule applies, in order."""
+
+    kind: ClassVar[str] = "body_replace"
+    text: str
+    find: str | None = None
+    on: Direction = "response"
+
+    def apply(self, body: bytes) -> bytes:
+        """The body must be decoded (no gzip); bytes that are no text stay as they are."""
+        text = self.text.encode()
+        return text if self.find is None else body.replace(self.find.encode(), text)
+
+
+class Delay(Rule, frozen=True, kw_only=True, tag="delay", omit_defaults=True):
+    """Wait before the request goes on: `delay_ms`, give or take up to `jitter_ms`."""
+
+    kind: ClassVar[str] = "delay"
+    delay_ms: int
+    jitter_ms: int = 0
+
+    def delay_s(self, random: Random) -> float:
+        return max(0.0, self.delay_ms + random.uniform(-self.jitter_ms, self.jitter_ms)) / 1000
+
+
+class Fault(Rule, frozen=True, kw_only=True, tag="fault", omit_defaults=True):
+    """Break the answer: reset the connection at once, or end it after `after_bytes` of the body."""
+
+    kind: ClassVar[str] = "fault"
+    mode: Literal["reset", "truncate"] = "reset"
+    after_bytes: int = 0
+
+
+class Breakpoint(Rule, frozen=True, kw_only=True, tag="breakpoint", omit_defaults=True):
+    """Hold the request or the response until somebody resumes it, or the time limit passes."""
+
+    kind: ClassVar[str] = "breakpoint"
+    on: Direction = "request"
+    time_limit_s: float = 60.0
+
+
+AnyRule = (
+    Allow
+    | Block
+    | Breakpoint
+    | Delay
+    | Fault
+    | HeaderRewrite
+    | BodyReplace
+    | MapLocal
+    | Mock
+    | MapRemote
+    | StatusRewrite
+)
+KINDS: dict[str, type[AnyRule]] = {
+    kind.kind: kind
+    for kind in (
+        Allow,
+        Block,
+        Breakpoint,
+        Delay,
+        Fault,
+        HeaderRewrite,
+        BodyReplace,
+        MapLocal,
+        Mock,
+        MapRemote,
+        StatusRewrite,
+    )
+}
+"""By name, in the order in which they are looked at."""

@@ -1,0 +1,112 @@
+"""The rules in force at one moment, compiled. Immutable for its readers: a change of rules makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dari.proxy.rules.decision import RECORDED, Decision, Decryption, StatusChange
+from dari.proxy.rules.hits import Hits
+from dari.proxy.rules.matchers import Matcher, read_matcher
+from dari.proxy.rules.rule import Allow, AnyRule
+from dari.proxy.rules.shortlist import Shortlist, tunnel_decision
+from dari.proxy.rules.site import Site
+
+MAX_SITES = 2048
+"""Short lists kept; a client that walks through random hosts makes us start over, not grow."""
+
+
+class RuleSet:
+    """Answers for the engine. `rules` holds the disabled ones too, for explanations."""
+
+    __slots__ = ("rules", "matchers", "revision", "_live", "_records_all", "_hits", "_sites", "_decryptions")
+
+    def __init__(
+        self,
+        rules: Iterable[AnyRule] = (),
+        *,
+        revision: int = 0,
+        hits: Hits | None = None,
+        matchers: dict[str, Matcher] | None = None,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.revision = revision
+        known = matchers or {}
+        self.matchers = {rule.id: known.get(rule.id) or matcher_of(rule) for rule in self.rules}
+        self._live = tuple((rule, self.matchers[rule.id]) for rule in self.rules if rule.enabled)
+        self._records_all = not any(type(rule) is Allow for rule, _ in self._live)
+        self._hits = hits if hits is not None else Hits()
+        self._sites: dict[tuple[str, str], Shortlist] = {}
+        self._decryptions: dict[str, Decryption] = {}
+
+    def decide(self, method: str, scheme: str, authority: str, target: str) -> Decision:
+        """What to do with a request, counted as a hit of every rule that acts on it.
+
+        `authority` is the request's own (Host header inside a decrypted tunnel), `target` path and query.
+        """
+        if not self._live:
+            return RECORDED
+        shortlist = self._sites.get((scheme, authority)) or self._shorten(scheme, authority)
+        decision = shortlist.answer(method, target)
+        if decision.allowed_by is not None:
+            self._hits.count(decision.allowed_by)
+        for rule_id in decision.rule_ids:
+            self._hits.count(rule_id)
+        return decision
+
+    def preview(self, method: str, scheme: str, authority: str, target: str) -> Decision:
+        """The same answer, without counting."""
+        shortlist = self._sites.get((scheme, authority)) or self._shorten(scheme, authority)
+        return shortlist.answer(method, target)
+
+    def status_for(self, decision: Decision, status: int) -> StatusChange | None:
+        """The status the client shall see instead, counted as a hit; None to leave it."""
+        change = decision.status_for(status) if decision.status_rewrites else None
+        if change is not None:
+            self._hits.count(change.rule.id)
+        return change
+
+    def decrypts(self, connect_authority: str) -> Decryption:
+        """Shall a CONNECT to this authority be decrypted? (Only if there is a CA, which the engine knows.)"""
+        known = self._decryptions.get(connect_authority)
+        if known is None:
+            if len(self._decryptions) >= MAX_SITES:
+                self._decryptions.clear()
+            known = self._decryptions[connect_authority] = self._decryption(Site.of("https", connect_authority))
+        return known
+
+    def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> Decision:
+        """What to do with a connection that stays encrypted; always recorded, as one tunnel.
+
+        Only block, delay and fault rules that cover the whole host can act on it: there is no path to look at.
+        """
+        if not self._live:
+            return RECORDED
+        site = Site.of("https", connect_authority)
+        if not self._records_all and not any(
+            type(rule) is Allow and matcher.names(site) for rule, matcher in self._live
+        ):
+            return RECORDED
+        decision = tunnel_decision(site, self._live)
+        for rule_id in decision.rule_ids if counts else ():
+            self._hits.count(rule_id)
+        return decision
+
+    def _decryption(self, site: Site) -> Decryption:
+        naming = [rule for rule, matcher in self._live if matcher.names(site)]
+        for rule in sorted(naming, key=lambda rule: type(rule) is not Allow):
+            return Decryption(True, f"{rule.kind} rule {rule.id} ({rule.matcher}) names the host", rule.id)
+        if self._records_all:
+            return Decryption(False, "the allow list is empty and no rule names the host")
+        return Decryption(False, "host not in allow list, and no rule names it")
+
+    def _shorten(self, scheme: str, authority: str) -> Shortlist:
+        if len(self._sites) >= MAX_SITES:
+            self._sites.clear()
+        shortlist = Shortlist(Site.of(scheme, authority), self._live, records_all=self._records_all)
+        self._sites[scheme, authority] = shortlist
+        return shortlist
+
+
+def matcher_of(rule: AnyRule) -> Matcher:
+    """Raises InvalidInput for a regex that cannot be."""
+    return read_matcher(rule.matcher, rule.matcher_kind, is_allow=type(rule) is Allow)

@@ -1,0 +1,143 @@
+"""A rule is checked when it is added: wrong values are refused, likely mistakes come back as warnings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from dari.errors import Failed, InvalidInput
+from dari.proxy.rules.advice import warnings_about
+from dari.proxy.rules.matchers import Matcher, RegexMatcher
+from dari.proxy.rules.rule import (
+    AnyRule,
+    Block,
+    BodyReplace,
+    Breakpoint,
+    Delay,
+    Fault,
+    HeaderRewrite,
+    MapLocal,
+    MapRemote,
+    Mock,
+    StatusRewrite,
+)
+from dari.proxy.rules.ruleset import matcher_of
+
+MAX_MATCHER_CHARS = 8192
+MAX_TEXT_BYTES = 16 * 1024 * 1024
+MAX_WAIT_MS = 600_000
+MAX_HOLD_S = 3600
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_UNSAFE_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+
+
+def checked(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
+    """The compiled matcher and what a person should know. Raises InvalidInput, or Failed for a missing file."""
+    if len(rule.matcher) > MAX_MATCHER_CHARS:
+        raise InvalidInput(
+            f"matcher of {len(rule.matcher)} characters: at most {MAX_MATCHER_CHARS} are allowed",
+            "match a shorter prefix of the URL",
+        )
+    if rule.method is not None and not _TOKEN.fullmatch(rule.method):
+        raise InvalidInput(f"invalid method {rule.method!r}", "write one method such as GET, or leave it out for all")
+    matcher = matcher_of(rule)
+    check = _CHECKS.get(type(rule))
+    if check is not None:
+        check(rule)
+    if isinstance(rule, MapRemote) and isinstance(matcher, RegexMatcher):
+        matcher.regex.checked_template(rule.destination.strip())
+    return matcher, tuple(warnings_about(rule, matcher))
+
+
+def check_status(value: int, name: str) -> None:
+    """100–999 as the original's engine; the tools narrow it to 100–599."""
+    if not 100 <= value <= 999:
+        raise InvalidInput(f"{name} {value} is out of range", "give an HTTP status between 100 and 999")
+
+
+def _check_range(value: float, least: float, most: float, name: str) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(f"{name} {value} is out of range", f"give a value between {least} and {most}")
+
+
+def _check_header(name: str, value: str) -> None:
+    if not _TOKEN.fullmatch(name):
+        raise InvalidInput(f"invalid header name {name!r}", "use letters, digits and dashes, without the colon")
+    if name.lower() in _FRAMING:
+        raise InvalidInput(f"header {name!r} cannot be edited", "the proxy frames messages itself")
+    _check_value(value, f"header {name!r}")
+
+
+def _check_value(value: str, what: str) -> None:
+    if _UNSAFE_VALUE.search(value):
+        raise InvalidInput(f"{what} has a line break or control character in its value", "remove it")
+    try:
+        value.encode("latin-1")
+    except UnicodeEncodeError as wrong:
+        raise InvalidInput(f"{what} has {value[wrong.start]!r}, which headers cannot carry", "encode it") from None
+
+
+def _check_size(size_bytes: int, name: str) -> None:
+    if size_bytes > MAX_TEXT_BYTES:
+        raise InvalidInput(f"{name} of {size_bytes} bytes: at most {MAX_TEXT_BYTES} are kept", "use a map_local file")
+
+
+def _check_map_local(rule: MapLocal) -> None:
+    check_status(rule.status_code, "status_code")
+    if rule.content_type is not None:
+        _check_value(rule.content_type, "content_type")
+    if rule.source.kind == "text":
+        _check_size(len(rule.source.value), "text")
+        return
+    path = rule.source.value
+    if "\0" in path or not os.path.isfile(path):
+        hint = "give the path of a file, not of a directory" if os.path.isdir(path.split("\0")[0]) else ""
+        raise Failed(f"map_local file not found: {path}", hint or "give the absolute path of a file that exists")
+
+
+def _check_mock(rule: Mock) -> None:
+    check_status(rule.status_code, "status_code")
+    _check_size(len(rule.body), "body")
+    for name, value in rule.headers:
+        _check_header(name, value)
+
+
+def _check_status_rewrite(rule: StatusRewrite) -> None:
+    check_status(rule.to_status_code, "to_status_code")
+    if rule.from_status_code is not None:
+        check_status(rule.from_status_code, "from_status_code")
+
+
+def _check_header_rewrite(rule: HeaderRewrite) -> None:
+    if not rule.edits:
+        raise InvalidInput("header_rewrite without edits", "give at least one {action, name, value}")
+    for edit in rule.edits:
+        _check_header(edit.name, edit.value)
+
+
+def _check_body_replace(rule: BodyReplace) -> None:
+    _check_size(len(rule.text), "text")
+    if rule.find == "":
+        raise InvalidInput("find is empty", "leave find out to replace the whole body")
+
+
+def _check_delay(rule: Delay) -> None:
+    _check_range(rule.delay_ms, 0, MAX_WAIT_MS, "delay_ms")
+    _check_range(rule.jitter_ms, 0, MAX_WAIT_MS, "jitter_ms")
+
+
+def _checks() -> Iterator[tuple[type[AnyRule], Callable[..., None]]]:
+    yield Block, lambda rule: check_status(rule.status_code, "status_code")
+    yield MapLocal, _check_map_local
+    yield Mock, _check_mock
+    yield StatusRewrite, _check_status_rewrite
+    yield HeaderRewrite, _check_header_rewrite
+    yield BodyReplace, _check_body_replace
+    yield Delay, _check_delay
+    yield Fault, lambda rule: _check_range(rule.after_bytes, 0, 2**53, "after_bytes")
+    yield Breakpoint, lambda rule: _check_range(rule.time_limit_s, 0.1, MAX_HOLD_S, "time_limit_s")
+
+
+_CHECKS = dict(_checks())

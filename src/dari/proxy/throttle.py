@@ -1,0 +1,148 @@
+"""A slow link, imitated: latency before each answer and one token bucket per direction for all connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from time import monotonic
+from typing import Literal
+
+from msgspec import Struct
+
+from dari.errors import InvalidInput
+from dari.proxy.flow import Flow
+from dari.proxy.presets import preset
+from dari.proxy.rules.site import AuthorityPattern, Site
+
+Direction = Literal["downstream", "upstream"]
+
+BURST_S = 0.05
+"""What an idle link may send at once, in seconds of its rate."""
+PIECE_S = 0.1
+MIN_PIECE_BYTES = 256
+MAX_PIECE_BYTES = 64 * 1024
+MAX_LATENCY_MS = 600_000
+
+
+class ThrottleSettings(Struct, frozen=True):
+    """Replaced whole, as `engine.set_throttle` does. Rates are bytes per second; 0 is no limit."""
+
+    enabled: bool = False
+    latency_ms: int = 0
+    downstream_bps: int = 0
+    upstream_bps: int = 0
+    only_selected_hosts: bool = False
+    selected_hosts: tuple[str, ...] = ()
+    jitter_ms: int = 0
+
+    @classmethod
+    def of_preset(cls, name: str, *, selected_hosts: tuple[str, ...] = (), jitter_ms: int = 0) -> ThrottleSettings:
+        link = preset(name)
+        return cls(
+            enabled=True,
+            latency_ms=link.latency_ms,
+            downstream_bps=link.downstream_bps,
+            upstream_bps=link.upstream_bps,
+            only_selected_hosts=bool(selected_hosts),
+            selected_hosts=selected_hosts,
+            jitter_ms=jitter_ms,
+        )
+
+    def check(self) -> None:
+        for name in ("latency_ms", "jitter_ms", "downstream_bps", "upstream_bps"):
+            value = getattr(self, name)
+            if value < 0:
+                raise InvalidInput(f"{name} {value} is negative", "give 0 for no limit")
+        for name in ("latency_ms", "jitter_ms"):
+            if getattr(self, name) > MAX_LATENCY_MS:
+                raise InvalidInput(f"{name} {getattr(self, name)} is too long", f"at most {MAX_LATENCY_MS}")
+
+
+class TokenBucket:
+    """Takers may overdraw it and then wait their debt out, so they are served in order and share the rate."""
+
+    def __init__(self, rate_bps: int) -> None:
+        self._rate_bps = rate_bps
+        self._capacity = rate_bps * BURST_S
+        self._tokens = self._capacity
+        self._filled_s: float | None = None
+
+    def take(self, n_bytes: int, now_s: float) -> float:
+        """Seconds to wait before these bytes may go."""
+        if self._rate_bps <= 0:
+            return 0.0
+        passed_s = 0.0 if self._filled_s is None else max(0.0, now_s - self._filled_s)
+        self._filled_s = now_s if self._filled_s is None else max(now_s, self._filled_s)
+        self._tokens = min(self._capacity, self._tokens + passed_s * self._rate_bps) - n_bytes
+        return max(0.0, -self._tokens / self._rate_bps)
+
+    def give_back(self, n_bytes: int) -> None:
+        """Bytes that were taken and never sent, because their connection went away."""
+        self._tokens = min(self._capacity, self._tokens + n_bytes)
+
+
+class Throttle:
+    """Ask `applies` once per request or tunnel, `delay_s` before its head, `take` before each piece of a body."""
+
+    def __init__(self, settings: ThrottleSettings | None = None, *, random: Random | None = None) -> None:
+        self._random = random or Random()
+        self.replace(settings or ThrottleSettings())
+
+    def replace(self, settings: ThrottleSettings) -> None:
+        """New settings for the next piece of every connection; old debts are forgotten."""
+        settings.check()
+        self.settings = settings
+        self._buckets = {
+            "downstream": TokenBucket(settings.downstream_bps),
+            "upstream": TokenBucket(settings.upstream_bps),
+        }
+        limits = (settings.latency_ms, settings.jitter_ms, settings.downstream_bps, settings.upstream_bps)
+        self._is_active = settings.enabled and any(limits)
+        patterns = (AuthorityPattern.parse(host) for host in settings.selected_hosts)
+        self._selected = tuple(pattern for pattern in patterns if pattern is not None)
+
+    def applies(self, authority: str, scheme: str = "https") -> bool:
+        """Enabled, with some limit, and the host selected if only selected ones count (an empty list: never)."""
+        if not self._is_active or not self.settings.only_selected_hosts:
+            return self._is_active
+        site = Site.of(scheme, authority)
+        return any(pattern.matches(site) for pattern in self._selected)
+
+    def delay_s(self, authority: str, scheme: str = "https") -> float:
+        """Latency before the answer's head, or once per tunnel: as set, give or take up to the jitter."""
+        if not self.applies(authority, scheme):
+            return 0.0
+        jitter_ms = self._random.uniform(-self.settings.jitter_ms, self.settings.jitter_ms)
+        return max(0.0, self.settings.latency_ms + jitter_ms) / 1000
+
+    def take(self, direction: Direction, n_bytes: int, now_s: float) -> float:
+        """Seconds to wait before these bytes of a throttled connection may go; they count at once."""
+        return self._buckets[direction].take(n_bytes, now_s) if self._is_active else 0.0
+
+    def give_back(self, direction: Direction, n_bytes: int) -> None:
+        self._buckets[direction].give_back(n_bytes)
+
+    def piece_bytes(self, direction: Direction) -> int:
+        """How much to take at a time: about a tenth of a second, so that a slow link trickles and does not stutter."""
+        rate = self.settings.downstream_bps if direction == "downstream" else self.settings.upstream_bps
+        return min(max(int(rate * PIECE_S), MIN_PIECE_BYTES), MAX_PIECE_BYTES) if rate else MAX_PIECE_BYTES
+
+
+class FlowThrottle:
+    """A throttle on a clock, asked about flows: the form in which the engine uses it."""
+
+    def __init__(self, throttle: Throttle, clock: Callable[[], float] = monotonic) -> None:
+        self.throttle = throttle
+        self._clock = clock
+
+    def applies(self, flow: Flow) -> bool:
+        return self.throttle.applies(flow.authority, flow.scheme)
+
+    def delay_s(self, flow: Flow) -> float:
+        return self.throttle.delay_s(flow.authority, flow.scheme)
+
+    def take(self, direction: Direction, n_bytes: int) -> float:
+        return self.throttle.take(direction, n_bytes, self._clock())
+
+    def piece_bytes(self, direction: Direction) -> int:
+        return self.throttle.piece_bytes(direction)

@@ -1,0 +1,33 @@
+"""What hides secrets in everything an agent reads. What is stored or replayed never passes through it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dari.proxy.flow import Headers
+
+
+class Redactor(Protocol):
+    """`dari.proxy.redaction` has the real one."""
+
+    def headers(self, headers: Headers) -> Headers: ...
+
+    def url(self, url: str) -> str: ...
+
+    def body(self, text: str, mime: str) -> str: ...
+
+
+class Revealed:
+    """Hides nothing: for a person who asked for it, and for tests."""
+
+    def headers(self, headers: Headers) -> Headers:
+        return headers
+
+    def url(self, url: str) -> str:
+        return url
+
+    def body(self, text: str, mime: str) -> str:
+        return text
+
+
+REVEALED = Revealed()

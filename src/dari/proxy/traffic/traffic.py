@@ -1,0 +1,268 @@
+"""Everything that went through the proxy: recorded, kept, and given out to whoever asks.
+
+    engine ──► Recorder ──► Ring (memory) ──► log tail, entries, waits
+                  ├───────► Store (SQLite) ─► search, summary, HAR after a restart and beyond the ring
+                  └───────► Bodies (files) ─► views, diff, replay
+
+What an agent reads passes the redactor, unless `reveal` is given; what is stored or replayed never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dari.errors import InvalidInput, NotFound
+from dari.proxy.flow import Flow
+from dari.proxy.traffic import diffs, entries, har, har_import, records, snippets, views, waits
+from dari.proxy.traffic import replay as replays
+from dari.proxy.traffic import summary as summaries
+from dari.proxy.traffic.bodies import BODY_BYTES, TOTAL_BYTES, Bodies
+from dari.proxy.traffic.entries import EntryFound, EntryPage, Look
+from dari.proxy.traffic.fields import row_of, rows_fields
+from dari.proxy.traffic.filters import Filter
+from dari.proxy.traffic.recorder import Recorder
+from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.ring import CAPACITY, Ring, Slot
+from dari.proxy.traffic.search import Found, Scan, Sources, search
+from dari.proxy.traffic.store import SIZE_BYTES, Store
+
+EVERYTHING = Filter()
+_PRELOADED = 500
+_EXPORT_S = 60.0
+_IMPORT_BATCH = 2000
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is kept where; the oldest goes first."""
+
+    capacity: int = CAPACITY
+    store_bytes: int = SIZE_BYTES
+    bodies_bytes: int = TOTAL_BYTES
+    body_bytes: int = BODY_BYTES
+
+
+class Traffic:
+    """Made once, on the event loop that the engine runs on."""
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        bodies: Bodies | None = None,
+        redactor: Redactor = REVEALED,
+        capacity: int = CAPACITY,
+    ) -> None:
+        self.ring = Ring(capacity)
+        self.store = store
+        self.bodies = bodies
+        self.redactor = redactor
+        if store is not None:
+            self._preload(store)
+        last_id = max(store.last_id() if store else 0, bodies.last_flow_id if bodies else 0)
+        if bodies is not None and bodies.used_bytes:
+            bodies.keep_only(store.ids() if store else set())
+        self.next_id = count(last_id + 1).__next__
+        """The id for the next flow; ids go on after a restart. The recorder gives them out."""
+        self.recorder = Recorder(self.ring, store, bodies, self.next_id)
+
+    @classmethod
+    def open(cls, directory: Path, redactor: Redactor = REVEALED, limits: Limits = Limits()) -> Traffic:  # noqa: B008
+        """Traffic that is kept in a directory and found there again."""
+        store = Store(directory / "traffic.db", limits.store_bytes)
+        bodies = Bodies(directory / "bodies", limits.bodies_bytes, limits.body_bytes)
+        return cls(store, bodies, redactor, limits.capacity)
+
+    async def close(self) -> None:
+        if self.store is not None:
+            await asyncio.to_thread(self.store.close)
+
+    async def clear(self) -> records.Cleared:
+        """Forget everything that was recorded, on disk too; requests that still run appear again when they end."""
+        last_id = max((flow.id for flow in islice(self.ring.newest(), 1)), default=0)
+        cleared = records.clear(self.ring)
+        if self.store is not None:
+            store_last = await asyncio.to_thread(self.store.last_id)
+            await asyncio.to_thread(self.store.clear, max(last_id, store_last))
+        if self.bodies is not None:
+            self.bodies.clear()
+        return cleared
+
+    def note(self, message: str) -> None:
+        """Add a plain line to the log."""
+        self.ring.note(message)
+
+    async def log(self, after_seq: int = 0, limit: int = 200, *, reveal: bool = False) -> records.LogPage:
+        """`logs.tail`: records after `after_seq`, oldest first."""
+        found = records.chosen(self.ring, after_seq, limit)
+        return await asyncio.to_thread(records.rendered, found, after_seq, self._shown(reveal))
+
+    async def entries(
+        self,
+        after_seq: int = 0,
+        limit: int = 400,
+        max_entries: int = 100,
+        look: Look = Look(),  # noqa: B008 (frozen)
+        *,
+        reveal: bool = False,
+    ) -> EntryPage:
+        """`crab_traffic_tail`: whole requests, newest first."""
+        choice = entries.chosen(self.ring, after_seq, limit, max_entries)
+        return await asyncio.to_thread(entries.rendered, choice, look, self._shown(reveal))
+
+    async def entry(
+        self,
+        request_id: str,
+        look: Look = Look(),  # noqa: B008 (frozen)
+        *,
+        reveal: bool = False,
+    ) -> EntryFound:
+        """`crab_traffic_get`: one request, also one that only the database still has."""
+        number = int(request_id) if request_id.isascii() and request_id.isdigit() and len(request_id) < 19 else 0
+        try:
+            flow = await self.flow(number)
+        except NotFound as error:
+            raise NotFound(f"request_id not found in current log window: {request_id}", error.hint) from error
+        slot = self.ring.get(flow.id) or Slot.of(flow)
+        found = entries.entry(slot, look, self._shown(reveal))
+        return EntryFound(self.ring.last_seq, records.count_of(slot), str(flow.id), found)
+
+    async def flow(self, flow_id: int) -> Flow:
+        """The record itself, secrets and all: for the engine and for replay, not for an agent."""
+        slot = self.ring.get(flow_id)
+        if slot is not None:
+            return slot.flow
+        flow = await asyncio.to_thread(self.store.get, flow_id) if self.store is not None else None
+        if flow is None:
+            raise NotFound(f"no flow {flow_id}", "find one with crab_traffic_search or crab_traffic_tail")
+        return flow
+
+    async def get(self, flow_id: int, fields: list[str], *, reveal: bool = False) -> dict[str, Any]:
+        """The named fields of one flow."""
+        names = rows_fields(fields)
+        flow = await self.flow(flow_id)
+        return await asyncio.to_thread(row_of, flow, names, self.bodies, self._shown(reveal))
+
+    async def search(
+        self,
+        wanted: Filter = EVERYTHING,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        fields: list[str] | None = None,
+        token_budget: int = 8_000,
+        reveal: bool = False,
+    ) -> Found:
+        """One page of flows, newest first."""
+
+        def run() -> Found:
+            return search(sources, wanted, limit=limit, cursor=cursor, fields=fields, token_budget=token_budget)
+
+        sources = self._sources(reveal)
+        return await asyncio.to_thread(run)
+
+    async def summary(
+        self, wanted: Filter = EVERYTHING, groups: int = summaries.MOST_GROUPS, *, reveal: bool = False
+    ) -> summaries.Summary:
+        """Counts, errors and durations by host and path template."""
+        return await asyncio.to_thread(summaries.summarize, self._sources(reveal), wanted, groups)
+
+    async def wait(
+        self,
+        wanted: Filter = EVERYTHING,
+        timeout_s: float = 30,
+        *,
+        after_id: int | None = None,
+        after_seq: int | None = None,
+        reveal: bool = False,
+    ) -> Flow | None:
+        """The next finished flow that fits; nothing when the time is over."""
+        return await waits.wait(
+            self.ring,
+            wanted,
+            timeout_s,
+            after_id=after_id,
+            after_seq=after_seq,
+            bodies=self.bodies,
+            redactor=self._shown(reveal),
+        )
+
+    async def body(
+        self, flow_id: int, direction: Literal["request", "response"], *, reveal: bool = False, **how: int
+    ) -> views.BodyView:
+        """A decoded body; `how` may have start, end (decoded bytes) and max_chars."""
+        flow = await self.flow(flow_id)
+
+        def run() -> views.BodyView:
+            return views.view(flow, direction == "request", self.bodies, redactor=self._shown(reveal), **how)
+
+        return await asyncio.to_thread(run)
+
+    async def diff(self, a: int, b: int, *, reveal: bool = False) -> diffs.Diff:
+        """What is different in flow b."""
+        left, right = await self.flow(a), await self.flow(b)
+        return await asyncio.to_thread(diffs.diff, left, right, self.bodies, self._shown(reveal))
+
+    async def curl(self, flow_id: int, *, reveal: bool = False) -> str:
+        return snippets.curl(await self.flow(flow_id), self.bodies, self._shown(reveal))
+
+    async def python(self, flow_id: int, client: Literal["httpx", "urllib"] = "httpx", *, reveal: bool = False) -> str:
+        return snippets.python(await self.flow(flow_id), self.bodies, self._shown(reveal), client)
+
+    async def replay(self, flow_id: int, edits: replays.Edits = replays.Edits()) -> replays.Replay:  # noqa: B008 (frozen)
+        """The request to send again, with the secrets it had."""
+        return replays.build(await self.flow(flow_id), edits, self.bodies)
+
+    def export_har(
+        self, wanted: Filter = EVERYTHING, limit: int = CAPACITY, *, reveal: bool = False, include_bodies: bool = True
+    ) -> Iterator[bytes]:
+        """The newest flows that fit as the pieces of a HAR file, oldest first; iterate in a thread when it is long."""
+        sources = self._sources(reveal)
+        if limit < 1:
+            raise InvalidInput(f"limit must be 1 or more, not {limit}")
+        return har.export(_oldest(sources, wanted, limit), self.bodies, sources.redactor, include_bodies=include_bodies)
+
+    async def import_har(self, data: bytes) -> har_import.Imported:
+        """Add the flows of a HAR file as if they had just ended."""
+        imported = await asyncio.to_thread(har_import.load, data, self.next_id, self.bodies)
+        for number, flow in enumerate(imported.flows, 1):
+            self.ring.began(flow)
+            self.ring.finished(flow)
+            if self.store is not None:
+                self.store.put(flow)
+                if number % _IMPORT_BATCH == 0:  # or a long file would fill the queue
+                    await asyncio.to_thread(self.store.flush)
+        return imported
+
+    def _shown(self, reveal: bool) -> Redactor:
+        return REVEALED if reveal else self.redactor
+
+    def _sources(self, reveal: bool) -> Sources:
+        return Sources(self.ring.newest(), self.store, self.bodies, self._shown(reveal))
+
+    def _preload(self, store: Store) -> None:
+        """Bring the newest stored flows back into memory, under numbers that no reader waits for."""
+        newest = [store.get(flow_id) for flow_id in islice(store.newest_ids(), min(_PRELOADED, self.ring.capacity))]
+        self.ring.last_seq = max(0, store.saved_seq - 5 * len(newest))
+        for flow in reversed(newest):
+            if flow is None:
+                continue
+            if flow.state != "done":
+                flow.state, flow.error = "done", flow.error or "the proxy ended before this request did"
+            self.ring.began(flow)
+            self.ring.finished(flow)
+        self.ring.last_seq = max(self.ring.last_seq, store.first_seq - 1)
+
+
+def _oldest(sources: Sources, wanted: Filter, limit: int) -> Iterator[Flow]:
+    """Ids are collected first and flows read one at a time, so that memory holds one of them."""
+    ids = [flow.id for flow in islice(Scan(sources, wanted, limit_s=_EXPORT_S), limit)]
+    memory = {flow.id: flow for flow in sources.memory}
+    for flow_id in reversed(ids):
+        flow = memory.get(flow_id) or (sources.store.get(flow_id) if sources.store is not None else None)
+        if flow is not None:
+            yield flow

@@ -1,0 +1,72 @@
+"""The demo server with tools and signals that only the tests of the transports need, as a program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.transport import supervisor
+from dari.transport.web import WebServer
+from tests import demo
+
+
+class OddTools(demo.DemoTools):
+    """Tools named `demo_<method>`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, self.break_http)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self.release.set)
+
+    def break_http(self) -> None:
+        """From now on the HTTP server fails at its next tick."""
+
+        async def tick(_: Any, now_s: float) -> None:
+            raise OSError("the listener is gone")
+
+        WebServer.tick = tick  # type: ignore[method-assign]
+
+    @tool()
+    async def stray(self) -> str:
+        """Write to standard output in every way there is."""
+        print("stray print", flush=True)
+        sys.stdout.write("stray write\n")
+        sys.stdout.flush()
+        os.write(1, b"stray descriptor\n")
+        await asyncio.to_thread(subprocess.run, ["echo", "stray child"], check=True)
+        return "written"
+
+    @tool()
+    async def stdin(self) -> str:
+        """Read what a child of ours reads from standard input."""
+        return repr(os.read(0, 100))
+
+    @tool()
+    async def flood(self, context: Context, megabytes: int, waits: bool = False) -> str:
+        """Send log records until that much was sent."""
+        if waits:
+            await self.say(context)
+        for _ in range(megabytes * 10):
+            await context.log("info", "x" * 100_000)
+        return "flooded"
+
+    @tool()
+    async def say(self, context: Context) -> str:
+        """Tell on standard error that the call has begun, then wait."""
+        sys.stderr.write("the call has begun\n")
+        sys.stderr.flush()
+        await self.release.wait()
+        return "said"
+
+
+if __name__ == "__main__":
+    demo.DemoTools = OddTools  # type: ignore[misc]
+    if os.environ.get("ODD_PANIC"):
+        supervisor.Supervisor.run = None  # type: ignore[method-assign, assignment]
+    raise SystemExit(demo.main())
