@@ -154,8 +154,9 @@ async def test_a_server_that_hangs_at_the_start_runs_into_the_limit_and_is_ended
     monkeypatch.setattr(process, "GRACE_S", 0.1)
     script = "import sys, time; print('loading', file=sys.stderr, flush=True); time.sleep(60)"
     client = connect([sys.executable, "-c", script], open_timeout_s=0.5, probe_s=0.1)
-    with pytest.raises(TimedOut, match=r"within 0\.5 s"):
+    with pytest.raises(TimedOut, match=r"within 0\.5 s") as caught:
         await client.open()
+    assert caught.value.hint.endswith("it wrote on stderr:\nloading")
 
 
 async def test_the_environment_is_bare() -> None:
@@ -218,9 +219,9 @@ async def test_stderr_is_read_however_much_there_is() -> None:
         assert (await client.call_tool("x")).text == "x"
         channel = client._channel
         assert isinstance(channel, ChildChannel)
-        while not channel.stderr_tail.endswith("the end"):  # noqa: ASYNC110 - stderr is another pipe
+        while not channel.last_words().endswith("the end"):  # noqa: ASYNC110 - stderr is another pipe
             await asyncio.sleep(0.01)
-        assert len(channel.stderr_tail) <= process.TAIL_BYTES
+        assert len(channel.last_words()) <= process.TAIL_BYTES
 
 
 async def test_cancelling_reaches_the_child() -> None:

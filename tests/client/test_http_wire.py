@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from dari.errors import Denied, Failed, InvalidInput, TimedOut, Unavailable
+from dari.errors import Denied, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.failures import Refused
-from dari.transport.channels.address import parse
 from dari.transport.channels.http import HttpChannel
 from dari.transport.connect import connect
 from tests.client.rig import DISCOVERED, Peer, http_script
@@ -289,79 +288,6 @@ async def test_a_server_that_accepts_nobody_runs_into_the_limit_of_connecting() 
             await Client(channel, mode="handshake").open()
 
 
-async def test_headers_and_versions_are_sent_as_the_era_wants() -> None:
-    seen: list[tuple[str, dict[str, str]]] = []
-
-    async def handler(peer: Peer) -> None:
-        while await peer.request():
-            seen.append((peer.body.get("method", peer.method), peer.headers))
-            if peer.body.get("method") == "server/discover":
-                peer.respond(404)
-            elif not peer.initialized():
-                peer.reply(TEXT)
-
-    async with http_script(handler) as url, connect(url, headers={"X-Key": " k ", "User-Agent": "me"}) as client:
-        await client.call_tool("x")
-    heads = dict(seen)
-    assert heads["server/discover"]["mcp-protocol-version"] == "2026-07-28"
-    assert heads["server/discover"]["mcp-method"] == "server/discover"
-    assert "mcp-protocol-version" not in heads["initialize"] and "mcp-session-id" not in heads["initialize"]
-    assert heads["initialize"]["accept"] == "application/json, text/event-stream"
-    for method in ("notifications/initialized", "tools/call", "DELETE"):
-        assert heads[method]["mcp-protocol-version"] == "2025-11-25"
-        assert heads[method]["mcp-session-id"] == "s1"
-        assert (heads[method]["x-key"], heads[method]["user-agent"]) == ("k", "me")
-        assert "mcp-method" not in heads[method]
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
-async def test_the_oldest_revisions_get_no_version_header(version: str) -> None:
-    async def handler(peer: Peer) -> None:
-        while await peer.request():
-            assert "mcp-protocol-version" not in peer.headers
-            if peer.body.get("method") == "initialize":
-                info = {"name": "old", "version": "1"}
-                peer.reply({"protocolVersion": version, "capabilities": {}, "serverInfo": info})
-            elif not peer.initialized():
-                peer.reply(TEXT)
-
-    async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        await client.call_tool("x")
-
-
-@pytest.mark.parametrize("body", [b'{"error":"No valid session ID provided"}', b"Session not found"])
-async def test_a_session_that_is_refused_with_400_is_renewed_too(body: bytes) -> None:
-    sessions = iter(("old", "new"))
-
-    async def handler(peer: Peer) -> None:
-        while await peer.request():
-            if peer.body.get("method") == "tools/call" and peer.headers["mcp-session-id"] == "old":
-                peer.respond(400, body)
-            elif peer.body.get("method") == "initialize":
-                peer.initialized(next(sessions))
-            elif not peer.initialized():
-                peer.reply(TEXT)
-
-    async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        assert (await client.call_tool("x")).text == "ok"
-
-
-async def test_a_session_is_renewed_once_and_not_in_circles() -> None:
-    count = 0
-
-    async def handler(peer: Peer) -> None:
-        nonlocal count
-        while await peer.request():
-            count += peer.body.get("method") == "initialize"
-            if not peer.initialized(f"s{count}"):
-                peer.respond(404)
-
-    async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        with pytest.raises(Unavailable, match="forgotten"):
-            await client.call_tool("x")
-    assert count == 2
-
-
 async def test_a_limited_pool_serves_everybody_in_turn() -> None:
     busy = most = 0
 
@@ -383,27 +309,3 @@ async def test_a_limited_pool_serves_everybody_in_turn() -> None:
         results = await asyncio.gather(*(client.call_tool("x") for _ in range(40)))
     assert len(results) == 40
     assert most <= 3
-
-
-@pytest.mark.parametrize(
-    "url", ["ftp://x/", "http://", "http://x:99999/", "http://x/a b", "http://x/\r\nevil: 1", "http://x/é"]
-)
-def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput):
-        parse(url)
-
-
-def test_a_url_is_taken_apart() -> None:
-    address = parse("https://me:p%40ss@[::1]:8443/mcp?key=1")
-    assert (address.host, address.port, address.target) == ("::1", 8443, "/mcp?key=1")
-    assert address.host_header == "[::1]:8443"
-    assert address.credentials == "bWU6cEBzcw=="
-    assert address.shown == "https://[::1]:8443/mcp"
-    assert parse("https://example.com").host_header == "example.com"
-    assert parse("http://münchen.example/").host == "xn--mnchen-3ya.example"
-
-
-@pytest.mark.parametrize("headers", [{"a b": "c"}, {"a": "b\r\nc: d"}, {"": "x"}, {"x": "a\0b"}])
-def test_headers_that_would_break_the_request_are_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput):
-        HttpChannel("http://x/", headers=headers)

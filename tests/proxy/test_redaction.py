@@ -193,8 +193,13 @@ def test_more_than_the_limit_is_cut_off_and_said() -> None:
 
 
 def test_a_secret_across_the_limit_leaves_no_piece() -> None:
-    text, _ = redact_text("x" * (MAX_CHARS - 50) + " " + JWT)
-    assert "eyJ" not in text
+    text, _ = redact_text("x" * (MAX_CHARS - 47) + " dop_v1_" + "0af" * 20)
+    assert "dop" not in text
+
+
+def test_a_secret_laid_bare_by_another_goes_too() -> None:
+    text, _ = redact_text("AIza" + "a" * 35 + JWT)
+    assert "eyJ" not in text and "AIza" not in text
 
 
 @pytest.mark.parametrize(

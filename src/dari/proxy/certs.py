@@ -44,6 +44,8 @@ class CertificateAuthority:
         # One leaf key per CA: generating RSA costs 40 ms per host, and a client cannot tell.
         self._leaf_key: Key = _make_key("ec" if isinstance(key, ec.EllipticCurvePrivateKey) else "rsa2048")
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        self.alpn = ["http/1.1"]
+        """What is offered to clients; set it before the first handshake."""
 
     @classmethod
     def generate(cls, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec") -> CertificateAuthority:
@@ -152,7 +154,7 @@ class CertificateAuthority:
 
     def _make_context(self, host: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols(self.alpn)
         key = self._leaf_key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )

@@ -155,3 +155,19 @@ async def test_a_body_arrives_as_it_was_sent(size: int) -> None:
         assert (await line.reply()).body == body
         await sending
         assert there.requests[0].body == body
+
+
+async def test_answers_that_nobody_reads_stop_the_requests_behind_them() -> None:
+    data = b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n" + bytes(10_000)
+    async with origin(answering(data)) as there, origin() as other, proxy() as engine:
+        async with wire(engine) as line, wire(engine) as clock:
+            line.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            sending = asyncio.create_task(line.send(request(there.url()) * 10_000))
+            for _ in range(5):
+                await logical_time(clock, other.url())
+            asked = len(there.requests)
+            assert 0 < asked < 5000  # 100 MB were asked for; the kernel's buffers and ours take a few
+            line.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            for _ in range(asked + 10):
+                assert len((await line.reply()).body) == 10_000
+            sending.cancel()

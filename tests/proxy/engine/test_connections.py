@@ -309,3 +309,47 @@ async def test_a_request_to_the_proxy_itself_is_508() -> None:
         assert (await line.get(f"http://{host}:{port}/")).status == 508
         await line.send(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         assert (await line.reply()).status == 508
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Le"])
+async def test_an_origin_that_resets_before_its_response_is_502(sent: bytes) -> None:
+    async def handle(line: Line) -> None:
+        await line.request()
+        await line.say(sent)
+        line.reset()
+
+    async with origin(handle) as there, origin() as good, proxy() as engine, wire(engine) as line:
+        assert (await line.get(there.url())).status == 502
+        assert await line.is_open(good.url())
+
+
+async def test_a_body_may_stall_for_longer_than_any_limit_on_heads() -> None:
+    ticks = asyncio.Event()
+
+    async def handle(line: Line) -> None:
+        await line.request()
+        await line.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+        await ticks.wait()
+        await line.say(b"k")
+
+    config = replace(FAST, response_timeout_s=0.01, request_timeout_s=0.01, idle_timeout_s=0.01, tick_s=0.005)
+    async with origin(handle) as there, proxy(config) as engine, wire(engine) as line, wire(engine) as idle:
+        await line.send(request(there.url()))
+        await line.reader.readuntil(b"\r\n\r\no")
+        assert await idle.rest() == b""  # the limits have passed
+        ticks.set()
+        assert await line.reader.readexactly(1) == b"k"
+
+
+async def test_a_head_that_drips_gets_no_more_time_for_each_drop() -> None:
+    config = replace(FAST, request_timeout_s=0.2, tick_s=0.01)
+    async with proxy(config) as engine, wire(engine) as line, wire(engine) as clock:
+        await line.send(b"GET http://a/ HTTP/1.1\r\nX: ")
+        answer = asyncio.create_task(line.rest())
+        while not answer.done():
+            assert (await clock.get("http://proxy.crab/")).status == 503
+            try:
+                await line.send(b"x")
+            except ConnectionError:
+                break
+        assert (await answer).startswith(b"HTTP/1.1 408 ")

@@ -311,3 +311,12 @@ async def test_a_throttle_paces_tunnels() -> None:
         await line.send(b"x" * 3000)
         assert len(await line.reader.readexactly(3000)) == 3000
         assert slow.taken == {"downstream": 3000, "upstream": 3000}
+
+
+async def test_a_throttle_paces_mapped_answers() -> None:
+    slow = Slow()
+    rules = Fixed(Decision(local=LocalAnswer(200, (), b"m" * 5000)))
+    async with proxy(rules=rules, throttle=slow) as engine, wire(engine) as line:
+        for turn in (1, 2):
+            assert (await line.get("http://nowhere.invalid/")).body == b"m" * 5000
+            assert slow.taken["downstream"] == turn * 5000

@@ -284,3 +284,38 @@ async def test_an_origin_that_closes_after_each_response_gets_new_connections(tm
                 await line.send(GET)
                 assert (await line.reply()).body == b"ok"
         assert there.connections == 3
+
+
+async def test_a_handshake_that_stalls_has_a_deadline_and_ends_with_the_engine(tmp_path: Path) -> None:
+    hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
+    memory = Memory()
+    async with origin() as there, decrypting(tmp_path, memory, replace(FAST, connect_timeout_s=0.05)) as engine:
+        async with tunnel(engine, there.authority) as line:
+            await line.send(hello[:-1])
+            await line.rest()
+        await memory.flow()
+        assert engine.connection_count == 0
+
+
+async def test_a_tunnel_that_is_never_used_is_recorded_when_it_ends(tmp_path: Path) -> None:
+    memory = Memory()
+    async with origin() as there, decrypting(tmp_path, memory, replace(FAST, sniff_s=10)) as engine:
+        async with tunnel(engine, there.authority):
+            pass
+        flow = await memory.flow()
+        assert flow.error is not None and memory.flows == memory.done
+
+
+async def test_httpx_gets_through(tmp_path: Path) -> None:
+    import httpx
+
+    tls = THEIRS.context_for("localhost")
+    async with origin(tls=tls) as secure, origin() as plain, decrypting(tmp_path) as engine:
+        assert engine.address is not None
+        through = f"http://127.0.0.1:{engine.address[1]}"
+        async with httpx.AsyncClient(proxy=through, verify=trusting(OURS), trust_env=False) as client:
+            for _ in range(2):
+                assert (await client.get(plain.url())).text == "ok"
+                assert (await client.post(f"https://localhost:{secure.port}/", content=b"x" * 100_000)).text == "ok"
+        assert (plain.connections, secure.connections) == (1, 1)
+        assert len(secure.requests[1].body) == 100_000

@@ -240,3 +240,12 @@ async def test_an_upstream_proxy_that_refuses_is_502() -> None:
             await line.send(b"CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\n\r\n")
             reply = await line.reply()
             assert reply.status == 502 and b"407" in reply.body
+
+
+async def test_the_process_that_asks_is_written_into_its_flow() -> None:
+    memory = Memory()
+    async with origin() as there, proxy(replace(FAST, finds_process=True), memory) as engine, wire(engine) as line:
+        assert (await line.get(there.url())).status == 200
+        flow = await memory.flow()
+        await turns_until(lambda: flow.pid is not None)
+        assert (flow.pid, flow.process) == (os.getpid(), Path("/proc/self/comm").read_text().strip())

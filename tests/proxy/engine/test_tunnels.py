@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from dataclasses import replace
 
 import pytest
@@ -59,9 +61,6 @@ async def test_a_reset_at_the_far_end_resets_the_client() -> None:
 
     async def handle(line: Line) -> None:
         await line.reader.readexactly(1)
-        import socket
-        import struct
-
         sock = line.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         line.reset()
@@ -145,3 +144,23 @@ async def test_stopping_ends_tunnels_and_finishes_their_flows() -> None:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await line.reader.readexactly(1)
         assert len(memory.done) == 1
+
+
+def has_ipv6() -> bool:
+    with socket.socket(socket.AF_INET6) as sock:
+        try:
+            sock.bind(("::1", 0))
+        except OSError:
+            return False
+        return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1")
+async def test_ipv6_is_reached_by_request_and_by_tunnel() -> None:
+    async with origin(host="::1") as there, proxy() as engine:
+        async with wire(engine) as line:
+            assert (await line.get(f"http://[::1]:{there.port}/")).body == b"ok"
+            assert there.requests[0].header("host") == f"[::1]:{there.port}"
+        async with tunnel(engine, f"[::1]:{there.port}") as line:
+            await line.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await line.reply()).body == b"ok"

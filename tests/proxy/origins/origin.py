@@ -118,7 +118,9 @@ def answering(*responses: bytes, closes: bool = False) -> Handler:
 
 
 @asynccontextmanager
-async def origin(handle: Handler | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Origin]:
+async def origin(
+    handle: Handler | None = None, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[Origin]:
     made = Origin()
     handler = handle or answering(OK)
     tasks: set[asyncio.Task[None]] = set()
@@ -136,7 +138,7 @@ async def origin(handle: Handler | None = None, tls: ssl.SSLContext | None = Non
             tasks.discard(task)
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(serve, host, 0, ssl=tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

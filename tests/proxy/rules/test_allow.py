@@ -63,6 +63,7 @@ def test_full_urls_and_paths_work_as_in_other_rules() -> None:
 
 def test_host_and_path_are_a_prefix_in_any_case() -> None:
     assert is_recorded("Example.com/API", "http://example.com/api/x")
+    assert is_recorded("example.com/api", "http://EXAMPLE.com/api")
     assert not is_recorded("example.com/api", "http://example.com:8080/api")
     assert not is_recorded("example.com/api", "http://a.example.com/api")
 
@@ -138,3 +139,7 @@ def test_an_allow_rule_may_want_a_method() -> None:
     assert ask(rules, "http://example.com/", "POST").is_recorded
     assert not ask(rules, "http://example.com/", "GET").is_recorded
     assert rules.decrypts("example.com:443").wanted
+
+
+def test_an_allow_rule_is_named_as_the_reason_before_other_rules() -> None:
+    assert set_of(local("https://example.com/"), allow("example.com")).decrypts("example.com:443").rule_id == "r2"

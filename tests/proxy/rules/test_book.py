@@ -164,7 +164,8 @@ def test_map_remote_is_removed_by_destination() -> None:
 
 def test_minus_one_removes_only_status_rules_without_from() -> None:
     book = book_of(rewrite("/a", 500), rewrite("/a", 500, 200), rewrite("/a", 404, 200))
-    assert classic.remove_status_rewrite(book, "/a", from_status_code=-1) == 1
+    assert classic.remove_status_rewrite(book, "/a", from_status_code=-7) == 1
+    assert classic.remove_status_rewrite(book, "/a", from_status_code=-1) == 0
     assert classic.remove_status_rewrite(book, "/a", from_status_code=200, to_status_code=500) == 1
     assert classic.remove_status_rewrite(book, "/a") == 1
 

@@ -222,3 +222,12 @@ def test_a_regex_is_searched_in_the_whole_url(regex: str, url: str, fits: bool) 
 def test_a_target_shorter_than_other_rules_paths_meets_each_rule_once() -> None:
     rules = set_of(rewrite("/", 503), rewrite("/a", 500), rewrite("/abc", 501))
     assert [rule.id for rule in ask(rules, "http://h/").status_rewrites] == ["r1"]
+
+
+def test_every_rule_is_found_among_many_with_the_same_beginning() -> None:
+    paths = ["/a", "/bx", "/by", "/by/1", "/by/2", "/c/long/path", "/c/long/patience", "/cz"]
+    rules = set_of(*(Block(matcher=path) for path in paths))
+    for path in paths:
+        assert ask(rules, f"http://h{path}").block is not None
+    for path in ("/", "/b", "/bz", "/c/long/pat", "/d"):
+        assert ask(rules, f"http://h{path}").block is None

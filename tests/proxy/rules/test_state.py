@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.book import RuleBook
+from dari.proxy.rules.book import Listed, RuleBook
+from dari.proxy.rules.explanation import Explanation
 from dari.proxy.rules.rule import Block, HeaderEdit, HeaderRewrite, Mock
 from tests.proxy.rules.making import allow, ask, book_of, local, remote, rewrite
 
@@ -84,3 +85,20 @@ def test_a_mapped_file_that_is_gone_stays_a_rule() -> None:
     book = RuleBook()
     assert book.load_state(state) == ()
     assert ask(book.current, "http://h/").map_local is not None
+
+
+def test_the_hits_of_a_removed_rule_are_not_kept() -> None:
+    book = book_of(local("/a"), local("/b"))
+    for path in "ab":
+        ask(book.current, f"http://h/{path}")
+    book.remove("r1")
+    assert msgspec.json.decode(book.dump_state())["hits"] == {"r2": 1}
+
+
+def test_listings_and_explanations_cross_the_wire_whole() -> None:
+    book = book_of(allow("*"), local("/a"), Mock(matcher="/d", body=b"\xff"), rewrite("/c", 503))
+    listed = book.listed()
+    assert msgspec.json.decode(msgspec.json.encode(listed), type=tuple[Listed, ...]) == listed
+    explanation = book.explain("https://h/a", has_ca=True)
+    assert msgspec.json.decode(msgspec.json.encode(explanation), type=Explanation) == explanation
+    assert msgspec.json.schema(Listed) and msgspec.json.schema(Explanation)

@@ -250,3 +250,14 @@ def test_a_flow_that_cannot_be_written_does_not_end_the_writer(store: Store) -> 
     store.put(flow(2))
     store.flush()
     assert store.ids() == {2} and store.lost == 1
+
+
+def test_whoever_waits_for_a_flush_does_not_wait_for_the_batch(path: Path) -> None:
+    store = Store(path, batch_s=3600)
+    for number in range(1, 4):
+        store.put(flow(number))
+        while store._wake.is_set():  # until the writer sleeps on its batch
+            pass
+        store.flush()
+        assert store.get(number) is not None
+    store.close()

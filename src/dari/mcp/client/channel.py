@@ -67,5 +67,8 @@ class Channel(Protocol):
     async def drain(self) -> None:
         """Wait until more can be written."""
 
+    def last_words(self) -> str:
+        """What the server said beside the protocol, for an error: the end of a child's stderr."""
+
     async def close(self) -> None:
         """End it all: the session, the process, the sockets."""

@@ -49,6 +49,7 @@ class Session:
         )
         self._renewing = asyncio.Lock()
         self._renewals = 0
+        self._is_sessionless = False
         self._renewal: asyncio.Task[None] | None = None
         self._deadline: asyncio.Timeout | None = None
         self._limit_s = 0.0
@@ -104,6 +105,8 @@ class Session:
         if self._renewing.locked():
             async with self._renewing:
                 pass
+        if self._is_sessionless:
+            await self._renew(self._renewals)
         renewals = self._renewals
         headers = b""
         if self.channel.carries_headers:
@@ -154,7 +157,7 @@ class Session:
             self._deadline = None
 
     def _on_hold(self, is_held: bool) -> None:
-        if self._deadline is not None:
+        if self._deadline is not None and not self._deadline.expired():
             until_s = asyncio.get_running_loop().time() + self._limit_s
             self._deadline.reschedule(None if is_held else until_s)
 
@@ -182,12 +185,14 @@ class Session:
         async with self._renewing:
             if renewals != self._renewals:
                 return
+            self._is_sessionless = True
             try:
                 async with self._time_limit(RENEWAL_S):
                     await self._start_over()
             except TimeoutError:
                 raise TimedOut(f"the server gave no new session within {RENEWAL_S:g} s", "restart it") from None
             self._renewals += 1
+            self._is_sessionless = False
         self.feed.missed()
 
     async def _start_over(self) -> None:
@@ -201,7 +206,10 @@ class Session:
             await self.channel.follow()
 
     def _explained(self, error: DariError) -> DariError:
-        """A server that prints instead of speaking usually says why."""
+        """A server that fails to start usually says why, on stderr or (wrongly) on stdout."""
+        said = self.channel.last_words()
+        if said and said not in error.hint:
+            error.hint = f"{error.hint}\nit wrote on stderr:\n{said}".strip()
         if self.conversation.noise:
             error.hint = "\n".join([error.hint, "it printed on stdout:", *self.conversation.noise]).strip()
         return error

@@ -38,7 +38,6 @@ class Listening:
         self._stop: Callable[[], None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._was_acknowledged = False
         self.on_end: Callable[[DariError], object] | None = None
 
     async def open(self, timeout_s: float) -> None:

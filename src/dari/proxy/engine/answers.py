@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import mimetypes
 import os
+import stat
 from http import HTTPStatus
 from typing import BinaryIO
 
@@ -16,6 +18,11 @@ _REASONS = {status.value: status.phrase.encode("ascii") for status in HTTPStatus
 
 def reason_of(status: int) -> bytes:
     return _REASONS.get(status, b"Unknown")
+
+
+def named_status(status: int) -> bytes:
+    """As the original shows it in `x-crab-mitm-status-rewrite`."""
+    return b"%d %b" % (status, _REASONS.get(status, b"<unknown status code>"))
 
 
 def status_line(status: int, reason: bytes | None = None) -> bytes:
@@ -41,7 +48,7 @@ class Source:
         self.headers: Headers = list(answer.headers)
         self.length = len(answer.body)
         if answer.file is not None:
-            self._file = open(answer.file, "rb")  # noqa: SIM115 - closed by `close`
+            self._file = _opened(answer.file)
             self.length = os.fstat(self._file.fileno()).st_size
             if not any(name.lower() == b"content-type" for name, _ in self.headers):
                 kind = mimetypes.guess_type(answer.file)[0] or "application/octet-stream"
@@ -64,3 +71,12 @@ class Source:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _opened(path: str) -> BinaryIO:
+    # Opening a FIFO would wait for its writer, with the whole proxy.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return os.fdopen(number, "rb")

@@ -14,6 +14,7 @@ from dari.proxy.engine.exchange import Exchange
 from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
 from dari.proxy.engine.peer import PIPELINED, Peer
 from dari.proxy.engine.ports import PASS
+from dari.proxy.engine.process import Owner
 from dari.proxy.engine.targets import BadTarget, Target, target_of, tunnel_target
 from dari.proxy.engine.tunnel import ESTABLISHED
 from dari.proxy.engine.upstream import Route
@@ -40,8 +41,9 @@ class Via:
 
 
 class Client(Peer):
-    def __init__(self, core: Core, peer: str, via: Via | None = None) -> None:
+    def __init__(self, core: Core, peer: str, via: Via | None = None, owner: Owner | None = None) -> None:
         self.core = core
+        self.owner = owner
         self.peer = peer
         self.via = via
         self.deadline = _NEVER
@@ -53,6 +55,7 @@ class Client(Peer):
         self._exchange: Exchange | None = None
         self._is_advancing = False
         self._is_lingering = False
+        self._is_reading_head = False
         self._has_ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,6 +68,8 @@ class Client(Peer):
             if not self._is_lingering:
                 self._buffer = self._buffer + data if self._buffer else data
                 self._advance()
+                if self.is_full:
+                    self.hold(PIPELINED)
         elif self._body is not None:
             self._read_body(self._exchange, self._body, data)
         else:
@@ -96,6 +101,9 @@ class Client(Peer):
         self.is_full = False
         if self._exchange is not None:
             self._exchange.client_writable()
+        else:
+            self.free(PIPELINED)
+            self._advance()
 
     def exchange_over(self, keeps: bool, is_request_done: bool) -> None:
         """The response is written; begin the next request, or close."""
@@ -107,7 +115,7 @@ class Client(Peer):
             self._close(is_request_done)
             return
         self.deadline = self.core.clock() + self.core.config.idle_timeout_s
-        self.free(~0)
+        self.free(~0 if not self.is_full else ~PIPELINED)
         if self._buffer:
             self._advance()
 
@@ -139,8 +147,10 @@ class Client(Peer):
             return
         self._is_advancing = True
         try:
-            while self._buffer and self._exchange is None and not self._is_lingering and self._next():
-                pass
+            # Nor while the client leaves its answers unread: each new one would only add to what waits for it.
+            while self._buffer and self._exchange is None and not (self._is_lingering or self.is_full):
+                if not self._next():
+                    break
         finally:
             self._is_advancing = False
 
@@ -155,8 +165,12 @@ class Client(Peer):
         try:
             end = head_end(buffer)
             if end < 0:
-                self.deadline = self.core.clock() + self.core.config.request_timeout_s
+                if not self._is_reading_head:
+                    # Once per head: a client that sends a byte now and then gets no more time for it.
+                    self._is_reading_head = True
+                    self.deadline = self.core.clock() + self.core.config.request_timeout_s
                 return False
+            self._is_reading_head = False
             head = RequestHead(buffer[:end])
             rest = buffer[end:]
             if head.method == "CONNECT":
@@ -236,6 +250,8 @@ class Client(Peer):
         flow = Flow(
             next(self.core.ids), self.peer, now_ms, head.method, scheme, authority, path, head.version, head.headers
         )
+        if self.owner is not None:
+            self.owner.sign(flow)
         if scheme == "https":
             flow.tls = Tls(sni=self.via.sni if self.via is not None else None)
             session = self.transport.get_extra_info("ssl_object")
@@ -257,7 +273,7 @@ class Client(Peer):
         decision = core.rules.decide(flow)
         is_decrypted = prepare(core, flow, decision)
         if is_decrypted and decision.block_status is None and decision.fault is None:
-            gateway = Gateway(core, self.peer, authority.host, authority.port, flow, decrypts=True)
+            gateway = Gateway(core, self.peer, authority.host, authority.port, flow, decrypts=True, owner=self.owner)
             self.transport.write(ESTABLISHED)
             gateway.open(self.transport, self.hand_over())
             return

@@ -42,5 +42,7 @@ class EngineConfig:
     """Roots for origins, besides the system's."""
     upstream_proxy: str | None = None
     """`http://[user:password@]host:port`; every origin is reached through it."""
+    finds_process: bool = False
+    """Write the client's pid and name into its flows (Linux, clients on this machine)."""
     passes_through_pinned: bool = False
     """Tunnel a host, instead of decrypting it, after a client has refused our certificate for it."""

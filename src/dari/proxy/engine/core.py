@@ -13,6 +13,7 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.dial import Dialer
 from dari.proxy.engine.pool import Pool
 from dari.proxy.engine.ports import Decision, Gate, NoRecorder, NoRules, OpenGate, Recorder, Rules, Throttle
+from dari.proxy.engine.process import Owner, ProcessFinder
 from dari.proxy.engine.tunnel import Tunnel
 from dari.proxy.flow import Flow
 from dari.proxy.portal import Portal
@@ -51,6 +52,7 @@ class Core:
         """Hosts whose clients refused our certificate."""
         self.is_stopping = False
         self.listeners: list[tuple[str, int]] = []
+        self._finder: ProcessFinder | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.trust(authority)
         self.configure(config)
@@ -77,9 +79,9 @@ class Core:
         if decision.is_recorded:
             self.recorder.began(flow)
 
-    def finish(self, flow: Flow) -> None:
+    def finish(self, flow: Flow, total_ms: float | None = None) -> None:
         flow.state = "done"
-        flow.total_ms = time.time() * 1000 - flow.started_unix_ms
+        flow.total_ms = max(time.time() * 1000 - flow.started_unix_ms, 0.0) if total_ms is None else total_ms
         for body in (flow.request_body, flow.response_body):
             if body.outcome == "open":
                 body.outcome = "error" if flow.error is not None else "complete"
@@ -92,6 +94,13 @@ class Core:
         if problem is not None and tunnel.flow.error is None and not self.is_stopping:
             tunnel.flow.error = str(problem) or type(problem).__name__
         self.finish(tunnel.flow)
+
+    def owner_of(self, ip: str, peer_port: int, own_port: int) -> Owner | None:
+        if not self.config.finds_process or not ip.startswith(("127.", "::1")):
+            return None
+        if self._finder is None:
+            self._finder = ProcessFinder()
+        return self._finder.look(peer_port, own_port)
 
     def throttle_of(self, flow: Flow) -> Throttle | None:
         throttle = self.throttle
@@ -114,6 +123,8 @@ class Core:
         for tunnel in list(self.tunnels):
             tunnel.abort()
         self.pool.close()
+        if self._finder is not None:
+            self._finder.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -84,9 +84,21 @@ class Ending:
             return
         self.has_begun_response = True
         self.client.deadline = self._core.clock() + self._core.config.request_timeout_s
-        self.client.transport.write(wire)
         self.client.free(CONNECTING | PAUSED)
-        if may_have_body(status, flow.method):
+        has_body = may_have_body(status, flow.method)
+        pacer = self._pacer_down
+        # A mapped answer stands for the origin's, so it is as slow; a refusal is not.
+        delay_s = pacer.throttle.delay_s(flow) if pacer is not None and event == "map_local" else 0.0
+        if delay_s > 0:
+            self._core.loop.call_later(delay_s, self._send_answer, wire, has_body)
+        else:
+            self._send_answer(wire, has_body)
+
+    def _send_answer(self, wire: bytes, has_body: bool) -> None:
+        if self.is_over:
+            return
+        self.client.transport.write(wire)
+        if has_body:
             self.client_writable()
         else:
             self._end_of_source()
@@ -95,7 +107,9 @@ class Ending:
         """The client takes more: go on with a local answer, or let the origin send."""
         if self.upstream is not None:
             self.upstream.free(PEER_FULL)
-        source = self._source
+        source, pacer = self._source, self._pacer_down
+        if pacer is not None and pacer.is_busy:
+            return
         while source is not None and not self.is_over and not self.client.is_full:
             try:
                 block = source.block()
@@ -106,6 +120,9 @@ class Ending:
                 self._end_of_source()
                 return
             self._note_down((block,))
+            if pacer is not None:
+                pacer.write(block, self.client_writable)
+                return
             self.client.transport.write(block)
 
     def client_full(self) -> None:
@@ -204,5 +221,5 @@ class Ending:
         if self._pacer_up is not None and self._pacer_down is not None:
             self._pacer_up.close()
             self._pacer_down.close()
-        self._core.finish(self.flow)
+        self._core.finish(self.flow, (time.perf_counter() - self._began) * 1000)
         self.client.exchange_over(self.keeps, self.is_request_done)

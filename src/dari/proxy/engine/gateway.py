@@ -17,10 +17,11 @@ from dari.proxy.engine.dial import DialFailed
 from dari.proxy.engine.hello import Incomplete, server_name
 from dari.proxy.engine.peer import CONNECTING, Peer
 from dari.proxy.engine.ports import Decision
+from dari.proxy.engine.process import Owner
 from dari.proxy.engine.tls import TlsLayer
 from dari.proxy.engine.tunnel import join
 from dari.proxy.engine.upstream import Route
-from dari.proxy.flow import Flow, Tls
+from dari.proxy.flow import Event, Flow, Tls
 
 if TYPE_CHECKING:
     from dari.proxy.engine.core import Core
@@ -32,9 +33,18 @@ class Gateway(Peer):
     """`host` and `port` are where the client wanted to go; None on the transparent listener when nobody knows."""
 
     def __init__(
-        self, core: Core, peer: str, host: str | None, port: int, flow: Flow | None = None, decrypts: bool = False
+        self,
+        core: Core,
+        peer: str,
+        host: str | None,
+        port: int,
+        flow: Flow | None = None,
+        *,
+        decrypts: bool = False,
+        owner: Owner | None = None,
     ) -> None:
         self._core = core
+        self._owner = owner
         self._peer = peer
         self._host = host
         self._port = port
@@ -82,8 +92,7 @@ class Gateway(Peer):
         self._quiet()
         self._core.connections.discard(self)
         if self._flow is not None:
-            self._flow.error = "the client closed the connection before it sent anything"
-            self._core.finish(self._flow)
+            self._record(self._flow, "the client closed the connection before the tunnel stood", "tunnel")
 
     def timed_out(self) -> None:
         self.transport.close()
@@ -106,7 +115,7 @@ class Gateway(Peer):
 
     def _plain(self) -> None:
         via = None if self._host is None else Via("http", self._host, self._port, self._host)
-        client = Client(self._core, self._peer, via)
+        client = Client(self._core, self._peer, via, self._owner)
         transport, data = self.transport, self._leave()
         transport.set_protocol(client)
         client.connection_made(transport)
@@ -139,15 +148,26 @@ class Gateway(Peer):
             return
         flow = self._flow
         assert flow is not None
-        client = Client(core, self._peer, Via("https", host, self._port, name, sni))
-        layer = TlsLayer(client, context, server_side=True, on_failed=lambda error: _refused(core, flow, name, error))
+        client = Client(core, self._peer, Via("https", host, self._port, name, sni), self._owner)
+        layer = TlsLayer(
+            client,
+            context,
+            server_side=True,
+            on_failed=lambda error: self._refused(flow, name, error),
+            on_ready=lambda: core.connections.discard(self),
+        )
         transport, data = self.transport, self._leave()
+        # Still ours until the handshake is done: it has a deadline, and ends when the engine does.
+        core.connections.add(self)
+        self.deadline = core.clock() + core.config.connect_timeout_s
         layer.start(transport, data)
 
     def _ask_rules(self, name: str) -> None:
         core = self._core
         authority = f"[{name}]:{self._port}" if ":" in name else f"{name}:{self._port}"
         flow = Flow(next(core.ids), self._peer, int(time.time() * 1000), "CONNECT", "https", authority, "")
+        if self._owner is not None:
+            self._owner.sign(flow)
         flow.event = "tunnel"
         flow.tls = Tls(sni=name)
         decision = core.rules.decide(flow)
@@ -180,7 +200,8 @@ class Gateway(Peer):
         try:
             far = await core.dialer.open(route, Peer, is_tunnel=True)
         except DialFailed as error:
-            flow.event, flow.error = "upstream_error", str(error)
+            self._flow = None
+            self._record(flow, str(error), "upstream_error")
             self.transport.close()
             return
         if self.transport.is_closing():
@@ -191,6 +212,24 @@ class Gateway(Peer):
         core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
         join(core, flow, self.transport, far.transport, data)
         self.free(~0)
+
+    def _record(self, flow: Flow, error: str, event: Event) -> None:
+        """A CONNECT that came to nothing is a flow of its own; one that was decrypted is not."""
+        flow.event, flow.error = event, error
+        flow.is_encrypted = True
+        self._core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
+        self._core.finish(flow)
+
+    def _refused(self, flow: Flow, name: str, error: Exception) -> None:
+        """The client broke the handshake off: pinned, or the CA is not installed there."""
+        self._core.connections.discard(self)
+        reason = error.reason if isinstance(error, ssl.SSLError) and error.reason else str(error)
+        problem = f"tls_client_rejected: {reason}"
+        if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+            self._core.pinned.add(name)
+        if flow.tls is not None:
+            flow.tls.problem = problem
+        self._record(flow, problem, "tunnel")
 
 
 def prepare(core: Core, flow: Flow, decision: Decision) -> bool:
@@ -204,17 +243,3 @@ def prepare(core: Core, flow: Flow, decision: Decision) -> bool:
     if flow.tls is not None:
         flow.tls.problem = "no CA is loaded" if decision.decrypts else decision.reason or "no rule asks for it"
     return False
-
-
-def _refused(core: Core, flow: Flow, name: str, error: Exception) -> None:
-    """The client broke the handshake off: pinned, or the CA is not installed there."""
-    reason = error.reason if isinstance(error, ssl.SSLError) and error.reason else str(error)
-    problem = f"tls_client_rejected: {reason}"
-    if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
-        core.pinned.add(name)
-    flow.error = problem
-    if flow.tls is not None:
-        flow.tls.problem = problem
-    flow.is_encrypted = True
-    core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
-    core.finish(flow)

@@ -17,12 +17,17 @@ from dari.proxy.flow import Headers
 
 HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
+# Origins are more talkative than clients: one Set-Cookie each, policies, timings.
+MAX_RESPONSE_HEADERS = 500
 
 CHUNKED = -1
 UNTIL_CLOSE = -2
 
 # Any method of capitals: a lower-case one is a mistake or a trick, since methods are compared with their case.
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Z-]{1,40}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n")
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([^\r\n]*))?\r\n")
+_KEEP_ALIVE_LINES = re.compile(rb"\r\n(?:connection|keep-alive|proxy-connection):[^\r\n]*", re.IGNORECASE)
+_KEEP_ALIVE = frozenset((b"connection", b"keep-alive", b"proxy-connection"))
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _WORDS = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Naming one of these in Connection would make us change the framing or the routing of the message.
@@ -78,8 +83,9 @@ class _Fields:
         except httptools.HttpParserError as error:
             cause = error.__context__
             raise cause if isinstance(cause, BadHead) else BadHead(str(error) or type(error).__name__) from error
-        if len(self.headers) > MAX_HEADERS:
-            raise BadHead(f"more than {MAX_HEADERS} headers", 431)
+        limit = MAX_HEADERS if kind is httptools.HttpRequestParser else MAX_RESPONSE_HEADERS
+        if len(self.headers) > limit:
+            raise BadHead(f"more than {limit} headers", 431)
         if self.tokens:
             self._leave_out_connection()
 
@@ -203,20 +209,21 @@ class ResponseHead:
     __slots__ = ("drop", "headers", "keep_alive", "length", "raw", "reason", "status", "upgrade", "version")
 
     def __init__(self, raw: bytes, method: str) -> None:
-        self.raw = raw
-        line = raw[: raw.find(b"\r\n")]
-        version, _, rest = line.partition(b" ")
-        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not rest[:3].isdigit() or rest[3:4] not in (b"", b" "):
+        found = _STATUS_LINE.match(raw)
+        if found is None:
             raise BadHead("bad status line")
-        self.status = int(rest[:3])
-        self.reason = rest[4:]
+        version, status, reason = found.groups()
+        self.raw = raw
+        self.status = int(status)
+        self.reason = reason or b""
         fields = _Fields(httptools.HttpResponseParser, raw)
         self.headers = fields.headers
-        self.version = version[5:].decode("ascii")
         self.drop = fields.drop
-        if self.version == "1.1":
+        if version == b"1":
+            self.version = "1.1"
             self.keep_alive = b"close" not in fields.tokens
         else:
+            self.version = "1.0"
             self.keep_alive = b"keep-alive" in fields.tokens
             if fields.length == CHUNKED:
                 raise BadHead("Transfer-Encoding in HTTP/1.0")
@@ -253,6 +260,16 @@ def _too_large(buffer: bytes | bytearray) -> BadHead:
     if 0 <= buffer.find(b"\r\n") < HEAD_BYTES - 1024:
         return BadHead(f"the head has more than {HEAD_BYTES} bytes", 431)
     return BadHead(f"the URL has almost {HEAD_BYTES} bytes or more", 414)
+
+
+def spared(raw: bytes, drop: set[bytes] | None) -> bytes | None:
+    """The head without the lines that only keep this hop alive, when no others must go: cheaper than to rebuild it.
+
+    A head that was edited has an empty `raw`.
+    """
+    if drop is None:
+        return raw or None
+    return _KEEP_ALIVE_LINES.sub(b"", raw) or None if drop <= _KEEP_ALIVE else None
 
 
 def without(headers: Headers, drop: Iterable[bytes]) -> Headers:

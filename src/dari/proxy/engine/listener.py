@@ -194,12 +194,13 @@ class _Arrival(asyncio.Protocol):
             transport.abort()
             return
         peer = f"[{ip}]:{name[1]}" if ":" in ip else f"{ip}:{name[1]}"
+        owner = core.owner_of(ip, name[1], transport.get_extra_info("sockname")[1])
         protocol: Client | Gateway
         if self._is_transparent:
-            host, port = _original_destination(transport, core)
-            protocol = Gateway(core, peer, host, port)
+            host, port = _original_destination(transport)
+            protocol = Gateway(core, peer, host, port, owner=owner)
         else:
-            protocol = Client(core, peer)
+            protocol = Client(core, peer, owner=owner)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 
@@ -211,7 +212,7 @@ def _bound(server: asyncio.Server | None) -> tuple[str, int] | None:
     return name[0], name[1]
 
 
-def _original_destination(transport: asyncio.Transport, core: Core) -> tuple[str | None, int]:
+def _original_destination(transport: asyncio.Transport) -> tuple[str | None, int]:
     """Where a redirected connection was going (Linux); without a redirect its first bytes must name the host."""
     sock = transport.get_extra_info("socket")
     own = transport.get_extra_info("sockname")

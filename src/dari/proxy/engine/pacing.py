@@ -36,6 +36,10 @@ class Pacer:
             self._queue.append((b"", done))
         self._run()
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._queue)
+
     def close(self) -> None:
         """Forget what waits."""
         self._queue.clear()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import re
 
 from dari.proxy.engine.dial import Dialer
-from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, without
+from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, spared, without
 from dari.proxy.engine.ports import PASS, Decision, HeadEdit
 from dari.proxy.engine.targets import Target
-from dari.proxy.engine.upstream import Route
+from dari.proxy.engine.upstream import Route, Upstream
 from dari.proxy.flow import Headers, Tls
 
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -19,10 +18,11 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dialer, route: Route) -> bytes:
     is_proxied = dialer.has_proxy and route.scheme == "http"
     keeps_host = head.authority is not None and head.authority.text == target.authority.text
-    if head.drop is None and keeps_host and decision is PASS and not is_proxied and head.version == "1.1":
+    is_same = keeps_host and decision is PASS and not is_proxied and head.version == "1.1"
+    if is_same and (raw := spared(head.raw, head.drop)) is not None:
         if head.url == target.path:
-            return head.raw
-        return b"%b %b HTTP/1.1%b" % (head.method.encode("ascii"), target.path, head.raw[head.line_end :])
+            return raw
+        return b"%b %b HTTP/1.1%b" % (head.method.encode("ascii"), target.path, raw[head.line_end :])
     headers = _headers(head, target)
     if decision.request_edits is not None:
         headers = edited(headers, decision.request_edits)
@@ -61,7 +61,7 @@ def with_length(head: RequestHead, length: int) -> RequestHead:
     changed = copy.copy(head)
     changed.headers = [*without(head.headers, (*_FRAMING, b"expect")), (b"Content-Length", b"%d" % length)]
     changed.length = length
-    changed.drop = set(head.drop or ())
+    changed.raw = b""
     changed.expects_continue = False
     return changed
 
@@ -69,7 +69,7 @@ def with_length(head: RequestHead, length: int) -> RequestHead:
 def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> RequestHead:
     """What a breakpoint made of it. Framing stays ours: it describes the bytes that will follow."""
     changed = copy.copy(head)
-    changed.drop = set(head.drop or ())
+    changed.raw = b""
     if edit.method is not None:
         if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Z-]{1,40}", edit.method):
             raise BadHead(f"bad method {edit.method[:40]!r}")
@@ -85,8 +85,12 @@ def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> Request
     return changed
 
 
-def note_tls(tls: Tls, transport: asyncio.Transport) -> None:
-    session = transport.get_extra_info("ssl_object")
-    if session is not None:
-        tls.upstream_version = session.version()
-        tls.upstream_alpn = session.selected_alpn_protocol()
+def note_tls(tls: Tls, upstream: Upstream) -> None:
+    """What the origin's handshake gave; asked of OpenSSL once per connection."""
+    if upstream.tls is None:
+        session = upstream.transport.get_extra_info("ssl_object")
+        if session is None:
+            return
+        names = dict(pair[0] for pair in (session.getpeercert() or {}).get("subject", ()))
+        upstream.tls = session.version(), session.selected_alpn_protocol(), names.get("commonName")
+    tls.upstream_version, tls.upstream_alpn, tls.upstream_subject = upstream.tls

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine.answers import Source, may_have_body, reason_of, status_line
-from dari.proxy.engine.heads import CHUNKED, UNTIL_CLOSE, ResponseHead, check_fields, edited, joined, without
+from dari.proxy.engine.answers import Source, may_have_body, named_status, status_line
+from dari.proxy.engine.heads import CHUNKED, UNTIL_CLOSE, ResponseHead, check_fields, edited, joined, spared, without
 from dari.proxy.engine.ports import HeadEdit
 from dari.proxy.flow import Headers
 
@@ -26,9 +26,9 @@ def wire_head(exchange: Ending, head: ResponseHead, status: int) -> bytes:
         exchange.keeps = False
     _settle_upload(exchange, head.keep_alive)
     edits = exchange.decision.response_edits
-    is_same = head.drop is None and head.status == status and edits is None and head.version == "1.1"
-    if is_same and exchange.keeps and not is_old:
-        return head.raw
+    is_same = head.status == status and edits is None and head.version == "1.1"
+    if is_same and exchange.keeps and not is_old and (raw := spared(head.raw, head.drop)) is not None:
+        return raw
     headers = without(head.headers, head.drop or ())
     if head.status != status and not may_have_body(status, "GET"):
         # A client reads no body after such a status: what the origin sent of one would look like the next response.
@@ -74,14 +74,14 @@ def with_length(head: ResponseHead, length: int) -> ResponseHead:
     changed = copy.copy(head)
     changed.headers = [*without(head.headers, (*_FRAMING, b"trailer")), (b"Content-Length", b"%d" % length)]
     changed.length = length
-    changed.drop = set(head.drop or ())
+    changed.raw = b""
     return changed
 
 
 def edited_head(head: ResponseHead, edit: HeadEdit) -> ResponseHead:
     """What a breakpoint made of it. Framing stays ours."""
     changed = copy.copy(head)
-    changed.drop = set(head.drop or ())
+    changed.raw = b""
     if edit.headers is not None:
         check_fields(edit.headers)
         framing = [field for field in head.headers if field[0].lower() in _FRAMING]
@@ -108,5 +108,4 @@ def _say_connection(exchange: Ending, headers: Headers) -> None:
 
 
 def _rewritten(before: int, after: int) -> tuple[bytes, bytes]:
-    value = b"%d %b->%d %b" % (before, reason_of(before), after, reason_of(after))
-    return b"x-crab-mitm-status-rewrite", value
+    return b"x-crab-mitm-status-rewrite", named_status(before) + b"->" + named_status(after)

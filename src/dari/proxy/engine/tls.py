@@ -26,8 +26,10 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         server_side: bool,
         server_hostname: str | None = None,
         on_failed: Callable[[Exception], None],
+        on_ready: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
+        self._on_ready = on_ready
         self._app = app
         self._on_failed = on_failed
         self._incoming = ssl.MemoryBIO()
@@ -63,6 +65,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         if not self._is_ready:
             self._fail(ConnectionResetError("closed during the TLS handshake"))
             return False
+        self._pump()
         return self._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -166,6 +169,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
             return
         self._flush()
         self._is_ready = True
+        if self._on_ready is not None:
+            self._on_ready()
         self._app.connection_made(self)
         if self._incoming.pending or self._tls.pending():
             self._pump()

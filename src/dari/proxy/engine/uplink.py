@@ -98,7 +98,7 @@ class Uplink(Ending):
         self.upstream = upstream
         upstream.serve(cast("Exchange", self))  # the way down is in the subclass
         if self.flow.tls is not None:
-            request_heads.note_tls(self.flow.tls, upstream.transport)
+            request_heads.note_tls(self.flow.tls, upstream)
         if self._pacer_up is not None:
             self._pacer_up.attach(upstream.transport.write)
             self._pacer_up.write(self.outbox)

@@ -30,7 +30,8 @@ class Upstream(Peer):
         self.route = route
         self.exchange: Exchange | None = None
         self.is_reused = False
-        self.is_via_proxy = False
+        self.tls: tuple[str | None, str | None, str | None] | None = None
+        """Version, ALPN and subject, once they were asked for."""
         self.is_lost = False
         self.idle_since = 0.0
         self._buffer = b""
@@ -108,6 +109,9 @@ class Upstream(Peer):
         elif head.length == 0:
             self._is_clean = not data
             exchange.response_begins(head, b"", (), True)
+        elif 0 < head.length == len(data):
+            # Most responses arrive in one piece.
+            exchange.response_begins(head, data, (data,), True)
         else:
             self._body = body = reader_of(head.length)
             is_complete = body.feed(data)

@@ -13,7 +13,7 @@ from dari.proxy.rules.matchers import MatcherKind
 Direction = Literal["request", "response"]
 
 
-class Rule(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+class Rule(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """What all kinds share. The book gives the id; a disabled rule is kept and never matches."""
 
     kind: ClassVar[str]
@@ -25,13 +25,13 @@ class Rule(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=Tr
     """Only requests of this method; None for all."""
 
 
-class Allow(Rule, frozen=True, kw_only=True, tag="allow", omit_defaults=True):
+class Allow(Rule, frozen=True, kw_only=True, tag="allow"):
     """Record and decrypt. No allow rule at all: everything is recorded and nothing decrypted for its sake."""
 
     kind: ClassVar[str] = "allow"
 
 
-class Block(Rule, frozen=True, kw_only=True, tag="block", omit_defaults=True):
+class Block(Rule, frozen=True, kw_only=True, tag="block"):
     """Answer with a status; the origin never hears of it."""
 
     kind: ClassVar[str] = "block"
@@ -45,7 +45,7 @@ class Source(Struct, frozen=True):
     value: str
 
 
-class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local", omit_defaults=True):
+class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local"):
     """Answer from a text or a file."""
 
     kind: ClassVar[str] = "map_local"
@@ -63,7 +63,7 @@ class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local", omit_defaults=T
         return mimetypes.guess_type(self.source.value)[0] or "application/octet-stream"
 
 
-class Mock(Rule, frozen=True, kw_only=True, tag="mock", omit_defaults=True):
+class Mock(Rule, frozen=True, kw_only=True, tag="mock"):
     """Answer with a response seen before: status, headers and body."""
 
     kind: ClassVar[str] = "mock"
@@ -72,14 +72,14 @@ class Mock(Rule, frozen=True, kw_only=True, tag="mock", omit_defaults=True):
     body: bytes = b""
 
 
-class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote", omit_defaults=True):
+class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote"):
     """Send the request elsewhere: the destination followed by what the matcher left over."""
 
     kind: ClassVar[str] = "map_remote"
     destination: str
 
 
-class StatusRewrite(Rule, frozen=True, kw_only=True, tag="status_rewrite", omit_defaults=True):
+class StatusRewrite(Rule, frozen=True, kw_only=True, tag="status_rewrite"):
     """Show another status. `from_status_code` None stands for any."""
 
     kind: ClassVar[str] = "status_rewrite"
@@ -95,7 +95,7 @@ class HeaderEdit(Struct, frozen=True):
     value: str = ""
 
 
-class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite", omit_defaults=True):
+class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite"):
     """Edit headers on the way; every matching rule applies, in order."""
 
     kind: ClassVar[str] = "header_rewrite"
@@ -103,7 +103,7 @@ class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite", omit_
     on: Direction = "request"
 
 
-class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace", omit_defaults=True):
+class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace"):
     """Replace a text wherever it stands, or (`find` None) the whole body; every matching rule applies, in order."""
 
     kind: ClassVar[str] = "body_replace"
@@ -117,7 +117,7 @@ class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace", omit_defa
         return text if self.find is None else body.replace(self.find.encode(), text)
 
 
-class Delay(Rule, frozen=True, kw_only=True, tag="delay", omit_defaults=True):
+class Delay(Rule, frozen=True, kw_only=True, tag="delay"):
     """Wait before the request goes on: `delay_ms`, give or take up to `jitter_ms`."""
 
     kind: ClassVar[str] = "delay"
@@ -128,7 +128,7 @@ class Delay(Rule, frozen=True, kw_only=True, tag="delay", omit_defaults=True):
         return max(0.0, self.delay_ms + random.uniform(-self.jitter_ms, self.jitter_ms)) / 1000
 
 
-class Fault(Rule, frozen=True, kw_only=True, tag="fault", omit_defaults=True):
+class Fault(Rule, frozen=True, kw_only=True, tag="fault"):
     """Break the answer: reset the connection at once, or end it after `after_bytes` of the body."""
 
     kind: ClassVar[str] = "fault"
@@ -136,7 +136,7 @@ class Fault(Rule, frozen=True, kw_only=True, tag="fault", omit_defaults=True):
     after_bytes: int = 0
 
 
-class Breakpoint(Rule, frozen=True, kw_only=True, tag="breakpoint", omit_defaults=True):
+class Breakpoint(Rule, frozen=True, kw_only=True, tag="breakpoint"):
     """Hold the request or the response until somebody resumes it, or the time limit passes."""
 
     kind: ClassVar[str] = "breakpoint"

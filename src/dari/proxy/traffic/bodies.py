@@ -22,10 +22,9 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(slots=True)
 class _Writing:
-    """A body on its way: held back in memory while it may still fit the sample, then a file."""
+    """A body on its way to its file."""
 
     name: str
-    start: bytearray
     file: int | None = None
     size_bytes: int = 0
     is_over: bool = False
@@ -44,6 +43,8 @@ class Bodies:
         self.failed = 0
         self._lock = threading.Lock()
         self._sizes: dict[str, int] = {}
+        self._held: dict[tuple[int, bool], bytes] = {}
+        """Bodies that may still fit the sample; most do, and cost no more than this."""
         self._writing: dict[tuple[int, bool], _Writing] = {}
         for name, size_bytes in sorted(self._found(), key=lambda found: _flow_id(found[0])):
             self._sizes[name] = size_bytes
@@ -63,22 +64,31 @@ class Bodies:
 
     def write(self, flow: Flow, from_client: bool, chunk: bytes) -> None:
         """Take the next bytes of a body."""
+        key = flow.id, from_client
+        if not self._writing or key not in self._writing:
+            held = self._held.pop(key, None)
+            chunk = chunk if held is None else held + chunk
+            if len(chunk) <= SAMPLE_BYTES:
+                self._held[key] = chunk
+                return
         with self._lock:
-            self._write(flow, from_client, chunk)
+            writing = self._writing.get(key)
+            if writing is None:
+                name = f"{flow.id}.{'request' if from_client else 'response'}"
+                writing = self._writing[key] = _Writing(name)
+            if not writing.is_over:
+                self._append(writing, chunk)
 
     def finish(self, flow: Flow) -> None:
         """The flow ended: name in it the files that hold its bodies."""
         for from_client, body in ((True, flow.request_body), (False, flow.response_body)):
-            with self._lock:
-                writing = self._writing.pop((flow.id, from_client), None)
-                if writing is None:
-                    continue
-                if writing.file is not None:
-                    os.close(writing.file)
-                    if writing.name in self._sizes:
-                        body.spool = writing.name
-                elif len(writing.start) > len(body.sample):  # an engine set to smaller samples
-                    body.sample = bytes(writing.start)
+            key = flow.id, from_client
+            held = self._held.pop(key, None)
+            if held is not None and len(held) > len(body.sample):  # an engine set to smaller samples
+                body.sample = held
+            if key in self._writing:
+                with self._lock:
+                    self._close(self._writing.pop(key), body)
 
     def keep(self, flow: Flow, from_client: bool, data: bytes) -> None:
         """Store a body that is known as a whole, as an import does."""
@@ -116,19 +126,11 @@ class Bodies:
             for name in self._sizes.keys() - {writing.name for writing in self._writing.values()}:
                 self._remove(name)
 
-    def _write(self, flow: Flow, from_client: bool, chunk: bytes) -> None:
-        writing = self._writing.get((flow.id, from_client))
-        if writing is None:
-            name = f"{flow.id}.{'request' if from_client else 'response'}"
-            writing = self._writing[flow.id, from_client] = _Writing(name, bytearray())
-        if writing.is_over:
-            return
-        if writing.file is None:
-            if len(writing.start) + len(chunk) <= SAMPLE_BYTES:
-                writing.start += chunk
-                return
-            chunk = bytes(writing.start) + chunk
-        self._append(writing, chunk)
+    def _close(self, writing: _Writing, body: Body) -> None:
+        if writing.file is not None:
+            os.close(writing.file)
+            if writing.name in self._sizes:
+                body.spool = writing.name
 
     def _append(self, writing: _Writing, chunk: bytes) -> None:
         room = self.body_bytes - writing.size_bytes
@@ -139,7 +141,6 @@ class Bodies:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 writing.file = os.open(self.directory / writing.name, flags, 0o600)
                 self._sizes[writing.name] = 0
-                writing.start.clear()
             view = memoryview(kept)
             while view:
                 view = view[os.write(writing.file, view) :]

@@ -123,7 +123,7 @@ def _gunzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
         rest = piece
         while rest:
             try:
-                out = inflater.decompress(rest)
+                out = inflater.decompress(rest, PIECE_BYTES)
             except zlib.error as error:
                 raise Undecodable(f"not gzip: {error}") from error
             if out:

@@ -95,16 +95,18 @@ class Scan:
             return
         held = {flow.id for flow in memory}
         where, values = filters.sql_of(self._wanted)
-        stored = (one for one in store.newest_ids(where, values, self._before_id) if one not in held)
-        older = next(stored, None)
+        stored = store.newest_ids(where, values, self._before_id)
+        stored_id = next(stored, None)
+        # In step, so that a page of new flows reads a page of ids and not those of the whole ring.
         for flow in memory:
-            while older is not None and older > flow.id:
-                yield from _loaded(store, older)
-                older = next(stored, None)
+            while stored_id is not None and stored_id >= flow.id:
+                if stored_id not in held:
+                    yield from _loaded(store, stored_id)
+                stored_id = next(stored, None)
             yield flow
-        while older is not None:
-            yield from _loaded(store, older)
-            older = next(stored, None)
+        while stored_id is not None:
+            yield from _loaded(store, stored_id)
+            stored_id = next(stored, None)
 
 
 def search(

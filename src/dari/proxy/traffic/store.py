@@ -95,6 +95,7 @@ class Store:
         self._queue_flows = queue_flows
         self._batch_s = batch_s
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._stop = threading.Event()
         self._written = threading.Condition()
         self._asked = self._answered = 0
@@ -119,6 +120,7 @@ class Store:
         with self._written:
             self._asked += 1
             asked = self._asked
+            self._hurry.set()
             self._wake.set()
             if not self._written.wait_for(lambda: self._answered >= asked, timeout_s):
                 raise Unavailable(f"the traffic store did not write within {timeout_s} s", "check the disk")
@@ -127,6 +129,7 @@ class Store:
         """Write what is queued and end the thread."""
         if not self._stop.is_set():
             self._stop.set()
+            self._hurry.set()
             self._wake.set()
             self._thread.join()
             with suppress(sqlite3.Error):
@@ -180,12 +183,12 @@ class Store:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._wake.wait(OPEN_S)
+            if not self._queue:
+                self._wake.wait(OPEN_S)
             self._wake.clear()
-            with self._written:
-                asked = self._asked
-            if asked == self._answered and self._queue:
-                self._stop.wait(self._batch_s)  # let a batch come together
+            if self._queue:
+                self._hurry.wait(self._batch_s)  # let a batch come together, unless somebody waits for it
+            self._hurry.clear()
             self._write_all()
         self._write_all()
 

@@ -40,8 +40,7 @@ class ChildChannel(LineChannel):
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    @property
-    def stderr_tail(self) -> str:
+    def last_words(self) -> str:
         """The last of what the child wrote to stderr."""
         return "" if self._process is None else self._process.tail.text()
 
@@ -84,13 +83,9 @@ class ChildChannel(LineChannel):
             self._output.close()
             self._errors.close()
             self._writer = None
-        for ended in (
-            self._watching,
-            self._input_end.lost.wait(),
-            self._output_ended.wait(),
-            process.tail.ended.wait(),
-        ):
-            await asyncio.gather(ended, return_exceptions=True)
+        await asyncio.gather(self._watching, return_exceptions=True)
+        for end in (self._input_end.lost, self._output_ended, process.tail.ended):
+            await end.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """stdout ended."""

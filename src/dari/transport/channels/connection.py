@@ -9,7 +9,7 @@ from typing import Protocol, cast
 import httptools
 
 from dari.errors import Unavailable
-from dari.transport.channels.sockets import read_small
+from dari.transport.channels.sockets import keep_alive, read_small
 
 Headers = dict[bytes, bytes]
 MOST_HEADER_BYTES = 64 * 1024
@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
         read_small(transport)
+        keep_alive(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._taker is None:

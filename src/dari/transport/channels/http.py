@@ -120,6 +120,9 @@ class HttpChannel:
     async def drain(self) -> None:
         """Every message has a connection of its own to wait on."""
 
+    def last_words(self) -> str:
+        return ""
+
     async def close(self) -> None:
         for post in [*self._posts.values(), *self._telling]:
             post.abort()

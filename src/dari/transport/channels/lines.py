@@ -33,8 +33,9 @@ class LineChannel(asyncio.Protocol):
 
     def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
         # Nothing else is under way, so nothing else is likely to leave in this turn: do not wait for its end.
-        if not self._unanswered and not self._outgoing and self._writer is not None:
-            self._writer.write(message + b"\n")
+        writer = self._writer
+        if not self._unanswered and not self._outgoing and writer is not None and not writer.is_closing():
+            writer.write(message + b"\n")
         else:
             self._send(message)
         self._unanswered += 1
@@ -54,6 +55,9 @@ class LineChannel(asyncio.Protocol):
 
     async def drain(self) -> None:
         await self._writable.wait()
+
+    def last_words(self) -> str:
+        return ""
 
     # Called by the event loop.
 

@@ -106,13 +106,15 @@ class Process:
         code = self._popen.returncode
         if code is None:
             return "still running"
-        return f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        if code >= 0:
+            return f"exit status {code}"
+        return f"signal {next((known.name for known in signal.Signals if known == -code), -code)}"
 
     def explain(self, what: str) -> Unavailable:
         """An error with the process's own last words."""
         said = self.tail.text()
         hint = f"it wrote on stderr:\n{said}" if said else "it wrote nothing on stderr"
-        return Unavailable(f"{self._name} {what}", hint)
+        return Unavailable(f"{os.path.basename(self._name)} {what}", hint)
 
     def _ended(self) -> None:
         self._exited.set()
