@@ -33,8 +33,8 @@ def memory_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def fill(descriptor: int, data: bytes, most_bytes: int) -> int:
-    """Write whole copies of the data until the reader takes no more for half a second; returns how many."""
+def fill(descriptor: int, data: bytes, most_bytes: int) -> tuple[int, bytes]:
+    """Write copies of the data until the reader takes no more for half a second; how many, and the rest of the last."""
     copies, rest = 0, b""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
@@ -46,9 +46,7 @@ def fill(descriptor: int, data: bytes, most_bytes: int) -> int:
             continue
         rest = rest[sent:]
         copies += not rest
-    os.set_blocking(descriptor, True)
-    os.write(descriptor, rest)
-    return copies + bool(rest)
+    return copies + bool(rest), rest
 
 
 async def test_a_client_that_asks_and_does_not_read_is_not_read_either(tmp_path: Path) -> None:
@@ -59,10 +57,11 @@ async def test_a_client_that_asks_and_does_not_read_is_not_read_either(tmp_path:
     pipe, before = process.stdin.transport.get_extra_info("pipe").fileno(), memory_bytes(process.pid)
     process.stdout._transport.pause_reading()  # type: ignore[attr-defined]
     request = json.dumps(call("demo_quick", 1, text="x" * 10_000)).encode() + b"\n"
-    asked = await asyncio.to_thread(fill, pipe, request, 100_000_000)
+    asked, rest = await asyncio.to_thread(fill, pipe, request, 100_000_000)
     assert asked * len(request) < 20_000_000
     assert memory_bytes(process.pid) - before < 50_000_000
     process.stdout._transport.resume_reading()  # type: ignore[attr-defined]
+    process.stdin.write(rest)
     for _ in range(asked):
         assert (await wire.receive())["id"] == 1
     process.stdin.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import Conflict, Failed
+from dari.errors import Conflict, Failed, InvalidInput
 from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.listener import Engine
@@ -249,3 +249,11 @@ async def test_the_process_that_asks_is_written_into_its_flow() -> None:
         flow = await memory.flow()
         await turns_until(lambda: flow.pid is not None)
         assert (flow.pid, flow.process) == (os.getpid(), Path("/proc/self/comm").read_text().strip())
+
+
+@pytest.mark.parametrize("url", ["socks5://a:1", "http://", "http://a:99999", "nonsense"])
+async def test_a_bad_upstream_proxy_is_refused_and_nothing_changes(url: str) -> None:
+    async with origin() as there, proxy() as engine, wire(engine) as line:
+        with pytest.raises(InvalidInput):
+            await engine.apply(replace(FAST, upstream_proxy=url))
+        assert await line.is_open(there.url())

@@ -6,9 +6,12 @@ import ssl
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.hello import Incomplete, server_name
-from dari.proxy.engine.ports import NoRules
+from dari.proxy.engine.ports import Decision, NoRules
+from dari.proxy.flow import Flow
 from tests.proxy.engine.rig import FAST, Memory, proxy, wire
 from tests.proxy.origins.origin import origin
 
@@ -85,3 +88,19 @@ def test_the_server_name_is_read_from_a_hello_in_any_pieces(tmp_path: Path) -> N
 
 def test_a_hello_without_a_name_has_none() -> None:
     assert server_name(hello(None)) is None
+
+
+class Blocking(NoRules):
+    def decide(self, flow: Flow) -> Decision:
+        return Decision(block_status=403)
+
+
+async def test_a_blocked_host_is_reset_because_nobody_reads_a_status_there() -> None:
+    memory = Memory()
+    ports = {"rules": Blocking(), "authority": OURS}
+    async with proxy(CONFIG, memory, **ports) as engine, wire(engine, engine.transparent_address) as line:
+        await line.send(hello("blocked.example"))
+        with pytest.raises(ConnectionResetError):
+            await line.rest()
+        flow = await memory.flow()
+        assert (flow.event, flow.authority) == ("blocked", "blocked.example:443")

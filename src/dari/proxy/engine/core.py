@@ -58,8 +58,9 @@ class Core:
         self.configure(config)
 
     def configure(self, config: EngineConfig) -> None:
-        self.config = config
+        """Raises InvalidInput, and then nothing has changed."""
         self.dialer = Dialer(config, self.gate, self.is_self)
+        self.config = config
         # Connections made under the old settings (verification, proxy, certificates) must not serve the new ones.
         self.pool.close()
 
@@ -110,6 +111,8 @@ class Core:
         """Whether a connection that we opened leads back to one of our listeners."""
         there = transport.get_extra_info("peername")
         here = transport.get_extra_info("sockname")
+        if there is None or here is None:
+            return False  # closed again already
         for host, port in self.listeners:
             if there[1] == port and (there[0] == host or (host in ("0.0.0.0", "::") and there[0] == here[0])):
                 return True

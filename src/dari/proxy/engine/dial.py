@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
+from dari.errors import InvalidInput
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.heads import BadHead, ResponseHead, head_end
 from dari.proxy.engine.peer import Peer
@@ -66,7 +67,9 @@ class Dialer:
             raise DialFailed(502, f"TLS with {route.server_name}: {error.reason or error}", True) from error
         except socket.gaierror as error:
             raise DialFailed(502, f"{route.host} is not known: {error.strerror}") from error
-        except (OSError, ValueError) as error:
+        except DialFailed:
+            raise
+        except Exception as error:  # whatever it is, the client gets an answer
             raise DialFailed(502, f"cannot connect to {route.host}:{route.port}: {_reason(error)}") from error
 
     async def _open(self, route: Route, factory: Callable[[], P], is_tunnel: bool) -> P:
@@ -156,11 +159,16 @@ class _Proxy:
     """The proxy behind this one."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"upstream proxy {url!r} is not http://host:port")
-        self.host = parts.hostname
-        self.port = parts.port or 8080
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port or 8080
+        except ValueError as error:
+            raise InvalidInput(f"upstream proxy: {error}", "give http://host:port") from error
+        if parts.scheme != "http" or not host:
+            # Without the URL itself: it may hold a password.
+            raise InvalidInput("the upstream proxy's URL is not http://host:port", "give http://host:port")
+        self.host = host
+        self.port = port
         self.authorization: bytes | None = None
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()

@@ -20,6 +20,8 @@ from dari.proxy.flow import Event, Flow
 if TYPE_CHECKING:
     from dari.proxy.engine.client import Client
 
+_NEVER = float("inf")
+
 
 class Ending:
     """The part of an exchange that both directions share. One writer: the event loop's thread."""
@@ -83,7 +85,9 @@ class Ending:
             self._break(str(error), "upstream_error")
             return
         self.has_begun_response = True
-        self.client.deadline = self._core.clock() + self._core.config.request_timeout_s
+        # The rest of an upload must keep coming; a slow reader may take its time.
+        limit_s = _NEVER if self.is_request_done else self._core.config.request_timeout_s
+        self.client.deadline = self._core.clock() + limit_s
         self.client.free(CONNECTING | PAUSED)
         has_body = may_have_body(status, flow.method)
         pacer = self._pacer_down

@@ -128,7 +128,8 @@ class Gateway(Peer):
             self.transport.close()
             return
         if self._flow is None:
-            self._ask_rules(sni or host)
+            if not self._ask_rules(sni or host):
+                return
         elif self._flow.tls is not None:
             self._flow.tls.sni = sni
         name = sni or host
@@ -162,7 +163,8 @@ class Gateway(Peer):
         self.deadline = core.clock() + core.config.connect_timeout_s
         layer.start(transport, data)
 
-    def _ask_rules(self, name: str) -> None:
+    def _ask_rules(self, name: str) -> bool:
+        """For a connection without a CONNECT. False when the rules want it ended, which it then is."""
         core = self._core
         authority = f"[{name}]:{self._port}" if ":" in name else f"{name}:{self._port}"
         flow = Flow(next(core.ids), self._peer, int(time.time() * 1000), "CONNECT", "https", authority, "")
@@ -173,6 +175,12 @@ class Gateway(Peer):
         decision = core.rules.decide(flow)
         self._flow = flow
         self._decrypts = prepare(core, flow, decision)
+        if decision.block_status is None and decision.fault is None:
+            return True
+        self._flow = None
+        self._record(flow, "ended by a rule", "blocked" if decision.fault is None else "fault")
+        self.reset()
+        return False
 
     def _note_problem(self, problem: str) -> None:
         if self._flow is not None and self._flow.tls is not None:
@@ -185,8 +193,8 @@ class Gateway(Peer):
         if host is None:
             self.transport.close()
             return
-        if self._flow is None:
-            self._ask_rules(host)
+        if self._flow is None and not self._ask_rules(host):
+            return
         flow = self._flow
         assert flow is not None
         flow.is_encrypted = True

@@ -93,11 +93,12 @@ class Engine:
 
     async def apply(self, config: EngineConfig) -> None:
         """Change the settings; connections live on. Only a changed address is bound anew."""
-        before, self._config = self._config, config
-        core = self._core
+        before, core = self._config, self._core
+        if core is not None:
+            core.configure(config)
+        self._config = config
         if core is None:
             return
-        core.configure(config)
         try:
             if (before.host, before.port) != (config.host, config.port):
                 await self._rebind(core, "proxy", config.host, config.port)
