@@ -74,19 +74,14 @@ class McpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self.url = b""
         self.headers = []
-        self.expect_100_continue = False
         self._in_head = self._head_is_new = True
         self._head_most_bytes = self._head_least_bytes = 0
         self._since_s = self.loop.time()
         self._phase = HEAD_TIMEOUT_S
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
         # RFC 9110 §5.5: white space around a value is not part of it; llhttp leaves what trails.
-        value = value.strip(b" \t")
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
+        self.headers.append((name.lower(), value.strip(b" \t")))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -94,16 +89,15 @@ class McpProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._is_offered_upgrade = True
             return
-        refusal = self._head_refusal()
+        refusal = self._head_refusal() if self._may_be_too_long() else None
         if refusal is None and self.url != PATH and self.url.partition(b"?")[0] != PATH:
             self._on_asgi_headers_complete()
             return
-        exchange = Exchange(self, self.parser.get_method(), dict(self.headers), self.endpoint.grant)
-        if self.parser.get_http_version() == "1.0":
-            exchange.is_chunked = exchange.keep_alive = False
-        elif not self.parser.should_keep_alive():
-            exchange.keep_alive = False
-        if self.expect_100_continue:
+        fields = dict(self.headers)
+        exchange = Exchange(self, self.parser.get_method(), fields, self.endpoint.grant)
+        if b"connection" in fields or not self.parser.should_keep_alive():
+            self._set_persistence(exchange)
+        if fields.get(b"expect", b"").lower() == b"100-continue":
             exchange.expects_continue = True
         if len(exchange.fields) != len(self.headers):
             exchange.fields, duplicate = _joined(self.headers)
@@ -206,6 +200,13 @@ class McpProtocol(HttpToolsProtocol):
             self._since_s = now_s
         if self._phase and now_s - self._since_s > self._phase:
             self.transport.close()
+
+    def _set_persistence(self, exchange: Exchange) -> None:
+        """Only a head that says so, or one of HTTP/1.0, gets here: asking for the version is not free."""
+        if self.parser.get_http_version() == "1.0":
+            exchange.is_chunked = exchange.keep_alive = False
+        elif not self.parser.should_keep_alive():
+            exchange.keep_alive = False
 
     # What an exchange calls
 
@@ -317,6 +318,9 @@ class McpProtocol(HttpToolsProtocol):
     def _too_long(self) -> tuple[int, str]:
         return 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes"
 
+    def _may_be_too_long(self) -> bool:
+        return len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES
+
     def _head_refusal(self) -> tuple[int, str] | None:
         if len(self.headers) > MOST_HEADERS:
             return 431, f"more than {MOST_HEADERS} headers"
@@ -375,9 +379,12 @@ class McpProtocol(HttpToolsProtocol):
 
     def _on_asgi_headers_complete(self) -> None:
         """Give uvicorn the state that its own `on_message_begin` would have made."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        url, headers = self.url, self.headers
         super().on_message_begin()
-        self.url, self.headers, self.expect_100_continue = url, headers, expects
+        self.url, self.headers = url, headers
+        self.expect_100_continue = any(
+            name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+        )
         self.scope["headers"] = headers
         super().on_headers_complete()
 
