@@ -15,8 +15,9 @@ Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
 
 # A client may keep a list this long; a change is told earlier by list_changed.
 TTL_MS = 60_000
-CACHEABLE_NOW = b'"ttlMs":0,"cacheScope":"private"'
-CACHEABLE = b'"ttlMs":%d,"cacheScope":"private"' % TTL_MS
+# How a result of the stateless era begins that a client may keep, or has to fetch anew.
+KEEPABLE = b'{"resultType":"complete","ttlMs":%d,"cacheScope":"private",' % TTL_MS
+PASSING = b'{"resultType":"complete","ttlMs":0,"cacheScope":"private",'
 
 
 class Lists:
@@ -50,7 +51,7 @@ class Lists:
         if offset + self._page_size < len(items):
             body["nextCursor"] = f"p{offset + self._page_size}"
         encoded = encode(body)
-        return b"{" + CACHEABLE + b"," + encoded[1:] if stateless else encoded
+        return KEEPABLE + encoded[1:] if stateless else encoded
 
     def _items(self, kind: Kind) -> list[Any]:
         registry = self._registry

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import LEVELS
 from dari.mcp.failures import invalid_params
-from dari.mcp.lists import CACHEABLE
+from dari.mcp.lists import KEEPABLE
 from dari.mcp.request import Request
 from dari.mcp.versions import negotiate
 from dari.rpc.codec import UNREADABLE, Params, decode_any, encode
@@ -50,7 +50,7 @@ def discover(request: Request) -> bytes:
     }
     if server.instructions:
         body["instructions"] = server.instructions
-    return b"{" + CACHEABLE + b"," + encode(body)[1:]
+    return KEEPABLE + encode(body)[1:]
 
 
 def capabilities(server: Server, *, stateless: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dari.core.resource import Body
 from dari.core.tool import DEFAULT_TIMEOUT_S
 from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
-from dari.mcp.lists import CACHEABLE_NOW
+from dari.mcp.lists import PASSING
 from dari.mcp.request import Request
 from dari.rpc.codec import INVALID_PARAMS, encode
 
@@ -37,7 +37,7 @@ def read_resource(request: Request) -> None:
 
     def render(body: Body) -> bytes:
         contents = encode({"contents": [Contents.of(uri, body, mime_type)]})
-        return b"{" + CACHEABLE_NOW + b"," + contents[1:] if stateless else contents
+        return PASSING + contents[1:] if stateless else contents
 
     Call(request, work, render, DEFAULT_TIMEOUT_S)
 

@@ -50,6 +50,8 @@ class Client(Peer):
         self.is_full = False
         """The client takes what we write more slowly than we do."""
         self._scheme = via.scheme if via is not None else "http"
+        self._tls_facts: tuple[str | None, str | None, str | None] = (None, None, None)
+        """SNI, version and ALPN of the client's leg."""
         self._buffer = b""
         self._body: BodyReader | None = None
         self._exchange: Exchange | None = None
@@ -62,6 +64,10 @@ class Client(Peer):
         super().connection_made(transport)
         self.core.connections.add(self)
         self.deadline = self.core.clock() + self.core.config.idle_timeout_s
+        session = transport.get_extra_info("ssl_object")
+        if session is not None:
+            sni = self.via.sni if self.via is not None else None
+            self._tls_facts = sni, session.version(), session.selected_alpn_protocol()
 
     def data_received(self, data: bytes) -> None:
         if self._exchange is None:
@@ -253,11 +259,7 @@ class Client(Peer):
         if self.owner is not None:
             self.owner.sign(flow)
         if scheme == "https":
-            flow.tls = Tls(sni=self.via.sni if self.via is not None else None)
-            session = self.transport.get_extra_info("ssl_object")
-            if session is not None:
-                flow.tls.client_version = session.version()
-                flow.tls.client_alpn = session.selected_alpn_protocol()
+            flow.tls = Tls(*self._tls_facts)
         return flow
 
     def _open_tunnel(self, head: RequestHead) -> None:
