@@ -56,7 +56,7 @@ def _commands() -> str:
 
 def _help(name: str, parser: argparse.ArgumentParser) -> str:
     # The width of a help page follows the terminal unless it is told.
-    parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)  # type: ignore[assignment]
+    parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
     return f"## `{name}`\n\n```text\n{parser.format_help().rstrip()}\n```\n"
 
 

@@ -96,10 +96,8 @@ async def test_changes_are_heard(door: str, mode: Any) -> None:
         assert "grown" in {tool.name for tool in await client.list_tools()}
 
 
-async def test_the_end_of_the_server_is_noticed(door: str, mode: Any) -> None:
-    if door == "http":
-        pytest.skip("every request has a connection of its own")
-    async with sdk(door, mode) as client:
+async def test_the_end_of_the_server_is_noticed_on_a_pipe(mode: Any) -> None:
+    async with sdk("stdio", mode) as client:
         channel = client._channel
         assert isinstance(channel, ChildChannel)
         call = asyncio.create_task(client.call_tool("hang"))

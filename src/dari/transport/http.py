@@ -18,17 +18,13 @@ from uvicorn.server import ServerState
 from dari.rpc.codec import encode
 from dari.transport.endpoint import PATH, Endpoint
 from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
+from dari.transport.heads import MOST_HEAD_BYTES, MOST_HEADERS, joined, too_long
 
 HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 60.0
 IDLE_TIMEOUT_S = 75.0
 STUCK_TIMEOUT_S = 60.0
-MOST_HEAD_BYTES = 64 * 1024
-MOST_HEADERS = 100
 MOST_UNREAD_BYTES = 16 * 1024 * 1024
-# Two of one of these and two readers may disagree about which one counts.
-_SINGLE = frozenset({b"host", b"authorization", b"origin", b"content-type", b"last-event-id"})
-
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
@@ -89,7 +85,9 @@ class McpProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._is_offered_upgrade = True
             return
-        refusal = self._head_refusal() if self._may_be_too_long() else None
+        refusal = None
+        if len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
+            refusal = too_long(self.url, self.headers)
         if refusal is None and self.url != PATH and self.url.partition(b"?")[0] != PATH:
             self._on_asgi_headers_complete()
             return
@@ -100,7 +98,7 @@ class McpProtocol(HttpToolsProtocol):
         if fields.get(b"expect", b"").lower() == b"100-continue":
             exchange.expects_continue = True
         if len(exchange.fields) != len(self.headers):
-            exchange.fields, duplicate = _joined(self.headers)
+            exchange.fields, duplicate = joined(self.headers)
             refusal = refusal or duplicate
         if refusal is not None:
             exchange.refusal = refusal
@@ -318,18 +316,6 @@ class McpProtocol(HttpToolsProtocol):
     def _too_long(self) -> tuple[int, str]:
         return 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes"
 
-    def _may_be_too_long(self) -> bool:
-        return len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES
-
-    def _head_refusal(self) -> tuple[int, str] | None:
-        if len(self.headers) > MOST_HEADERS:
-            return 431, f"more than {MOST_HEADERS} headers"
-        if self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
-            size_bytes = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-            if size_bytes > MOST_HEAD_BYTES:
-                return 431, f"the head is longer than {MOST_HEAD_BYTES} bytes"
-        return None
-
     def _after(self, exchange: Exchange) -> None:
         if exchange.is_read:
             if exchange.keep_alive:
@@ -387,20 +373,6 @@ class McpProtocol(HttpToolsProtocol):
         )
         self.scope["headers"] = headers
         super().on_headers_complete()
-
-
-def _joined(headers: list[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], tuple[int, str] | None]:
-    """Headers that came more than once as one list, and the refusal when one of them must not."""
-    fields: dict[bytes, bytes] = {}
-    refusal = None
-    for name, value in headers:
-        if name not in fields:
-            fields[name] = value
-        elif name in _SINGLE or name.startswith(b"mcp-"):
-            refusal = refusal or (400, f"header {name.decode('latin-1')} appears more than once")
-        else:
-            fields[name] += b", " + value
-    return fields, refusal
 
 
 def make_protocol(endpoint: Endpoint, config: Config, state: ServerState) -> McpProtocol:
