@@ -23,7 +23,7 @@ from devtools.workspace import (
 CONSTRAINTS = ROOT / "constraints.txt"
 CONFIG = VENV / "pyvenv.cfg"  # without it .venv/bin/python is the system's Python
 RUN = "oauth,schemas"  # extras of `./dev up`
-WORK = "oauth,schemas,dev"  # extras of everything else
+WORK = "oauth,schemas,proxy,dev"  # extras of everything else
 
 
 def ensure(extras: str) -> None:

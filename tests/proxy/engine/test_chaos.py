@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+# ruff: noqa: SIM117 - nested `with` blocks say which part lives inside which
+
 import asyncio
 import random
+import ssl
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, request, wire
+from dari.proxy.certs import CertificateAuthority
+from dari.proxy.engine.ports import NoRules
+from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, request, tunnel, wire
 from tests.proxy.origins.origin import OK, Line, origin
 
 RESPONSES = [
@@ -92,4 +99,34 @@ async def test_chaos_leaves_nothing_behind(seed: int) -> None:
         await engine.stop()
         assert engine.connection_count == 0
         assert all(flow.state == "done" for flow in memory.flows)
+        assert len(memory.flows) == len(memory.done) == len(set(map(id, memory.done)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_chaos_under_tls_leaves_nothing_behind(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    memory = Memory()
+    ours, theirs = CertificateAuthority.generate(), CertificateAuthority.generate()
+    (tmp_path / "roots.pem").write_bytes(theirs.pem)
+    config = replace(FAST, ca_file=str(tmp_path / "roots.pem"))
+    trusting = ssl.create_default_context(cadata=ours.pem.decode())
+    handle, tls = misbehaving(dice), theirs.context_for("localhost")
+    async with origin(handle, tls) as there:  # type: ignore[arg-type]
+        async with proxy(config, memory, rules=NoRules(True), authority=ours) as engine:
+
+            async def client() -> None:
+                async with tunnel(engine, f"localhost:{there.port}") as line:
+                    try:
+                        await line.start_tls(trusting, "localhost")
+                        head = request("localhost", f"Content-Length: {5 * dice.randrange(20_000)}", method="PUT")
+                        await line.send(head.replace(b"PUT localhost", b"PUT /"), b"hello" * dice.randrange(20_000))
+                        if dice.random() < 0.5:
+                            await line.reply()
+                    except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+                        pass
+                    line.reset()
+
+            for _ in range(8):
+                await asyncio.gather(*(client() for _ in range(10)))
+            await engine.stop()
         assert len(memory.flows) == len(memory.done) == len(set(map(id, memory.done)))
