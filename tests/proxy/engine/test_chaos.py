@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# ruff: noqa: SIM117 - nested `with` blocks say which part lives inside which
-
 import asyncio
 import random
 import ssl
@@ -15,7 +13,7 @@ import pytest
 from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.ports import NoRules
 from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, request, tunnel, wire
-from tests.proxy.origins.origin import OK, Line, origin
+from tests.proxy.origins.origin import OK, Handler, Line, origin
 
 RESPONSES = [
     OK,
@@ -32,7 +30,7 @@ RESPONSES = [
 ]
 
 
-def misbehaving(dice: random.Random) -> object:
+def misbehaving(dice: random.Random) -> Handler:
     async def handle(line: Line) -> None:
         while True:
             try:
@@ -85,7 +83,7 @@ async def visit(line: Wire, dice: random.Random, url: str) -> None:
 async def test_chaos_leaves_nothing_behind(seed: int) -> None:
     dice = random.Random(seed)
     memory = Memory()
-    async with origin(misbehaving(dice)) as there, proxy(FAST, memory) as engine:  # type: ignore[arg-type]
+    async with origin(misbehaving(dice)) as there, proxy(FAST, memory) as engine:
 
         async def client() -> None:
             async with wire(engine) as line:
@@ -108,10 +106,10 @@ async def test_chaos_under_tls_leaves_nothing_behind(seed: int, tmp_path: Path) 
     memory = Memory()
     ours, theirs = CertificateAuthority.generate(), CertificateAuthority.generate()
     (tmp_path / "roots.pem").write_bytes(theirs.pem)
-    config = replace(FAST, ca_file=str(tmp_path / "roots.pem"))
+    config = replace(FAST, ca_file=str(tmp_path / "roots.pem"), request_timeout_s=0.1, response_timeout_s=0.1)
     trusting = ssl.create_default_context(cadata=ours.pem.decode())
     handle, tls = misbehaving(dice), theirs.context_for("localhost")
-    async with origin(handle, tls) as there:  # type: ignore[arg-type]
+    async with origin(handle, tls) as there:
         async with proxy(config, memory, rules=NoRules(True), authority=ours) as engine:
 
             async def client() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.proxy.engine.rig import FAST, Memory, proxy, request, wire
-from tests.proxy.origins.origin import OK, Line, answering, origin
+from tests.proxy.origins.origin import OK, Handler, Line, answering, origin
 
 
 async def test_one_connection_to_the_origin_serves_many_clients_in_turn() -> None:
@@ -55,7 +55,7 @@ async def test_bytes_on_an_idle_connection_never_become_the_next_response() -> N
         assert (await line.get(there.url())).body == b"ok"
 
 
-def closing_after_first(closed: asyncio.Event, go_on: asyncio.Event) -> object:
+def closing_after_first() -> Handler:
     """An origin whose first connection is closed at the moment its second request arrives."""
 
     async def handle(line: Line) -> None:
@@ -73,8 +73,8 @@ def closing_after_first(closed: asyncio.Event, go_on: asyncio.Event) -> object:
 
 async def test_a_stale_connection_is_retried_once_on_a_new_one() -> None:
     memory = Memory()
-    handle = closing_after_first(asyncio.Event(), asyncio.Event())
-    async with origin(handle) as there, proxy(recorder=memory) as engine, wire(engine) as line:  # type: ignore[arg-type]
+    handle = closing_after_first()
+    async with origin(handle) as there, proxy(recorder=memory) as engine, wire(engine) as line:
         assert (await line.get(there.url("/1"))).status == 200
         assert (await line.get(there.url("/2"))).status == 200
         assert there.connections == 2
@@ -82,8 +82,8 @@ async def test_a_stale_connection_is_retried_once_on_a_new_one() -> None:
 
 
 async def test_a_request_that_changes_something_is_not_sent_twice() -> None:
-    handle = closing_after_first(asyncio.Event(), asyncio.Event())
-    async with origin(handle) as there, proxy() as engine, wire(engine) as line:  # type: ignore[arg-type]
+    handle = closing_after_first()
+    async with origin(handle) as there, proxy() as engine, wire(engine) as line:
         assert (await line.get(there.url("/1"))).status == 200
         await line.send(request(there.url("/2"), "Content-Length: 2", method="POST", body=b"hi"))
         assert (await line.reply()).status == 502

@@ -319,3 +319,17 @@ async def test_httpx_gets_through(tmp_path: Path) -> None:
                 assert (await client.post(f"https://localhost:{secure.port}/", content=b"x" * 100_000)).text == "ok"
         assert (plain.connections, secure.connections) == (1, 1)
         assert len(secure.requests[1].body) == 100_000
+
+
+async def test_an_early_response_without_a_length_ends_under_tls_while_the_upload_goes_on(tmp_path: Path) -> None:
+    async def handle(line: Line) -> None:
+        await line.head()
+        await line.say(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
+
+    config = replace(FAST, linger_s=3600)
+    async with origin(handle, THEIRS.context_for("localhost")) as there:
+        async with decrypting(tmp_path, config=config) as engine:
+            async with tunnel(engine, f"localhost:{there.port}") as line:
+                await secured(line)
+                await line.send(b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n" + bytes(1000))
+                assert (await line.reply()).body == b"until the end"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ async def test_plain_http_goes_where_host_says() -> None:
 
 async def test_tls_is_decrypted_with_a_leaf_for_its_sni() -> None:
     """The origin's port cannot be told without a redirect, so the answer is the proxy's own 502."""
-    ports = {"rules": NoRules(True), "authority": OURS}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": OURS}
     memory = Memory()
     async with proxy(CONFIG, memory, **ports) as engine, wire(engine, engine.transparent_address) as line:
         await line.start_tls(ssl.create_default_context(cadata=OURS.pem.decode()), "no-such-host.invalid")
@@ -42,7 +43,7 @@ async def test_tls_is_decrypted_with_a_leaf_for_its_sni() -> None:
 
 
 async def test_tls_without_sni_and_other_noise_is_closed() -> None:
-    ports = {"rules": NoRules(True), "authority": OURS}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": OURS}
     async with proxy(CONFIG, **ports) as engine:
         for data in (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", b"\x00noise"):
             async with wire(engine, engine.transparent_address) as line:
@@ -97,7 +98,7 @@ class Blocking(NoRules):
 
 async def test_a_blocked_host_is_reset_because_nobody_reads_a_status_there() -> None:
     memory = Memory()
-    ports = {"rules": Blocking(), "authority": OURS}
+    ports: dict[str, Any] = {"rules": Blocking(), "authority": OURS}
     async with proxy(CONFIG, memory, **ports) as engine, wire(engine, engine.transparent_address) as line:
         await line.send(hello("blocked.example"))
         with pytest.raises(ConnectionResetError):

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ async def test_a_tunnel_to_a_client_that_does_not_read_is_bounded() -> None:
 
 async def test_plain_http_inside_a_decrypted_tunnel_is_read() -> None:
     memory = Memory()
-    ports = {"rules": NoRules(True), "authority": AUTHORITY}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": AUTHORITY}
     async with origin() as there, proxy(recorder=memory, **ports) as engine, tunnel(engine, there.authority) as line:
         await line.send(b"GET /inside HTTP/1.1\r\nHost: %b\r\n\r\n" % there.authority.encode())
         assert (await line.reply()).status == 200
@@ -106,7 +107,7 @@ async def test_plain_http_inside_a_decrypted_tunnel_is_read() -> None:
 
 
 async def test_a_url_inside_a_tunnel_may_not_lead_elsewhere() -> None:
-    ports = {"rules": NoRules(True), "authority": AUTHORITY}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": AUTHORITY}
     async with origin() as there, proxy(**ports) as engine, tunnel(engine, there.authority) as line:
         await line.send(request("http://elsewhere.example/").replace(b"Host: else", b"Host: some"))
         assert (await line.rest()).startswith(b"HTTP/1.1 400 ")
@@ -114,7 +115,7 @@ async def test_a_url_inside_a_tunnel_may_not_lead_elsewhere() -> None:
 
 
 async def test_what_is_neither_tls_nor_http_is_tunnelled() -> None:
-    ports = {"rules": NoRules(True), "authority": AUTHORITY}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": AUTHORITY}
     async with origin(echo) as there, proxy(**ports) as engine, tunnel(engine, there.authority) as line:
         await line.send(b"\x01binary")
         assert await line.reader.readexactly(7) == b"\x01binary"
@@ -126,7 +127,7 @@ async def test_a_server_that_speaks_first_is_heard() -> None:
         await line.reader.read()
 
     memory = Memory()
-    ports = {"rules": NoRules(True), "authority": AUTHORITY}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": AUTHORITY}
     async with origin(handle) as there, proxy(replace(FAST, sniff_s=0.01), memory, **ports) as engine:
         async with tunnel(engine, there.authority) as line:
             assert await line.reader.readuntil(b"\r\n") == b"220 mail.example\r\n"

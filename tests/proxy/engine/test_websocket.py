@@ -40,7 +40,7 @@ async def test_messages_pass_and_are_seen(is_secure: bool, compression: Any, tmp
     config = replace(FAST, ca_file=str(tmp_path / "roots.pem"))
     ours = ssl.create_default_context(cadata=OURS.pem.decode()) if is_secure else None
     theirs = THEIRS.context_for("localhost") if is_secure else None
-    ports = {"rules": NoRules(True), "authority": OURS}
+    ports: dict[str, Any] = {"rules": NoRules(True), "authority": OURS}
     async with serve(echo, "127.0.0.1", 0, ssl=theirs) as server, proxy(config, memory, **ports) as engine:
         port = next(iter(server.sockets)).getsockname()[1]
         assert engine.address is not None

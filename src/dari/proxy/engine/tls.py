@@ -43,6 +43,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         self._is_closing = False
         self._is_over = False
         self._has_ended = False
+        self._has_written_eof = False
 
     def start(self, raw: asyncio.Transport, first: bytes = b"") -> None:
         """Begin the handshake on `raw`, with what was already read from it."""
@@ -89,7 +90,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
     # Towards the application.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._is_closing or not data:
+        if self._is_closing or self._has_written_eof or not data:
             return
         try:
             # Partial writes are on in `ssl`: one record of 16 KiB at a time.
@@ -106,12 +107,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
     def close(self) -> None:
         if self._is_closing:
             return
+        self.write_eof()
         self._is_closing = True
-        try:
-            self._tls.unwrap()
-        except (ssl.SSLError, ValueError):
-            pass  # it waits for the peer's close_notify; ours is written
-        self._flush()
         self._raw.close()
 
     def abort(self) -> None:
@@ -122,7 +119,18 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         return self._is_closing or self._raw.is_closing()
 
     def can_write_eof(self) -> bool:
-        return False
+        return True
+
+    def write_eof(self) -> None:
+        """Send close_notify and go on reading: the nearest that TLS has to a half-close."""
+        if self._has_written_eof or self._is_closing or not self._is_ready:
+            return
+        self._has_written_eof = True
+        try:
+            self._tls.unwrap()
+        except (ssl.SSLError, ValueError):
+            pass  # it waits for the peer's close_notify; ours is written
+        self._flush()
 
     def pause_reading(self) -> None:
         self._is_paused = True
