@@ -26,7 +26,7 @@ def token_path() -> Path:
 
 def socket_path() -> Path:
     """The hub's Unix socket."""
-    return paths.runtime_dir("hub") / "mcp.sock"
+    return paths.runtime_path("hub") / "mcp.sock"
 
 
 def build(settings: ServeSettings) -> Server:

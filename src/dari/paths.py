@@ -35,7 +35,12 @@ def home() -> Path:
 
 
 def runtime_dir(name: str) -> Path:
-    """The private directory of one daemon, made when it is missing.
+    """The private directory of one daemon, made when it is missing."""
+    return private_dir(runtime_path(name))
+
+
+def runtime_path(name: str) -> Path:
+    """Where the private directory of one daemon is or will be; nothing is made.
 
     A `DARI_HOME` of its own gets daemons of its own, so it wins over `XDG_RUNTIME_DIR`.
     """
@@ -43,8 +48,8 @@ def runtime_dir(name: str) -> Path:
         raise InvalidInput(f"{name!r} is no name for a directory", "use one plain word, such as 'crabd'")
     shared = os.environ.get("XDG_RUNTIME_DIR", "")
     if sys.platform == "linux" and not os.environ.get("DARI_HOME") and _is_ours(shared):
-        return private_dir(Path(shared) / "dari" / name)
-    return private_dir(home() / "run" / name)
+        return Path(shared) / "dari" / name
+    return home() / "run" / name
 
 
 def private_dir(path: Path) -> Path:

@@ -44,6 +44,7 @@ class LineLink(Link):
         self._writable = asyncio.Event()
         self._writable.set()
         self._is_reading = True
+        self._is_feeding = False
         self.is_closed = False
         session = server.open_session(self)
         session.standing = self
@@ -53,11 +54,14 @@ class LineLink(Link):
         """Take what was read from the client."""
         if self.is_closed:
             return
+        self._is_feeding = True
         for message in self._framing.feed(data):
             if message is None:
                 self.reply(error_message(None, INVALID_REQUEST, "Invalid request: the message is too long"))
             else:
                 self._server.receive(message, self)
+        self._is_feeding = False
+        self._flush()
         if len(self._session.running) >= MOST_IN_FLIGHT and self._is_reading:
             self._is_reading = False
             self._stream.pause_reading()
@@ -123,7 +127,12 @@ class LineLink(Link):
             return
         self._outgoing.append(self._framing.wrap(message))
         self._outgoing_bytes += len(message)
-        if not self._flush_planned:
+        if self._is_feeding:
+            return
+        if not self._session.running and len(self._outgoing) == 1:
+            # Nothing else is under way, so nothing else is likely to leave in this turn: do not wait for its end.
+            self._flush()
+        elif not self._flush_planned:
             self._flush_planned = True
             self._loop.call_soon(self._flush)
 
