@@ -86,11 +86,21 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[], help="a Host name to answer to; repeatable"
     )
-    parser.add_argument("--rate-limit", metavar="N", type=float, help="requests a second and client (default: none)")
+    parser.add_argument("--rate-limit", metavar="N", type=_rate, help="requests a second and client (default: none)")
     parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
 
 
 def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; use a number from 0 to 65535 (0: any free one)")
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; use a number from 0 to 65535 (0: any free one)")
     return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no rate; use a number above 0, such as 50")
+    return rate

@@ -68,7 +68,15 @@ class SystemService:
         try:
             info = home.stat()
         except FileNotFoundError:
+            above = next(parent for parent in home.parents if parent.exists())
+            # Root may write where the mode says that nobody may, but nothing can be made below /proc.
+            if not os.access(above, os.W_OK) or not above.stat().st_mode & 0o222:
+                return Check("home", "failed", f"{home} cannot be made below {above}", "set DARI_HOME to another place")
             return Check("home", "ok", f"{home} will be made at the first start")
+        except OSError as error:
+            return Check("home", "failed", f"{home}: {error.strerror}", "set DARI_HOME to another place")
+        if not stat.S_ISDIR(info.st_mode):
+            return Check("home", "failed", f"{home} is not a directory", "move it away, or set DARI_HOME")
         if not os.access(home, os.W_OK):
             return Check("home", "failed", f"{home} is not writable", "check its owner, or set DARI_HOME")
         if info.st_mode & 0o022:
@@ -79,7 +87,7 @@ class SystemService:
         path = self._token_path
         try:
             info = path.lstat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Check("token", "ok", f"{path} will be made at the first start")
         mode = stat.S_IMODE(info.st_mode)
         if not stat.S_ISREG(info.st_mode):
@@ -94,7 +102,7 @@ class SystemService:
         path = self._socket_path
         try:
             info = path.lstat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Check("socket", "ok", f"{path} is not there; `dari up` makes it")
         if not stat.S_ISSOCK(info.st_mode):
             return Check("socket", "failed", f"{path} is not a socket", "move it away")
