@@ -83,6 +83,7 @@ def test_a_socket_that_nobody_serves_is_a_warning_and_no_failure(
     main(["doctor", "--json"])
     path = Path(checks_of(capsys.readouterr().out)["socket"]["found"].split(" is not there")[0])
     path.parent.mkdir(mode=0o700, parents=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
         path.chmod(0o600)
