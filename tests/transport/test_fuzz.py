@@ -17,7 +17,7 @@ from dari.mcp.server import Server
 from dari.transport.lines import LineLink
 from tests.demo import demo_server
 from tests.transport.rig import Rig, running, until
-from tests.wires import call, initialize
+from tests.wires import call, demo_process, initialize
 
 fuzz = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -151,3 +151,28 @@ async def test_lines_that_are_good_are_answered_however_they_are_cut() -> None:
     for _, step in examples(st.tuples(st.just(b""), st.integers(min_value=1, max_value=300)))[:40]:
         replies = [json.loads(line) for line in (await answered(server, data, step)).splitlines()]
         assert {reply["id"] for reply in replies} == {"init", *range(20)}
+
+
+async def test_a_real_process_survives_random_bytes_on_every_transport(tmp_path: Path) -> None:
+    """The same on uvloop, which the command uses, instead of asyncio's own loop."""
+    drawn = examples(st.tuples(st.one_of(HTTP, LINES), CUTS))
+    async with demo_process(tmp_path) as server:
+        stdio = server.stdio()
+        await stdio.ask(initialize())
+        for number, (data, step) in enumerate(drawn):
+            wire = await (server.http() if number % 2 else server.http_on_unix())
+            await sent(data, step, wire.writer.write)
+            with suppress(OSError, RuntimeError):
+                wire.writer.write_eof()
+            with suppress(ConnectionError):
+                await wire.reader.read()
+            wire.writer.close()
+        assert "result" in await (await server.http()).ask(initialize())
+        assert "result" in await (await server.unix()).ask(initialize())
+        assert (await stdio.ask(call("demo_echo", 2, text="x")))["id"] == 2
+        server.process.terminate()
+        assert await server.process.wait() == 0
+        assert server.process.stderr
+        log = (await server.process.stderr.read()).decode()
+        assert "Traceback" not in log
+        assert "event=fatal" not in log

@@ -273,3 +273,21 @@ async def test_back_pressure_follows_a_stream_to_its_new_connection() -> None:
         assert not draining.done()
         flow.resume_writing()
         await draining
+
+
+async def test_a_change_before_the_client_opens_its_stream_is_not_lost() -> None:
+    async with running() as rig:
+        wire = await rig.session("2025-06-18")
+        rig.server.registry.resource_updated("demo://unsubscribed")
+        rig.server.registry.remove_tools("demo_late")
+        events = await open_events(wire)
+        assert (await events.message())["method"] == "notifications/tools/list_changed"
+
+
+async def test_a_session_that_never_opens_its_stream_keeps_few_events() -> None:
+    async with running() as rig:
+        await rig.session()
+        for _ in range(events_module.MOST_UNASKED * 2):
+            rig.server.registry.remove_tools("demo_late")
+        (session,) = [session for session in rig.server.sessions if session.id]
+        assert len(session.streams.standing()._events) == events_module.MOST_UNASKED

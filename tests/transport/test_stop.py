@@ -172,6 +172,23 @@ async def test_a_call_on_the_unix_socket_that_does_not_finish_is_ended_with_the_
         assert await wire.reader.read() == b""
 
 
+async def test_a_request_on_the_unix_socket_during_the_stop_is_not_served(tmp_path: Path) -> None:
+    async with running(stop_grace_s=3600, socket_path=tmp_path / "s") as rig:
+        wire = await rig.unix()
+        await wire.ask(initialize())
+        wire.send(call("demo_hang", 1))
+        await rig.tools.started.wait()
+        stop = await stopping(rig)
+        wire.send(call("demo_hang", 2))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(rig.server.calls) == 1
+        rig.tools.release.set()
+        assert (await wire.receive())["id"] == 1
+        assert await wire.reader.read() == b""
+        await stop
+
+
 async def test_a_tool_that_will_not_end_does_not_hold_up_the_stop() -> None:
     async with running(tools=Stubborn(), stop_grace_s=0.01) as rig:
         wire = await rig.session()

@@ -235,3 +235,16 @@ async def test_more_calls_than_may_run_at_once_are_all_answered(tmp_path: Path) 
         await until(lambda: len(rig.server.calls) >= 512)
         rig.tools.release.set()
         assert {(await wire.receive())["id"] for _ in range(1500)} == set(range(1500))
+
+
+async def test_a_bug_while_serving_one_message_does_not_end_the_connection(tmp_path: Path) -> None:
+    async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
+        wire = await rig.unix()
+        await wire.ask(initialize())
+        before, rig.server.dispatch = rig.server.dispatch, None  # type: ignore[method-assign, assignment]
+        with logged() as lines:
+            reply = await wire.ask(PING)
+        rig.server.dispatch = before  # type: ignore[method-assign]
+        assert (reply["id"], reply["error"]["code"]) == (None, -32603)
+        assert lines == ["transport=unix event=fatal"]
+        assert (await wire.ask(call("demo_echo", 2, text="x")))["id"] == 2

@@ -6,6 +6,8 @@ from collections import deque
 from typing import Protocol
 
 MOST_EVENTS = 1000
+# What is kept for a session that has not opened its stream yet, and may never do so.
+MOST_UNASKED = 32
 MOST_BYTES = 4 * 1024 * 1024
 MOST_STREAMS = 32
 MOST_KEPT_BYTES = 16 * 1024 * 1024
@@ -45,7 +47,8 @@ class EventStream:
         self._events.append((self._next, data))
         self.size_bytes += len(data)
         self._next += 1
-        while len(self._events) > 1 and (len(self._events) > MOST_EVENTS or self.size_bytes > MOST_BYTES):
+        most_events = MOST_EVENTS if self.delivered or self.sink is not None else MOST_UNASKED
+        while len(self._events) > 1 and (len(self._events) > most_events or self.size_bytes > MOST_BYTES):
             self.size_bytes -= len(self._events.popleft()[1])
         if self.sink is not None:
             self.delivered = self._next - 1

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol
 
 from dari.core.grant import Grant
+from dari.log import event
 from dari.mcp.link import Link
 from dari.mcp.server import Server
-from dari.rpc.codec import INVALID_REQUEST, error_message
+from dari.rpc.codec import INTERNAL_ERROR, INVALID_REQUEST, error_message
 from dari.rpc.framing import Framing
 
 MOST_IN_FLIGHT = 512
 MOST_UNREAD_BYTES = 64 * 1024 * 1024
 FLUSH_BYTES = 64 * 1024
 END_GRACE_S = 5.0
+
+_log = logging.getLogger("dari.transport")
 
 
 class Stream(Protocol):
@@ -45,6 +49,7 @@ class LineLink(Link):
         self._writable.set()
         self._is_reading = True
         self._is_feeding = False
+        self._is_finishing = False
         self.is_closed = False
         session = server.open_session(self)
         session.standing = self
@@ -52,14 +57,14 @@ class LineLink(Link):
 
     def feed(self, data: bytes) -> None:
         """Take what was read from the client."""
-        if self.is_closed:
+        if self.is_closed or self._is_finishing:
             return
         self._is_feeding = True
         for message in self._framing.feed(data):
             if message is None:
                 self.reply(error_message(None, INVALID_REQUEST, "Invalid request: the message is too long"))
             else:
-                self._server.receive(message, self)
+                self._receive(message)
         self._is_feeding = False
         self._flush()
         if len(self._session.running) >= MOST_IN_FLIGHT and self._is_reading:
@@ -97,6 +102,7 @@ class LineLink(Link):
         """The client will send no more: let running calls end for a while, then close."""
         if not self._framing.is_lsp:
             self.feed(b"\n")  # The last line of `printf … | dari mcp` has no end of its own.
+        self._is_finishing = True
         self._session.fail_questions(ConnectionError("the client closed its end"))
         for listening in [call for call in self._server.listening if call in self._session.running.values()]:
             listening.cancel("")
@@ -114,6 +120,13 @@ class LineLink(Link):
             self._writable.set()
             self._server.close_session(self._session)
             self._stream.close()
+
+    def _receive(self, message: bytes) -> None:
+        try:
+            self._server.receive(message, self)
+        except Exception as error:
+            _log.exception(event(self.transport, "fatal"))
+            self.reply(error_message(None, INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}"))
 
     def _read_on(self) -> None:
         """Fewer calls run than may: read again, unless the client has first to take what we wrote."""

@@ -45,6 +45,8 @@ class Sessions:
         session.created_s = session.last_activity_s = self._loop.time()
         self._by_id[session.id.encode()] = session
         self._server.sessions.add(session)
+        # What changes before the client opens its stream is kept for it.
+        session.standing = session.streams.standing()
 
     def find(self, session_id: bytes) -> Session | None:
         """The live session, its life extended."""
