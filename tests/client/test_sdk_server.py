@@ -23,10 +23,8 @@ from tests.client.rig import ROOT, say_yes
 COMMAND = (sys.executable, "-m", "tests.client.sdk_server")
 ENV = {"PYTHONPATH": str(ROOT)}
 
-pytestmark = [
-    pytest.mark.parametrize("door", ["stdio", "http"]),
-    pytest.mark.parametrize("mode", ["handshake", "auto"]),
-]
+pytestmark = pytest.mark.parametrize("mode", ["handshake", "auto"])
+through_every_door = pytest.mark.parametrize("door", ["stdio", "http"])
 
 
 @asynccontextmanager
@@ -63,6 +61,7 @@ async def _open(client: Client) -> None:
             await asyncio.sleep(0.05)
 
 
+@through_every_door
 async def test_everything_a_server_offers(door: str, mode: Any) -> None:
     seen: list[Progress] = []
     async with sdk(door, mode, on_elicit=say_yes) as client:
@@ -89,6 +88,7 @@ async def test_everything_a_server_offers(door: str, mode: Any) -> None:
         await client.ping()
 
 
+@through_every_door
 async def test_changes_are_heard(door: str, mode: Any) -> None:
     async with sdk(door, mode) as client, client.events(lists=["tools"]) as events:
         await client.call_tool("grow")

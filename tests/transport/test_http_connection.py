@@ -231,6 +231,18 @@ async def test_garbage_behind_a_request_does_not_take_its_answer() -> None:
         assert await wire.reader.read() == b""
 
 
+async def test_garbage_behind_a_refused_request_changes_nothing() -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    async with running() as rig:
+        wire = await rig.http()
+        wire.writer.write(b"POST /mcp HTTP/1.0\r\nHost: evil\r\nContent-Length: 3\r\n\r\nabc\x00\x00garbage\r\n\r\n")
+        assert (await wire.receive()).status == 403
+        assert await wire.reader.read() == b""
+        await until(lambda: not rig.connections)
+    assert complaints == []
+
+
 async def test_garbage_inside_a_chunked_body_is_400() -> None:
     async with running() as rig:
         wire = await rig.http()

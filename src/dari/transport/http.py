@@ -163,7 +163,9 @@ class McpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """The bytes make no sense from here on: what was asked before them is answered, then it is over."""
         active = self._active
-        if active is None or (active.response_complete and not self._is_reading_body):
+        if self._is_lingering or self.transport.is_closing():
+            self.transport.close()
+        elif active is None or (active.response_complete and not self._is_reading_body):
             super().send_400_response(msg)
         elif isinstance(active, Exchange) and not active.is_read:
             self._refuse(active, 400, msg)
