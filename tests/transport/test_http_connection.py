@@ -236,8 +236,10 @@ async def test_garbage_behind_a_refused_request_changes_nothing() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     async with running() as rig:
         wire = await rig.http()
-        wire.writer.write(b"POST /mcp HTTP/1.0\r\nHost: evil\r\nContent-Length: 3\r\n\r\nabc\x00\x00garbage\r\n\r\n")
-        assert (await wire.receive()).status == 403
+        wire.writer.write(
+            b"POST /mcp HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc\x00\x00garbage\r\n\r\n"
+        )
+        assert (await wire.receive()).status == 400
         assert await wire.reader.read() == b""
         await until(lambda: not rig.connections)
     assert complaints == []

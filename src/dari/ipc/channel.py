@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections import deque
 from pathlib import Path
 from typing import cast
@@ -12,6 +11,7 @@ from typing import cast
 from msgspec import Raw
 
 from dari.errors import Denied, InvalidInput
+from dari.ipc.dial import dial
 from dari.ipc.messages import (
     HANDSHAKE,
     MAX_LINE_BYTES,
@@ -21,9 +21,6 @@ from dari.ipc.messages import (
     request_line,
 )
 from dari.ipc.peer import peer_of
-from dari.paths import socket_address
-
-BUSY_POLL_S = 0.01
 
 
 class ChannelLost(Exception):
@@ -128,12 +125,8 @@ class Channel(asyncio.Protocol):
 
 async def connect(path: Path) -> Channel:
     """A connection without a handshake; OSError when nobody answers."""
-    address = socket_address(path)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = await dial(path)
     try:
-        sock.setblocking(False)
-        while not _try_connect(sock, address):  # noqa: ASYNC110 - the kernel tells nobody when there is room
-            await asyncio.sleep(BUSY_POLL_S)
         if (uid := peer_of(sock).uid) != os.geteuid():
             raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
         _, channel = await asyncio.get_running_loop().create_unix_connection(Channel, sock=sock)
@@ -141,12 +134,3 @@ async def connect(path: Path) -> Channel:
         sock.close()
         raise
     return channel
-
-
-def _try_connect(sock: socket.socket, address: str) -> bool:
-    """False while the daemon's backlog is full; asyncio's own connect takes that for a success."""
-    try:
-        sock.connect(address)
-    except BlockingIOError:
-        return False
-    return True

@@ -6,12 +6,10 @@ import asyncio
 import logging
 import os
 import socket
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from dari.errors import Conflict
-from dari.ipc.probe import answers
+from dari.ipc.probe import clear_stale
 from dari.paths import file_id, remove_own, socket_address
 
 logger = logging.getLogger("dari.ipc")
@@ -32,7 +30,7 @@ class Listener:
 
     def __init__(self, path: Path) -> None:
         address = socket_address(path)
-        _clear(path)
+        clear_stale(path)
         self.path = path
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -84,16 +82,3 @@ class Listener:
     def _resume(self, accept: Accept) -> None:
         if self._loop is not None:
             self._loop.add_reader(self._sock, self._accept_all, accept)
-
-
-def _clear(path: Path) -> None:
-    """Remove what a killed daemon left behind."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise Conflict(f"{path} exists and is not a socket", "move it away, or choose another socket path")
-    if answers(path):
-        raise Conflict(f"a daemon already answers on {path}", "stop it first, or choose another socket path")
-    path.unlink(missing_ok=True)

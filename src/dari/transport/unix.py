@@ -7,16 +7,14 @@ import logging
 import os
 import select
 import socket
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 from dari.core.grant import Grant
-from dari.errors import Conflict
 from dari.ipc.peer import ConnectedSocket, peer_of
-from dari.ipc.probe import answers
+from dari.ipc.probe import clear_stale
 from dari.log import event
 from dari.mcp.server import Server
 from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
@@ -126,7 +124,7 @@ class UnixServer:
         """Listen; a socket file that nobody serves is replaced, a live one refused."""
         own_dir(self.path.parent)
         address = socket_address(self.path)
-        _clear(self.path)
+        clear_stale(self.path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -160,19 +158,6 @@ class UnixServer:
         task = asyncio.get_running_loop().create_task(link.finish())
         self._finishing.add(task)
         task.add_done_callback(self._finishing.discard)
-
-
-def _clear(path: Path) -> None:
-    """Remove the socket that a killed server left behind, and nothing else."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise Conflict(f"{path} exists and is not a socket", "move it away, or choose another --socket")
-    if answers(path):
-        raise Conflict(f"another server listens on {path}", "stop it, or choose another --socket")
-    path.unlink(missing_ok=True)
 
 
 def _is_gone(peer: socket.socket) -> bool:

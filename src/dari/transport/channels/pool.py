@@ -7,9 +7,9 @@ import ssl
 from collections import deque
 
 from dari.errors import TimedOut, Unavailable
+from dari.ipc.dial import dial
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Connection
-from dari.transport.channels.sockets import dial
 
 MOST_CONNECTIONS = 256
 MOST_IDLE_S = 60.0

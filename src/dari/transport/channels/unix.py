@@ -6,10 +6,11 @@ import asyncio
 from pathlib import Path
 
 from dari.errors import TimedOut, Unavailable
+from dari.ipc.dial import dial
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
 from dari.transport.channels.lines import LineChannel
-from dari.transport.channels.sockets import dial, read_small
+from dari.transport.channels.sockets import read_small
 
 CONNECT_TIMEOUT_S = 10.0
 
