@@ -18,6 +18,7 @@ from dari.settings import ServeSettings
 from dari.transport.endpoint import Endpoint
 from dari.transport.http import McpProtocol
 from dari.transport.hub import HttpHub
+from dari.transport.web import AsgiApp, plain_app
 from tests.demo import DemoTools, demo_server
 from tests.wires import ROOT, HttpWire, Json, StreamWire, initialize
 
@@ -102,12 +103,14 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(*, strict: bool = False, tools: DemoTools | None = None, **settings: Any) -> AsyncIterator[Rig]:
+async def running(
+    *, strict: bool = False, tools: DemoTools | None = None, app: AsgiApp = plain_app, **settings: Any
+) -> AsyncIterator[Rig]:
     """A hub on a free port, without a token unless the settings name one."""
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})
     tools = tools or DemoTools()
     server = demo_server(tools, strict=strict)
-    hub = HttpHub(server, chosen, MCP_GRANT)
+    hub = HttpHub(server, chosen, MCP_GRANT, app)
     await hub.start()
     rig = Rig(hub, server, tools, chosen)
     try:

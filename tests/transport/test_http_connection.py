@@ -175,10 +175,13 @@ async def test_a_connection_that_was_refused_or_preflighted_is_ended_when_idle(h
 
 async def test_connection_close_is_honoured() -> None:
     async with running() as rig:
-        wire = await rig.http()
-        reply = await wire.post(initialize(), Connection="close")
+        wire = await rig.session()
+        wire.send("POST", "/mcp", json.dumps(ping(1)).encode(), {"Connection": "close"})
+        post(wire, call("demo_hang", 2))
+        reply = await wire.receive()
         assert (reply.status, reply.headers["connection"]) == (200, "close")
         assert await wire.reader.read() == b""
+        assert not rig.tools.started.is_set(), "what follows the last request is not served"
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])

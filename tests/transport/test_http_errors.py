@@ -123,13 +123,18 @@ async def test_an_unreadable_body_is_400_with_a_parse_error(strict: bool, body: 
 async def test_an_unknown_path_is_404_and_an_unknown_method_405(strict: bool) -> None:
     async with running(strict=strict) as rig:
         wire = await rig.http()
-        reply = await wire.post(PING, **{"X-Path": "other"})
-        assert reply.status == 400
         reply = await wire.request("POST", "/other", b"{}")
         assert (reply.status, reply.json()) == (404, {"error": "not found"})
         reply = await wire.request("PUT", "/mcp")
         assert (reply.status, reply.json()) == (405, {"error": "method not allowed"})
         assert "POST" in reply.headers["allow"]
+
+
+async def test_a_strict_server_does_not_look_at_the_version_header() -> None:
+    async with running(strict=True) as rig:
+        wire = await rig.session("2024-11-05")
+        for version in ("2024-11-05", "2026-07-28", "2099-01-01"):
+            assert (await wire.post(PING, **{"MCP-Protocol-Version": version})).status == 200
 
 
 async def test_liveness_needs_no_token(tmp_path: Path) -> None:

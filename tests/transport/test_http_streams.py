@@ -11,7 +11,7 @@ from dari.core.context import Context
 from dari.core.tool import tool
 from dari.transport import events as events_module
 from tests.demo import DemoTools
-from tests.transport.rig import Rig, open_events, running, until
+from tests.transport.rig import Events, Rig, open_events, running, until
 from tests.wires import HttpWire, Json, call
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
@@ -167,11 +167,11 @@ async def test_a_call_whose_stream_broke_goes_on_and_its_rest_is_fetched() -> No
         broken = await rig.again(wire)
         await start(broken, with_progress("demo_steps"))
         await rig.tools.started.wait()
-        events = type(await open_events(await rig.again(wire)))(broken)
+        events = Events(broken)
         last, message = await events.next()
         assert message["params"]["progress"] == 1
         broken.writer.close()
-        await until(lambda: len(rig.endpoint.open) == 1)
+        await until(lambda: not rig.endpoint.open)
         rig.tools.release.set()
         await until(lambda: len(rig.server.calls) == 0)
         rest = await open_events(await rig.again(wire), **{"Last-Event-ID": last})
@@ -204,6 +204,7 @@ async def test_a_polled_call_lets_go_of_its_connection_and_is_fetched_later() ->
         assert blocks[1].startswith("id: p1-1\n")
         assert blocks[2] == "retry: 70"
         assert len(rig.server.calls) == 1
+        assert not next(iter(rig.hub.sessions._by_id.values())).streams.is_watched
         rig.tools.release.set()
         rest = await open_events(wire, **{"Last-Event-ID": "p1-1"})
         assert (await rest.message())["params"]["progress"] == 2
@@ -221,11 +222,16 @@ async def test_older_versions_keep_their_connection_when_a_tool_would_let_go(ver
         assert [event.get("id") for event in reply.events()] == [None, None, 1]
 
 
-@pytest.mark.parametrize("last", ["p9-1", "nonsense", "g-", "g-x", "-1", "g--1", "g-99999999999999999999", "\xe9-1"])
-async def test_an_unknown_last_event_id_gets_the_standing_stream(last: str) -> None:
+@pytest.mark.parametrize(
+    "last", [b"p9-1", b"nonsense", b"g-", b"g-x", b"-1", b"g--1", b"g-9999999999999999999", b"g-\xb2"]
+)
+async def test_an_unknown_last_event_id_gets_the_standing_stream(last: bytes) -> None:
     async with running() as rig:
         wire = await rig.session()
-        events = await open_events(await rig.again(wire), **{"Last-Event-ID": last})
+        head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
+        wire.writer.write(f"GET /mcp HTTP/1.1\r\n{head}Last-Event-ID: ".encode() + last + b"\r\n\r\n")
+        assert (await wire.head())[0] == 200
+        events = Events(wire)
         change(rig)
         assert (await events.message())["method"] == "notifications/tools/list_changed"
 

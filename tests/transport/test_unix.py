@@ -147,6 +147,17 @@ async def test_a_half_closed_client_is_not_waited_for_when_its_question_cannot_b
         assert await wire.reader.read() == b""
 
 
+async def test_a_client_that_is_gone_altogether_is_not_waited_for(tmp_path: Path) -> None:
+    async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
+        wire = await rig.unix()
+        await wire.ask(initialize())
+        wire.send(call("demo_hang", 1))
+        await rig.tools.started.wait()
+        wire.writer.close()
+        async with asyncio.timeout(4.5):  # less than a half-closed client would get
+            await rig.tools.cancelled.wait()
+
+
 async def test_lines_and_http_share_the_socket_and_the_server(tmp_path: Path) -> None:
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
         lines, lsp, http = await rig.unix(), await rig.unix(), await rig.http_on_unix()

@@ -153,7 +153,7 @@ class McpProtocol(HttpToolsProtocol):
         if not self._in_head and self.cycle.response_complete:
             self._since_s = self.loop.time()
             self._phase = IDLE_TIMEOUT_S
-        if self.flow.read_paused:
+        if self.pipeline or self.flow.read_paused:
             self._go_on()
 
     def resume_writing(self) -> None:
