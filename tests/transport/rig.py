@@ -12,7 +12,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dari.core.context import Context
 from dari.core.grant import MCP_GRANT
+from dari.core.tool import tool
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.endpoint import Endpoint
@@ -20,7 +22,7 @@ from dari.transport.http import McpProtocol
 from dari.transport.hub import HttpHub
 from dari.transport.web import AsgiApp, plain_app
 from tests.demo import DemoTools, demo_server
-from tests.wires import ROOT, HttpWire, Json, StreamWire, initialize
+from tests.wires import ROOT, HttpWire, Json, StreamWire, call, initialize
 
 JSON_ONLY = {"Accept": "application/json"}
 
@@ -120,6 +122,35 @@ async def running(
         await rig.close_wires()
         await hub.stop()
         server.close()
+
+
+class Steps(DemoTools):
+    """A tool that tells two steps, one before and one after it is released."""
+
+    @tool()
+    async def steps(self, context: Context) -> str:
+        """Report, wait, report."""
+        await context.progress(1)
+        self.started.set()
+        await self.release.wait()
+        await context.progress(2)
+        return "done"
+
+    @tool()
+    async def polled(self, context: Context) -> str:
+        """Let go of the connection, then go on."""
+        await context.progress(1)
+        context.suspend_stream(retry_ms=70)
+        self.started.set()
+        await self.release.wait()
+        await context.progress(2)
+        return "done"
+
+
+def with_progress(name: str, request_id: int = 1) -> Json:
+    message = call(name, request_id)
+    message["params"]["_meta"] = {"progressToken": "t"}
+    return message
 
 
 async def until(condition: Callable[[], object]) -> None:

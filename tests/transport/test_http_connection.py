@@ -176,12 +176,28 @@ async def test_a_connection_that_was_refused_or_preflighted_is_ended_when_idle(h
 async def test_connection_close_is_honoured() -> None:
     async with running() as rig:
         wire = await rig.session()
-        wire.send("POST", "/mcp", json.dumps(ping(1)).encode(), {"Connection": "close"})
-        post(wire, call("demo_hang", 2))
+        both = b""
+        for message, extra in ((ping(1), "Connection: close\r\n"), (call("demo_hang", 2), "")):
+            head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items()) + extra
+            body = json.dumps(message)
+            both += f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        wire.writer.write(both)
         reply = await wire.receive()
         assert (reply.status, reply.headers["connection"]) == (200, "close")
         assert await wire.reader.read() == b""
         assert not rig.tools.started.is_set(), "what follows the last request is not served"
+
+
+async def test_what_follows_a_request_that_ended_the_connection_is_not_served() -> None:
+    async with running() as rig:
+        wire = await rig.session()
+        head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
+        body = json.dumps(call("demo_hang", 2))
+        refused = f"POST /mcp HTTP/1.1\r\n{head}Host: again\r\nContent-Length: 2\r\n\r\n{{}}"
+        wire.writer.write(f"{refused}POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert (await wire.receive()).status == 400
+        assert await wire.reader.read() == b""
+        assert len(rig.server.calls) == 0
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])

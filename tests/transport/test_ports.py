@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,8 +17,14 @@ from tests.transport.rig import start_process
 
 
 def free_range(size: int) -> int:
-    """The first of so many ports in a row that are all free now."""
-    for first in range(23847, 60000, size):
+    """The first of so many ports in a row that are all free now.
+
+    Below the range the system hands out by itself, and from another place in every process: tests of other
+    workers look at the same time.
+    """
+    start = os.getpid() * size * 7 % 16_000
+    for step in range(0, 16_000, size):
+        first = 12_000 + (start + step) % 16_000
         with ExitStack() as held:
             try:
                 for port in range(first, first + size):

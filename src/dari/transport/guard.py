@@ -119,16 +119,23 @@ class RateLimit:
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
+        self._most = max(1.0, rate * 2)
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def allows(self, client: str) -> bool:
         now_s = time.monotonic()
-        left, since_s = self._buckets.get(client, (self._rate * 2, now_s))
-        left = min(self._rate * 2, left + (now_s - since_s) * self._rate)
         if len(self._buckets) > 4096:
-            self._buckets = {name: state for name, state in self._buckets.items() if now_s - state[1] < 2}
+            # A bucket that is full again says nothing.
+            self._buckets = {
+                name: state for name, state in self._buckets.items() if self._left(state, now_s) < self._most
+            }
+        left = self._left(self._buckets.get(client, (self._most, now_s)), now_s)
         self._buckets[client] = (left - 1 if left >= 1 else left, now_s)
         return left >= 1
+
+    def _left(self, state: tuple[float, float], now_s: float) -> float:
+        left, since_s = state
+        return min(self._most, left + (now_s - since_s) * self._rate)
 
 
 def _host_name(host: str) -> bytes:
