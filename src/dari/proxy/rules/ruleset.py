@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dari.proxy.rules.decision import RECORDED, Decision, Decryption, StatusChange
 from dari.proxy.rules.hits import Hits
 from dari.proxy.rules.matchers import Matcher, read_matcher
-from dari.proxy.rules.rule import Allow, AnyRule
+from dari.proxy.rules.rule import Allow, AnyRule, StatusRewrite
 from dari.proxy.rules.shortlist import Shortlist, tunnel_decision
 from dari.proxy.rules.site import Site
 
@@ -18,7 +18,17 @@ MAX_SITES = 2048
 class RuleSet:
     """Answers for the engine. `rules` holds the disabled ones too, for explanations."""
 
-    __slots__ = ("rules", "matchers", "revision", "_live", "_records_all", "_hits", "_sites", "_decryptions")
+    __slots__ = (
+        "rules",
+        "matchers",
+        "revision",
+        "rewrites_status",
+        "_live",
+        "_records_all",
+        "_hits",
+        "_sites",
+        "_decryptions",
+    )
 
     def __init__(
         self,
@@ -34,6 +44,8 @@ class RuleSet:
         self.matchers = {rule.id: known.get(rule.id) or matcher_of(rule) for rule in self.rules}
         self._live = tuple((rule, self.matchers[rule.id]) for rule in self.rules if rule.enabled)
         self._records_all = not any(type(rule) is Allow for rule, _ in self._live)
+        self.rewrites_status = any(type(rule) is StatusRewrite for rule, _ in self._live)
+        """Whether a response has to be looked at again."""
         self._hits = hits if hits is not None else Hits()
         self._sites: dict[tuple[str, str], Shortlist] = {}
         self._decryptions: dict[str, Decryption] = {}

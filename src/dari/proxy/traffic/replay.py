@@ -37,7 +37,9 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     url: str | None = None
     set_headers: dict[str, str] = {}
     remove_headers: list[str] = []
-    body: str | bytes | None = None
+    body: str | None = None
+    body_b64: bytes | None = None
+    """A body that is no text; wins over `body`. Base64 where it travels as JSON."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -57,20 +59,21 @@ def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> R
         raise Conflict(
             f"flow {flow.id} is a tunnel: its content was not seen", "add an allow rule for its host, then repeat it"
         )
-    method = _method(edits.method if edits.method is not None else flow.method)
-    url = _url(edits.url if edits.url is not None else flow.url)
+    method = read_method(edits.method if edits.method is not None else flow.method)
+    url = read_url(edits.url if edits.url is not None else flow.url)
     missing: list[str] = []
     kept = _kept_headers(flow)
-    if edits.body is not None:
-        body = edits.body.encode() if isinstance(edits.body, str) else edits.body
+    given = edits.body_b64 if edits.body_b64 is not None else edits.body
+    if given is not None:
+        body = given.encode() if isinstance(given, str) else given
         kept = [(name, value) for name, value in kept if name.lower() != b"content-encoding"]
     else:
         body = views.raw(flow, True, bodies)
         if not views.is_whole(flow, True, bodies):
             missing.append(f"request body: {len(body)} of {flow.request_body.size_bytes} bytes were kept")
-    removed = {_name(name).lower() for name in (*edits.remove_headers, *edits.set_headers)}
+    removed = {header_name(name).lower() for name in (*edits.remove_headers, *edits.set_headers)}
     block = [(name, value) for name, value in kept if name.lower() not in removed]
-    block += [(_name(name), _value(name, value)) for name, value in edits.set_headers.items()]
+    block += [(header_name(name), header_value(name, value)) for name, value in edits.set_headers.items()]
     if not any(name.lower() == b"host" for name, _ in block):
         block.insert(0, (b"Host", urlsplit(url).netloc.rpartition("@")[2].encode()))
     had_length = headers.value(flow.request_headers, b"content-length") is not None
@@ -82,8 +85,9 @@ def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> R
 
 def compose(method: str, url: str, headers: dict[str, str] | None = None, body: str | bytes = b"") -> Replay:
     """A request from nothing, checked like a replay."""
-    made = Flow(0, "", 0, _method(method), "http", "", "")
-    edits = Edits(url=url, set_headers=headers or {}, body=body)
+    made = Flow(0, "", 0, read_method(method), "http", "", "")
+    data = body.encode() if isinstance(body, str) else body
+    edits = Edits(url=url, set_headers=headers or {}, body_b64=data)
     return msgspec.structs.replace(build(made, edits), replay_of=None)
 
 
@@ -106,13 +110,13 @@ def _kept_headers(flow: Flow) -> Headers:
     ]
 
 
-def _method(method: str) -> str:
+def read_method(method: str) -> str:
     if not method or not set(method.encode()) <= _TOKEN or method == "CONNECT":
         raise InvalidInput(f"no method: {method!r}", "give a word such as GET or POST")
     return method
 
 
-def _url(url: str) -> str:
+def read_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -123,13 +127,13 @@ def _url(url: str) -> str:
     return url
 
 
-def _name(name: str) -> bytes:
+def header_name(name: str) -> bytes:
     if not name or not set(name.encode()) <= _TOKEN:
         raise InvalidInput(f"no header name: {name!r}", "give a name such as X-Api-Key")
     return name.encode()
 
 
-def _value(name: str, value: str) -> bytes:
+def header_value(name: str, value: str) -> bytes:
     raw = value.strip(" \t").encode()
     if any(byte in b"\r\n\0" for byte in raw):
         raise InvalidInput(f"the value of {name} has a line break or NUL", "put the value on one line")

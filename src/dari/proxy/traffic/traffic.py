@@ -192,13 +192,22 @@ class Traffic:
         )
 
     async def body(
-        self, flow_id: int, direction: Literal["request", "response"], *, reveal: bool = False, **how: int
+        self,
+        flow_id: int,
+        direction: Literal["request", "response"],
+        *,
+        reveal: bool = False,
+        start: int = 0,
+        end: int | None = None,
+        max_chars: int = views.MAX_CHARS,
     ) -> views.BodyView:
-        """A decoded body; `how` may have start, end (decoded bytes) and max_chars."""
+        """A decoded body; `start` and `end` count its decoded bytes."""
         flow = await self.flow(flow_id)
 
         def run() -> views.BodyView:
-            return views.view(flow, direction == "request", self.bodies, redactor=self._shown(reveal), **how)
+            shown = self._shown(reveal)
+            from_client = direction == "request"
+            return views.view(flow, from_client, self.bodies, start=start, end=end, max_chars=max_chars, redactor=shown)
 
         return await asyncio.to_thread(run)
 
@@ -256,6 +265,13 @@ class Traffic:
             self.ring.began(flow)
             self.ring.finished(flow)
         self.ring.last_seq = max(self.ring.last_seq, store.first_seq - 1)
+
+
+def flow_id_of(request_id: str) -> int:
+    """The id as callers write it: a decimal string."""
+    if not request_id.isascii() or not request_id.isdigit() or len(request_id) > 18:
+        raise InvalidInput(f"no request id: {request_id[:40]!r}", "give a number such as crab_traffic_tail shows")
+    return int(request_id)
 
 
 def _oldest(sources: Sources, wanted: Filter, limit: int) -> Iterator[Flow]:

@@ -1,0 +1,133 @@
+"""A service seen from both ends: its exposed methods as a daemon's methods, and a stand-in that calls them from afar.
+
+The signature is the contract. Arguments travel by name; one that is None does not travel at all, because a null
+on this wire is a type error. The stand-in is an instance of the service's own class as far as a type checker cares.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable, Container, Iterator
+from typing import Any, TypeVar, Union, cast
+
+import msgspec
+
+from dari.ipc.client import DaemonClient
+from dari.ipc.methods import Method
+
+_MARK = "__dari_exposed__"
+S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+
+class Exposed(msgspec.Struct, frozen=True):
+    """How a method of a service is called over the wire."""
+
+    name: str
+    scope: str
+    ends_with_caller: bool = False
+    timeout_s: float | None = None
+    """Patience of the caller; None for what its client has. A method with a `timeout_s` argument gets that on top."""
+
+
+def exposed(
+    name: str, scope: str, *, ends_with_caller: bool = False, timeout_s: float | None = None
+) -> Callable[[F], F]:
+    """Offer an async method of a service under this name to callers of this scope.
+
+    `ends_with_caller`: it only waits on the caller's behalf, so it has a connection of its own and ends with it.
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, Exposed(name, scope, ends_with_caller, timeout_s))
+        return function
+
+    return mark
+
+
+def methods_of(service: object, without: Container[str] = ()) -> list[Method]:
+    """What a daemon serves of this service."""
+    return [
+        Method(
+            mark.name,
+            mark.scope,
+            _handler(getattr(service, name)),
+            _params_of(function, mark.name),
+            ends_with_caller=mark.ends_with_caller,
+        )
+        for name, function, mark in _exposed_in(type(service))
+        if mark.name not in without
+    ]
+
+
+def remote(service: type[S], client: DaemonClient) -> S:
+    """An object with the exposed methods of the service, each a call to the daemon behind the client."""
+    stand_in: object = type(f"Remote{service.__name__}", (), {})()
+    for name, function, mark in _exposed_in(service):
+        setattr(stand_in, name, _caller(client, function, mark))
+    return cast(S, stand_in)
+
+
+def _exposed_in(service: type) -> Iterator[tuple[str, Callable[..., Any], Exposed]]:
+    for name, function in inspect.getmembers(service, inspect.isfunction):
+        if (mark := getattr(function, _MARK, None)) is not None:
+            yield name, function, mark
+
+
+def _handler(method: Callable[..., Awaitable[object]]) -> Callable[[Any], Awaitable[object]]:
+    async def handle(params: msgspec.Struct) -> object:
+        given = {
+            name: value for name in params.__struct_fields__ if (value := getattr(params, name)) is not msgspec.UNSET
+        }
+        return await method(**given)
+
+    return handle
+
+
+def _params_of(function: Callable[..., Any], name: str) -> type[msgspec.Struct]:
+    hints = typing.get_type_hints(function)
+    fields: list[Any] = []
+    for parameter in _parameters(function):
+        hint = hints[parameter.name]
+        if parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, Union[_not_none(hint), msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007
+    return msgspec.defstruct(name.replace(".", "_"), fields, kw_only=True)
+
+
+def _not_none(hint: Any) -> Any:
+    """`X | None` as `X`: an argument that may be None is one that may be left out."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return Union[tuple(part for part in typing.get_args(hint) if part is not type(None))]  # noqa: UP007
+    return hint
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())[1:]
+
+
+def _caller(client: DaemonClient, function: Callable[..., Any], mark: Exposed) -> Callable[..., Awaitable[Any]]:
+    signature = inspect.Signature(_parameters(function))
+    returns: list[Any] = []
+
+    async def call(*positional: object, **named: object) -> Any:
+        if not returns:  # resolving the hints of a service costs more than connecting to it; most are never called
+            returns.append(typing.get_type_hints(function)["return"])
+        bound = signature.bind(*positional, **named).arguments
+        params = {name: value for name, value in bound.items() if value is not None}
+        return await client.call(
+            mark.name, params, _patience(mark, params), returns=returns[0], alone=mark.ends_with_caller
+        )
+
+    call.__name__ = function.__name__
+    return call
+
+
+def _patience(mark: Exposed, params: dict[str, object]) -> float | None:
+    asked = params.get("timeout_s")
+    if isinstance(asked, int | float):
+        return asked + 10
+    return mark.timeout_s

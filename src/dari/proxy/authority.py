@@ -1,0 +1,94 @@
+"""The CA from a caller's view: made, looked at, exported, replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from typing import Literal
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from msgspec import Struct
+
+from dari.errors import Conflict, NotFound
+from dari.ipc.remote import exposed
+from dari.proxy.certs import CertificateAuthority, KeyType
+from dari.proxy.machine import Machine
+
+
+class CaStatus(Struct, frozen=True):
+    """`install` says how clients come to trust it."""
+
+    loaded: bool
+    cert_path: str | None = None
+    subject: str | None = None
+    sha256: str | None = None
+    key_type: str | None = None
+    not_after: str | None = None
+    days_left: int | None = None
+    install: tuple[str, ...] = ()
+
+
+class CaExport(Struct, frozen=True):
+    format: Literal["pem"]
+    pem: str
+    sha256: str
+
+
+class AuthorityDesk:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @exposed("ca.generate", "control")
+    async def generate(
+        self, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec", replace: bool = False
+    ) -> CaStatus:
+        """Make a CA and sign with it at once. One that is loaded is replaced only when asked: clients trust it."""
+        machine = self._machine
+        if machine.authority is not None and not replace:
+            raise Conflict(
+                f"a CA is loaded already: {machine.configuration.ca_cert_path}",
+                "it works as it is; replace=true makes a new one, which every client must trust again",
+            )
+        authority = await asyncio.to_thread(CertificateAuthority.generate, name, days, key_type)
+        certificate, key = machine.files.ca
+        await asyncio.to_thread(authority.save, certificate, key)
+        await machine.configure(ca_cert_path=str(certificate), ca_key_path=str(key))
+        machine.trust(authority)
+        return await self.status()
+
+    @exposed("ca.status", "read")
+    async def status(self) -> CaStatus:
+        authority = self._machine.authority
+        path = self._machine.configuration.ca_cert_path
+        if authority is None:
+            return CaStatus(
+                False, path, install=("crab_ca_generate makes a CA; until then HTTPS passes through unread",)
+            )
+        certificate = authority.certificate
+        ends = certificate.not_valid_after_utc
+        return CaStatus(
+            loaded=True,
+            cert_path=path,
+            subject=certificate.subject.rfc4514_string(),
+            sha256=authority.fingerprint,
+            key_type=_key_type(authority),
+            not_after=ends.isoformat(),
+            days_left=(ends - datetime.datetime.now(datetime.UTC)).days,
+            install=(
+                "crab_env_snippet has the variables for programs started from a shell",
+                "devices: http://crab-proxy.local/ through the proxy serves the certificate",
+            ),
+        )
+
+    @exposed("ca.export", "read")
+    async def export(self) -> CaExport:
+        """The certificate, which is public; the key stays where it is."""
+        authority = self._machine.authority
+        if authority is None:
+            raise NotFound("no CA is loaded", "crab_ca_generate makes one")
+        return CaExport("pem", authority.pem.decode("ascii"), authority.fingerprint)
+
+
+def _key_type(authority: CertificateAuthority) -> str:
+    key = authority.certificate.public_key()
+    return f"rsa{key.key_size}" if isinstance(key, rsa.RSAPublicKey) else "ec"

@@ -1,0 +1,205 @@
+"""Settings of the engine, changed while it runs: `engine.set_*`, and the whole of it as `engine.config_dump`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from dari.errors import Failed, InvalidInput
+from dari.ipc.remote import exposed
+from dari.proxy.certs import CertificateAuthority
+from dari.proxy.configuration import (
+    SPOOL_MAX_BYTES,
+    ClientCertificate,
+    ClientRule,
+    Transparent,
+    UpstreamSettings,
+    read_address,
+)
+from dari.proxy.flow import SAMPLE_BYTES
+from dari.proxy.gate import parse_ip
+from dari.proxy.machine import Machine
+from dari.proxy.throttle import ThrottleSettings
+
+
+class Ok(Struct, frozen=True):
+    ok: bool = True
+
+
+class InspectDump(Struct, frozen=True):
+    enabled: bool
+    sample_bytes: int
+    spool: bool
+    spool_dir: str
+    spool_max_bytes: int
+
+
+class CaDump(Struct, frozen=True):
+    loaded: bool
+    cert_path: str | None
+    key_path: str | None
+
+
+class UpstreamDump(Struct, frozen=True):
+    """Like the settings, without the password of the proxy."""
+
+    proxy: str | None
+    ca_file: str | None
+    insecure_hosts: tuple[str, ...]
+    client_certificates: tuple[ClientCertificate, ...]
+
+
+class ConfigDump(Struct, frozen=True):
+    running: bool
+    listen_addr: str
+    inspect: InspectDump
+    throttle: ThrottleSettings
+    client_allowlist: ClientRule
+    transparent: Transparent
+    ca: CaDump
+    upstream: UpstreamDump
+    blocks_private_targets: bool
+    passes_through_pinned: bool
+
+
+class EngineSettings:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @exposed("engine.config_dump", "read")
+    async def dump(self) -> ConfigDump:
+        machine = self._machine
+        now = machine.configuration
+        bodies = machine.traffic.bodies
+        upstream = now.upstream
+        return ConfigDump(
+            running=machine.engine.is_running,
+            listen_addr=now.listen_addr,
+            inspect=InspectDump(
+                now.inspect,
+                SAMPLE_BYTES,
+                now.inspect and bodies is not None,
+                str(machine.files.traffic),
+                SPOOL_MAX_BYTES,
+            ),
+            throttle=now.throttle,
+            client_allowlist=now.client_allowlist,
+            transparent=now.transparent,
+            ca=CaDump(machine.authority is not None, now.ca_cert_path, now.ca_key_path),
+            upstream=UpstreamDump(
+                upstream.proxy and machine.traffic.redactor.url(upstream.proxy),
+                upstream.ca_file,
+                upstream.insecure_hosts,
+                upstream.client_certificates,
+            ),
+            blocks_private_targets=now.blocks_private_targets,
+            passes_through_pinned=now.passes_through_pinned,
+        )
+
+    @exposed("engine.set_listen_addr", "control")
+    async def set_listen_addr(self, listen_addr: str) -> Ok:
+        """`IP:port`. While it runs the new address is bound first, then the old one let go; connections live on."""
+        read_address(listen_addr)
+        await self._machine.configure(listen_addr=listen_addr.strip())
+        return Ok()
+
+    @exposed("engine.set_inspect_enabled", "control")
+    async def set_inspect_enabled(self, enabled: bool) -> Ok:
+        await self._machine.configure(inspect=enabled)
+        return Ok()
+
+    @exposed("engine.set_transparent", "control")
+    async def set_transparent(self, enabled: bool = False, listen_port: int = 8889) -> Ok:
+        if not 1 <= listen_port <= 65535:
+            raise InvalidInput(f"listen_port {listen_port} is no port", "give 1 to 65535")
+        await self._machine.configure(transparent=Transparent(enabled, listen_port))
+        return Ok()
+
+    @exposed("engine.set_client_allowlist", "control")
+    async def set_client_allowlist(self, enabled: bool = False, ips: list[str] | None = None) -> Ok:
+        """Loopback always passes; other peers must be listed once it is enabled."""
+        parsed = tuple(str(parse_ip(ip)) for ip in ips or ())
+        await self._machine.configure(client_allowlist=ClientRule(enabled, parsed))
+        return Ok()
+
+    @exposed("engine.set_throttle", "control")
+    async def set_throttle(
+        self,
+        enabled: bool = False,
+        latency_ms: int = 0,
+        downstream_bps: int = 0,
+        upstream_bps: int = 0,
+        only_selected_hosts: bool = False,
+        selected_hosts: list[str] | None = None,
+        jitter_ms: int = 0,
+    ) -> Ok:
+        """Replaces the whole throttle. Rates are bytes per second, 0 for no limit."""
+        wanted = ThrottleSettings(
+            enabled,
+            latency_ms,
+            downstream_bps,
+            upstream_bps,
+            only_selected_hosts,
+            tuple(selected_hosts or ()),
+            jitter_ms,
+        )
+        wanted.check()
+        await self._machine.configure(throttle=wanted)
+        return Ok()
+
+    @exposed("engine.set_throttle_preset", "control")
+    async def set_throttle_preset(
+        self, preset: str, selected_hosts: list[str] | None = None, jitter_ms: int = 0
+    ) -> ThrottleSettings:
+        """A link by its name, such as 3G or ADSL-2M; `off` lifts the throttle."""
+        wanted = ThrottleSettings()
+        if preset.strip().lower() not in ("off", "none"):
+            wanted = ThrottleSettings.of_preset(preset, selected_hosts=tuple(selected_hosts or ()), jitter_ms=jitter_ms)
+            wanted.check()
+        await self._machine.configure(throttle=wanted)
+        return wanted
+
+    @exposed("engine.set_upstream", "control")
+    async def set_upstream(
+        self,
+        proxy: str | None = None,
+        ca_file: str | None = None,
+        insecure_hosts: list[str] | None = None,
+        client_certificates: list[ClientCertificate] | None = None,
+    ) -> Ok:
+        """How origins are reached. What is left out stays; an empty text or list takes a setting back."""
+        now = self._machine.configuration.upstream
+        for path in (ca_file, *(file for one in client_certificates or () for file in (one.cert_path, one.key_path))):
+            if path and not os.path.isfile(path):
+                raise Failed(f"file not found: {path}", "give the absolute path of a PEM file")
+        wanted = UpstreamSettings(
+            proxy=now.proxy if proxy is None else proxy or None,
+            ca_file=now.ca_file if ca_file is None else ca_file or None,
+            insecure_hosts=now.insecure_hosts if insecure_hosts is None else tuple(insecure_hosts),
+            client_certificates=now.client_certificates if client_certificates is None else tuple(client_certificates),
+        )
+        await self._machine.configure(upstream=wanted)
+        return Ok()
+
+    @exposed("engine.set_policy", "control")
+    async def set_policy(
+        self, blocks_private_targets: bool | None = None, passes_through_pinned: bool | None = None
+    ) -> Ok:
+        """Refuse private addresses as targets; tunnel a host whose clients refused our certificate."""
+        given = {"blocks_private_targets": blocks_private_targets, "passes_through_pinned": passes_through_pinned}
+        await self._machine.configure(**{name: value for name, value in given.items() if value is not None})
+        return Ok()
+
+    @exposed("engine.load_ca", "control")
+    async def load_ca(self, cert_path: str, key_path: str) -> Ok:
+        """Sign with this CA from now on. Both files are read at once, so a wrong one is told here."""
+        for path in (cert_path, key_path):
+            if not os.path.isfile(path):
+                raise Failed(f"file not found: {path}", "give the absolute paths of the PEM certificate and its key")
+        authority = await asyncio.to_thread(CertificateAuthority.load, Path(cert_path), Path(key_path))
+        await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
+        self._machine.trust(authority)
+        return Ok()

@@ -1,0 +1,158 @@
+"""Is the daemon well? Real checks, under the names the original's clients know."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from dari.ipc.remote import exposed
+from dari.proxy.configuration import read_address
+from dari.proxy.machine import Machine
+from dari.version import VERSION
+
+_LOW_DISK_BYTES = 200 * 1024 * 1024
+
+
+class Pong(Struct, frozen=True):
+    pong: bool
+
+
+class Version(Struct, frozen=True):
+    engine: str
+    protocol: int
+
+
+class Finding(Struct, frozen=True):
+    name: str
+    status: Literal["ok", "warning", "failed"]
+    found: str
+    hint: str = ""
+
+
+class Diagnosis(Struct, frozen=True):
+    """The first eight fields are the original's; `checks` says what was looked at and what to do."""
+
+    socket: str
+    state_db: str
+    helper_xpc: str
+    ca: Literal["loaded", "missing"]
+    launch_agent: str
+    principal_verification: str
+    running: bool
+    capture: Literal["running", "stopped"]
+    checks: list[Finding]
+
+
+class Health:
+    """`socket` is where the daemon serves; None when the service runs without one."""
+
+    def __init__(self, machine: Machine, socket: Path | None = None) -> None:
+        self._machine = machine
+        self._socket = socket
+
+    @exposed("system.ping", "read")
+    async def ping(self) -> Pong:
+        return Pong(True)
+
+    @exposed("system.version", "read")
+    async def version(self) -> Version:
+        return Version(VERSION, 1)
+
+    @exposed("daemon.doctor", "read")
+    async def doctor(self) -> Diagnosis:
+        machine = self._machine
+        checks = await asyncio.to_thread(self._checks)
+        found = {check.name: check for check in checks}
+        return Diagnosis(
+            socket=_word(found["socket"]),
+            state_db=_word(found["state_db"]),
+            helper_xpc="not_needed",
+            ca="loaded" if machine.authority is not None else "missing",
+            launch_agent="unmanaged",
+            principal_verification="uid_and_token",
+            running=machine.engine.is_running,
+            capture="running" if machine.configuration.capture else "stopped",
+            checks=checks,
+        )
+
+    def _checks(self) -> list[Finding]:
+        return [self._check_socket(), self._check_state(), self._check_bodies(), self._check_disk(), self._check_ca(),
+                self._check_listener(), self._check_clients(), *self._notes()]  # fmt: skip
+
+    def _check_socket(self) -> Finding:
+        if self._socket is None:
+            return Finding("socket", "ok", "served in this process, without a socket")
+        try:
+            info = self._socket.lstat()
+        except OSError as error:
+            return Finding("socket", "failed", f"{self._socket}: {error.strerror}", "restart crabd")
+        if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.geteuid():
+            return Finding("socket", "failed", f"{self._socket} is not our socket", "restart crabd")
+        if stat.S_IMODE(info.st_mode) & 0o077 and stat.S_IMODE(self._socket.parent.stat().st_mode) & 0o077:
+            return Finding("socket", "warning", f"{self._socket} can be opened by others", f"chmod 600 {self._socket}")
+        return Finding("socket", "ok", str(self._socket))
+
+    def _check_state(self) -> Finding:
+        store = self._machine.traffic.store
+        if store is None:
+            return Finding("state_db", "warning", "traffic is kept in memory only", "")
+        if store.problem is not None:
+            return Finding("state_db", "failed", f"{store.problem} ({store.lost} flows lost)", "check disk and folder")
+        return Finding("state_db", "ok", f"{self._machine.files.traffic} (last flow {store.last_id()})")
+
+    def _check_bodies(self) -> Finding:
+        bodies = self._machine.traffic.bodies
+        if bodies is None:
+            return Finding("bodies", "warning", "only the first bytes of bodies are kept", "")
+        kept = f"{bodies.used_bytes} bytes kept, {bodies.evicted} bodies evicted"
+        if bodies.failed:
+            return Finding("bodies", "failed", f"{bodies.failed} bodies could not be written; {kept}", "check the disk")
+        return Finding("bodies", "ok", kept)
+
+    def _check_disk(self) -> Finding:
+        free = shutil.disk_usage(self._machine.files.directory).free
+        if free < _LOW_DISK_BYTES:
+            return Finding("disk", "warning", f"{free >> 20} MiB free", "free some space: captures need it")
+        return Finding("disk", "ok", f"{free >> 20} MiB free")
+
+    def _check_ca(self) -> Finding:
+        authority = self._machine.authority
+        if authority is None:
+            return Finding("ca", "warning", "no CA: HTTPS passes through unread", "crab_ca_generate makes one")
+        left = (authority.certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)).days
+        if left < 30:
+            return Finding("ca", "warning", f"the CA ends in {left} days", "crab_ca_generate with replace=true")
+        pinned = sorted(self._machine.engine.pinned_hosts)
+        if pinned:
+            shown = ", ".join(pinned[:5])
+            hint = "make these clients trust the CA; a pinned client needs crab_engine_set_policy"
+            return Finding("ca", "warning", f"clients refused our certificate for {shown}", hint)
+        return Finding("ca", "ok", f"{left} days left, SHA-256 {authority.fingerprint[:23]}…")
+
+    def _check_listener(self) -> Finding:
+        machine = self._machine
+        if not machine.engine.is_running:
+            return Finding("listener", "ok", f"stopped; {machine.configuration.listen_addr} when started")
+        return Finding("listener", "ok", f"{machine.address}, {machine.engine.connection_count} connections")
+
+    def _check_clients(self) -> Finding:
+        now = self._machine.configuration
+        host, _ = read_address(now.listen_addr)
+        if host in ("127.0.0.1", "::1") or host.startswith("127.") or now.client_allowlist.enabled:
+            return Finding("clients", "ok", "this machine and listed devices only")
+        hint = "crab_engine_set_client_allowlist names the devices that may use it"
+        return Finding("clients", "warning", f"anybody who reaches {now.listen_addr} may use the proxy", hint)
+
+    def _notes(self) -> list[Finding]:
+        return [Finding("start", "warning", note, "") for note in self._machine.files.notes]
+
+
+def _word(check: Finding) -> str:
+    return "ok" if check.status == "ok" else check.found

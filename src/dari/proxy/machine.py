@@ -1,0 +1,170 @@
+"""The parts of one proxy, put together: engine, rules, traffic, throttle, gate, CA, and what is kept on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+import msgspec
+
+from dari.errors import DariError
+from dari.proxy.breakpoints import Breakpoints
+from dari.proxy.certs import CertificateAuthority
+from dari.proxy.configuration import Configuration, shown_address
+from dari.proxy.engine.listener import Engine
+from dari.proxy.faults import ProxyAlreadyRunning, ProxyNotRunning
+from dari.proxy.gate import ClientAllowlist, Gate, PrivateTargetPolicy
+from dari.proxy.live_rules import LiveRules
+from dari.proxy.local_files import LocalFiles
+from dari.proxy.redaction import Redactor
+from dari.proxy.rules.book import RuleBook
+from dari.proxy.state_files import StateFiles
+from dari.proxy.throttle import FlowThrottle, Throttle
+from dari.proxy.traffic.traffic import Limits, Traffic
+
+logger = logging.getLogger("dari.proxy")
+
+_MOST_NOTED = 1000
+
+
+class Machine:
+    """One writer, the event loop. Made by `open`, ended by `close`; the engine inside starts and stops at will."""
+
+    def __init__(self, files: StateFiles, traffic: Traffic, local_files: LocalFiles) -> None:
+        self.files = files
+        self.traffic = traffic
+        self.local_files = local_files
+        self.book = RuleBook()
+        self.breakpoints = Breakpoints(traffic.redactor)
+        self.rules = LiveRules(self.book, self.breakpoints, local_files)
+        self.gate = Gate()
+        self.throttle = Throttle()
+        self.configuration = Configuration()
+        self.authority: CertificateAuthority | None = None
+        self._changing = asyncio.Lock()
+        self.engine = Engine(rules=self.rules, recorder=traffic.recorder, gate=_NotingGate(self), authority=None)
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        limits: Limits | None = None,
+        local_files: LocalFiles | None = None,
+    ) -> Machine:
+        """Everything as it was when the last one ended; a proxy that ran when its daemon died runs again."""
+        files = StateFiles(directory)
+        traffic = await asyncio.to_thread(Traffic.open, files.traffic, Redactor(), limits or Limits())
+        machine = cls(files, traffic, local_files or LocalFiles.of_environment(os.environ))
+        saved = files.load_configuration()
+        files.load_rules(machine.book)
+        await machine._restore(saved)
+        return machine
+
+    async def stop_serving(self) -> None:
+        """End the engine and keep the rest: an orderly end means that it shall not run at the next start."""
+        await self.stop()
+
+    async def close(self) -> None:
+        await self._stop_engine()
+        try:
+            await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
+            await self.files.save_rules(self.book)
+        finally:
+            await self.traffic.close()
+
+    @property
+    def address(self) -> str | None:
+        bound = self.engine.address
+        return shown_address(*bound) if bound is not None else None
+
+    async def start(self) -> None:
+        async with self._changing:
+            if self.engine.is_running:
+                raise ProxyAlreadyRunning
+            await self.engine.apply(self.configuration.engine_config())
+            await self.engine.start()
+            await self._keep(msgspec.structs.replace(self.configuration, is_running=True))
+            logger.info("event=proxy_started address=%s", self.address)
+
+    async def stop(self) -> None:
+        """No error when it does not run."""
+        async with self._changing:
+            await self._stop_engine()
+            if self.configuration.is_running:
+                await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
+
+    async def configure(self, **changes: object) -> None:
+        """Change settings now, in the running engine too, and on disk. What the engine refuses changes nothing."""
+        async with self._changing:
+            wanted = msgspec.structs.replace(self.configuration, **changes)
+            await self.engine.apply(wanted.engine_config())
+            self._put_in_force(wanted)
+            await self._keep(wanted)
+
+    def trust(self, authority: CertificateAuthority | None) -> None:
+        """Sign with this CA from the next handshake on."""
+        self.authority = authority
+        self.engine.use(authority=authority)
+
+    def need_running(self) -> None:
+        if not self.engine.is_running:
+            raise ProxyNotRunning
+
+    async def _stop_engine(self) -> None:
+        self.breakpoints.resume_all()
+        await self.engine.stop()
+
+    async def _keep(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        await self.files.save_configuration(configuration)
+
+    async def _restore(self, saved: Configuration) -> None:
+        """A setting that no longer holds (a CA file that is gone) costs itself, not the start."""
+        if saved.ca_cert_path and saved.ca_key_path:
+            try:
+                self.trust(CertificateAuthority.load(Path(saved.ca_cert_path), Path(saved.ca_key_path)))
+            except DariError as error:
+                self.files.notes.append(f"the CA was not loaded: {error.message}")
+        try:
+            await self.engine.apply(saved.engine_config())
+            self._put_in_force(saved)
+        except DariError as error:
+            self.files.notes.append(f"the settings were not taken over: {error.message}")
+            saved = Configuration()
+        was_running = saved.is_running
+        self.configuration = msgspec.structs.replace(saved, is_running=False)
+        if was_running:
+            try:
+                await self.start()
+            except DariError as error:
+                self.files.notes.append(f"the proxy ran before and could not start again: {error.message}")
+
+    def _put_in_force(self, configuration: Configuration) -> None:
+        self.throttle.replace(configuration.throttle)
+        self.engine.throttle(FlowThrottle(self.throttle) if configuration.throttle.enabled else None)
+        self.gate.clients = ClientAllowlist(configuration.client_allowlist.enabled, configuration.client_allowlist.ips)
+        self.gate.targets = PrivateTargetPolicy(configuration.blocks_private_targets)
+        self.traffic.recorder.is_on = configuration.capture
+        self.traffic.recorder.keeps_bodies = configuration.inspect
+
+
+class _NotingGate:
+    """The machine's gate, with a line in the log for each device turned away: a person may want to admit it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._noted: set[str] = set()
+
+    def admits(self, peer_ip: str) -> bool:
+        if self._machine.gate.admits(peer_ip):
+            return True
+        # Once per device: a phone that is turned away tries again several times a second.
+        if peer_ip not in self._noted and len(self._noted) < _MOST_NOTED:
+            self._noted.add(peer_ip)
+            self._machine.traffic.note(f"LAN_ACCESS_REQUEST ip={peer_ip}")
+        return False
+
+    def permits(self, ip: str) -> bool:
+        return self._machine.gate.permits(ip)

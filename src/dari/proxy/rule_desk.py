@@ -1,0 +1,213 @@
+"""The rules from a caller's view: the original's methods on four kinds, and one set of methods for all kinds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from dari.errors import InvalidInput
+from dari.ipc.remote import exposed
+from dari.proxy.engine_settings import Ok
+from dari.proxy.machine import Machine
+from dari.proxy.rules import classic
+from dari.proxy.rules.book import Added
+from dari.proxy.rules.explanation import Explanation
+from dari.proxy.rules.mocks import mock_of
+from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
+from dari.proxy.traffic import views
+from dari.proxy.traffic.traffic import flow_id_of
+
+_MOCK_BYTES = 1024 * 1024
+
+
+class Removed(Struct, frozen=True):
+    removed: int
+    ok: bool = True
+
+
+class RuleView(Struct, frozen=True):
+    """A rule as it stands; `settings` are the members of its kind."""
+
+    id: str
+    kind: str
+    matcher: str
+    enabled: bool
+    hits: int
+    settings: dict[str, Any]
+    matcher_kind: str = "prefix"
+    method: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class RuleList(Struct, frozen=True):
+    revision: int
+    rules: list[RuleView]
+
+
+class RuleDesk:
+    """Every change is in force, and on disk, when the call returns."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._book = machine.book
+
+    @exposed("engine.rules_dump", "read")
+    async def dump(self) -> classic.RulesDump:
+        return classic.dump(self._book)
+
+    @exposed("engine.rules_clear", "rules.write")
+    async def clear(self, kind: str | None = None) -> Ok:
+        """All rules, of every kind or of one."""
+        self._book.clear(kind)
+        await self._save()
+        return Ok()
+
+    @exposed("engine.rules_add_allow", "rules.write")
+    async def add_allow(self, matcher: str) -> Ok:
+        return await self._add_classic(Allow(matcher=matcher))
+
+    @exposed("engine.rules_add_map_local_text", "rules.write")
+    async def add_map_local_text(
+        self, matcher: str, text: str, status_code: int = 200, content_type: str | None = None
+    ) -> Ok:
+        source = Source("text", text)
+        return await self._add_classic(
+            MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
+        )
+
+    @exposed("engine.rules_add_map_local_file", "rules.write")
+    async def add_map_local_file(
+        self, matcher: str, file_path: str, status_code: int = 200, content_type: str | None = None
+    ) -> Ok:
+        source = Source("file", file_path)
+        return await self._add_classic(
+            MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
+        )
+
+    @exposed("engine.rules_add_map_remote", "rules.write")
+    async def add_map_remote(self, matcher: str, destination: str) -> Ok:
+        return await self._add_classic(MapRemote(matcher=matcher, destination=destination))
+
+    @exposed("engine.rules_add_status_rewrite", "rules.write")
+    async def add_status_rewrite(self, matcher: str, to_status_code: int = 200, from_status_code: int = -1) -> Ok:
+        """`from_status_code` below 0 stands for any."""
+        only = from_status_code if from_status_code >= 0 else None
+        return await self._add_classic(
+            StatusRewrite(matcher=matcher, to_status_code=to_status_code, from_status_code=only)
+        )
+
+    @exposed("engine.rules_remove_allow", "rules.write")
+    async def remove_allow(self, matcher: str) -> Removed:
+        return await self._removed(classic.remove_allow(self._book, matcher))
+
+    @exposed("engine.rules_remove_map_local", "rules.write")
+    async def remove_map_local(
+        self, matcher: str, source_kind: Literal["file", "text"] | None = None, source_value: str | None = None
+    ) -> Removed:
+        return await self._removed(classic.remove_map_local(self._book, matcher, source_kind, source_value))
+
+    @exposed("engine.rules_remove_map_remote", "rules.write")
+    async def remove_map_remote(self, matcher: str, destination: str | None = None) -> Removed:
+        return await self._removed(classic.remove_map_remote(self._book, matcher, destination))
+
+    @exposed("engine.rules_remove_status_rewrite", "rules.write")
+    async def remove_status_rewrite(
+        self, matcher: str, from_status_code: int | None = None, to_status_code: int | None = None
+    ) -> Removed:
+        removed = classic.remove_status_rewrite(self._book, matcher, from_status_code, to_status_code)
+        return await self._removed(removed)
+
+    @exposed("rules.list", "read")
+    async def list(self, kind: str | None = None) -> RuleList:
+        shown = [_view(one.rule, one.hits, one.warnings) for one in self._book.listed(kind)]
+        return RuleList(self._book.revision, shown)
+
+    @exposed("rules.add", "rules.write")
+    async def add(self, rule: dict[str, Any]) -> RuleView:
+        """A rule of any kind: `{kind, matcher, matcher_kind?, method?, enabled?, …}`."""
+        added = await self._add(_read(rule))
+        return _view(added.rule, 0, added.warnings)
+
+    @exposed("rules.update", "rules.write")
+    async def update(self, id: str, changes: dict[str, Any]) -> RuleView:
+        """Change members of a rule, `enabled` among them; its id, kind and place stay."""
+        old = self._book.get(id)
+        if isinstance(old, MapLocal) and isinstance(changes.get("source"), dict):
+            self._check_file(changes["source"])
+        updated = self._book.update(id, changes)
+        await self._save()
+        return _view(updated.rule, self._book.hits(id), updated.warnings)
+
+    @exposed("rules.remove", "rules.write")
+    async def remove(self, id: str) -> RuleView:
+        hits = self._book.hits(id)
+        rule = self._book.remove(id)
+        await self._save()
+        return _view(rule, hits, ())
+
+    @exposed("rules.mock", "rules.write")
+    async def mock(self, request_id: str, matcher: str | None = None) -> RuleView:
+        """Answer such requests as this recorded one was answered."""
+        traffic = self._machine.traffic
+        flow = await traffic.flow(flow_id_of(request_id))
+        decoded = await asyncio.to_thread(views.decoded, flow, False, traffic.bodies, _MOCK_BYTES)
+        if decoded.is_cut or decoded.problem:
+            raise InvalidInput(
+                f"the response of request {request_id} cannot be copied whole: {decoded.problem or 'it is over 1 MiB'}",
+                "save it as a file and use a map_local file rule",
+            )
+        added = await self._add(mock_of(flow, decoded.data, matcher))
+        return _view(added.rule, 0, added.warnings)
+
+    @exposed("rules.test", "read")
+    async def test(self, url: str, method: str = "GET") -> Explanation:
+        """What the rules would do with such a request now, and why not more."""
+        return self._book.explain(url, method, has_ca=self._machine.authority is not None)
+
+    async def _add_classic(self, rule: AnyRule) -> Ok:
+        await self._add(rule)
+        return Ok()
+
+    async def _add(self, rule: AnyRule) -> Added:
+        if isinstance(rule, MapLocal):
+            self._check_file(msgspec.to_builtins(rule.source))
+        added = self._book.add(rule)
+        await self._save()
+        return added
+
+    def _check_file(self, source: dict[str, Any]) -> None:
+        if source.get("kind") == "file":
+            self._machine.local_files.check(str(source.get("value")), "map_local file")
+
+    async def _removed(self, count: int) -> Removed:
+        await self._save()
+        return Removed(count)
+
+    async def _save(self) -> None:
+        await self._machine.files.save_rules(self._book)
+
+
+def _read(values: dict[str, Any]) -> AnyRule:
+    kind = KINDS.get(str(values.get("kind")))
+    if kind is None:
+        raise InvalidInput(f"no kind of rule is called {values.get('kind')!r}", f"kinds: {', '.join(KINDS)}")
+    known = {*kind.__struct_fields__, "kind"} - {"id"}
+    unknown = sorted(values.keys() - known)
+    if unknown:
+        raise InvalidInput(f"a {kind.kind} rule has no member '{unknown[0]}'", f"it has: {', '.join(sorted(known))}")
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{kind.kind} rule: {error}", "see the members of this kind in the guide") from None
+
+
+def _view(rule: AnyRule, hits: int, warnings: tuple[str, ...]) -> RuleView:
+    values = msgspec.to_builtins(rule)
+    shared = ("id", "kind", "matcher", "enabled", "matcher_kind", "method")
+    settings = {name: value for name, value in values.items() if name not in shared}
+    return RuleView(
+        rule.id, rule.kind, rule.matcher, rule.enabled, hits, settings, rule.matcher_kind, rule.method, warnings
+    )

@@ -1,0 +1,101 @@
+"""The proxy as a service: its desks in one place, here or behind a daemon's socket, with the same methods.
+
+control      start, stop, status, capture, environment for clients
+settings     listen address, inspection, throttle, allowlist, transparent mode, upstream, CA files
+authority    the CA: generate, status, export
+rules        the original's four kinds, and all kinds by id
+traffic      log, search, wait, bodies, diff, replay, HAR
+breakpoints  what is held, resume
+health       ping, version, doctor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dari.errors import NotFound
+from dari.ipc.client import DaemonClient
+from dari.ipc.methods import Method
+from dari.ipc.remote import methods_of, remote
+from dari.proxy.authority import AuthorityDesk
+from dari.proxy.breakpoints import Breakpoints
+from dari.proxy.control import Control
+from dari.proxy.engine_settings import EngineSettings
+from dari.proxy.health import Health
+from dari.proxy.machine import Machine
+from dari.proxy.rule_desk import RuleDesk
+from dari.proxy.traffic_desk import TrafficDesk
+
+Rpc = Callable[[str, dict[str, object]], Awaitable[object]]
+
+
+@dataclass(slots=True, frozen=True)
+class ProxyService:
+    control: Control
+    settings: EngineSettings
+    authority: AuthorityDesk
+    rules: RuleDesk
+    traffic: TrafficDesk
+    breakpoints: Breakpoints
+    health: Health
+    rpc: Rpc
+    """Any method by its wire name."""
+
+
+def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
+    """The service of a proxy in this process."""
+    desks = (
+        Control(machine),
+        EngineSettings(machine),
+        AuthorityDesk(machine),
+        RuleDesk(machine),
+        TrafficDesk(machine),
+        machine.breakpoints,
+        Health(machine, socket),
+    )
+    table = {method.name: method for desk in desks for method in methods_of(desk)}
+
+    async def rpc(name: str, params: dict[str, object]) -> object:
+        method = table.get(name)
+        if method is None:
+            raise NotFound(f"unknown method: {name}", f"methods: {', '.join(sorted(table))}")
+        return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
+
+    return ProxyService(*desks, rpc)
+
+
+def remote_service(client: DaemonClient) -> ProxyService:
+    """The same behind a daemon."""
+
+    async def rpc(name: str, params: dict[str, object]) -> object:
+        return await client.call(name, params)
+
+    return ProxyService(
+        remote(Control, client),
+        remote(EngineSettings, client),
+        remote(AuthorityDesk, client),
+        remote(RuleDesk, client),
+        remote(TrafficDesk, client),
+        remote(Breakpoints, client),
+        remote(Health, client),
+        rpc,
+    )
+
+
+def daemon_methods(service: ProxyService) -> list[Method]:
+    """What a daemon serves beside its own `system.*`."""
+    own = ("system.ping", "system.version")
+    desks = (
+        service.control,
+        service.settings,
+        service.authority,
+        service.rules,
+        service.traffic,
+        service.breakpoints,
+        service.health,
+    )
+    return [method for desk in desks for method in methods_of(desk, without=own)]

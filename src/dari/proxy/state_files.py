@@ -1,0 +1,106 @@
+"""What a proxy keeps on disk: settings and rules as JSON, the CA, the traffic; all for its owner alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dari.errors import DariError, Failed
+from dari.paths import private_dir, write_private
+from dari.proxy.configuration import Configuration
+from dari.proxy.rules.book import RuleBook
+
+logger = logging.getLogger("dari.proxy")
+
+
+class StateFiles:
+    """One directory per daemon. A file that cannot be read is set aside, never overwritten."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = private_dir(directory)
+        self.notes: list[str] = []
+        """What a person should know about the last start."""
+        self._writing = asyncio.Lock()
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "config.json"
+
+    @property
+    def rules(self) -> Path:
+        return self.directory / "rules.json"
+
+    @property
+    def traffic(self) -> Path:
+        return private_dir(self.directory / "traffic")
+
+    @property
+    def exports(self) -> Path:
+        return private_dir(self.directory / "exports")
+
+    @property
+    def ca(self) -> tuple[Path, Path]:
+        """Certificate and key of the CA that is generated here."""
+        folder = private_dir(self.directory / "ca")
+        return folder / "ca.pem", folder / "ca-key.pem"
+
+    def save_bundle(self, roots: bytes) -> Path:
+        """The system's roots and ours, for programs that take one file; written when it changed."""
+        path = self.ca[0].with_name("bundle.pem")
+        if self._read(path) != roots:
+            write_private(path, roots)
+        return path
+
+    def load_configuration(self) -> Configuration:
+        data = self._read(self.config)
+        if data is None:
+            return Configuration()
+        try:
+            return msgspec.json.decode(data, type=Configuration)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._set_aside(self.config, str(error))
+            return Configuration()
+
+    def load_rules(self, book: RuleBook) -> None:
+        data = self._read(self.rules)
+        if data is None:
+            return
+        try:
+            self.notes.extend(book.load_state(data))
+        except DariError as error:
+            self._set_aside(self.rules, error.message)
+
+    async def save_configuration(self, configuration: Configuration) -> None:
+        await self._write(self.config, msgspec.json.format(msgspec.json.encode(configuration), indent=2))
+
+    async def save_rules(self, book: RuleBook) -> None:
+        await self._write(self.rules, book.dump_state())
+
+    async def _write(self, path: Path, data: bytes) -> None:
+        """One at a time and in order: the last change is what the file holds."""
+        async with self._writing:
+            try:
+                await asyncio.to_thread(write_private, path, data)
+            except OSError as error:
+                raise Failed(
+                    f"cannot write {path}: {error.strerror}", "free some space, or check the folder"
+                ) from error
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _set_aside(self, path: Path, reason: str) -> None:
+        kept = path.with_suffix(".unreadable.json")
+        with suppress(OSError):
+            os.replace(path, kept)
+        note = f"{path.name} could not be read ({reason}); it was kept as {kept.name} and the defaults are used"
+        self.notes.append(note)
+        logger.warning("event=state_unreadable file=%s", path.name)

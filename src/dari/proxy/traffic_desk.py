@@ -1,0 +1,250 @@
+"""The traffic from a caller's view. Secrets are hidden in everything returned, except by the `reveal_*` methods."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from dari.errors import Conflict, Failed, InvalidInput
+from dari.ipc.remote import exposed
+from dari.proxy.machine import Machine
+from dari.proxy.sender import Answered, Sender
+from dari.proxy.traffic import replay
+from dari.proxy.traffic.diffs import Diff
+from dari.proxy.traffic.entries import EntryFound, EntryPage, Look
+from dari.proxy.traffic.fields import DEFAULT_FIELDS, FIELDS, row_of
+from dari.proxy.traffic.filters import Filter
+from dari.proxy.traffic.har_import import Skipped
+from dari.proxy.traffic.records import Cleared, LogPage
+from dari.proxy.traffic.search import Found
+from dari.proxy.traffic.summary import Summary
+from dari.proxy.traffic.traffic import flow_id_of
+from dari.proxy.traffic.views import BodyView
+
+MOST_WAIT_S = 300.0
+_HAR_BYTES = 512 * 1024 * 1024
+_EVERYTHING = Filter()
+
+
+class Waited(Struct, frozen=True):
+    """`flow` is what arrived; nothing when the time was over."""
+
+    found: bool
+    flow: dict[str, Any] | None
+    next_seq: int
+
+
+class Code(Struct, frozen=True):
+    request_id: str
+    language: str
+    code: str
+
+
+class Exported(Struct, frozen=True):
+    path: str
+    size_bytes: int
+
+
+class ImportedHar(Struct, frozen=True):
+    imported: int
+    first_id: str | None
+    last_id: str | None
+    skipped_count: int
+    skipped: list[Skipped]
+
+
+class FlowView(Struct, frozen=True):
+    request_id: str
+    flow: dict[str, Any]
+
+
+class TrafficDesk:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._traffic = machine.traffic
+        self._sender = Sender(machine)
+
+    @exposed("logs.tail", "read")
+    async def log(self, after_seq: int = 0, limit: int = 200) -> LogPage:
+        """Records after `after_seq`, oldest first."""
+        return await self._traffic.log(max(after_seq, 0), limit)
+
+    @exposed("logs.clear", "control")
+    async def clear(self) -> Cleared:
+        """Forget what was recorded, on disk too."""
+        return await self._traffic.clear()
+
+    @exposed("traffic.tail", "read")
+    async def tail(
+        self,
+        after_seq: int = 0,
+        limit: int = 400,
+        max_entries: int = 100,
+        include_headers: bool = True,
+        include_body_sample_b64: bool = False,
+    ) -> EntryPage:
+        """Whole requests, newest first."""
+        look = Look(include_headers, include_body_sample_b64)
+        return await self._traffic.entries(max(after_seq, 0), limit, max_entries, look)
+
+    @exposed("traffic.entry", "read")
+    async def entry(
+        self, request_id: str, include_headers: bool = True, include_body_sample_b64: bool = False
+    ) -> EntryFound:
+        return await self._traffic.entry(request_id, Look(include_headers, include_body_sample_b64))
+
+    @exposed("traffic.show", "read")
+    async def show(self, request_id: str, fields: list[str] | None = None) -> FlowView:
+        """The named fields of one request, all of them by default."""
+        row = await self._traffic.get(flow_id_of(request_id), fields or list(FIELDS))
+        return FlowView(request_id, row)
+
+    @exposed("traffic.reveal", "admin")
+    async def reveal(self, request_id: str) -> FlowView:
+        """The same with its secrets: for a person, never for an agent."""
+        return FlowView(request_id, await self._traffic.get(flow_id_of(request_id), list(FIELDS), reveal=True))
+
+    @exposed("traffic.search", "read")
+    async def search(
+        self,
+        wanted: Filter = _EVERYTHING,
+        limit: int = 50,
+        cursor: str | None = None,
+        fields: list[str] | None = None,
+        token_budget: int = 8000,
+    ) -> Found:
+        """A page of flows, newest first."""
+        return await self._traffic.search(wanted, limit=limit, cursor=cursor, fields=fields, token_budget=token_budget)
+
+    @exposed("traffic.summary", "read")
+    async def summary(self, wanted: Filter = _EVERYTHING, groups: int = 50) -> Summary:
+        return await self._traffic.summary(wanted, groups)
+
+    @exposed("traffic.wait", "read", ends_with_caller=True)
+    async def wait(self, wanted: Filter = _EVERYTHING, timeout_s: float = 30.0, after_seq: int | None = None) -> Waited:
+        """The next finished request that fits, or nothing when the time is over."""
+        self._machine.need_running()
+        traffic = self._traffic
+        flow = await traffic.wait(wanted, min(max(timeout_s, 0), MOST_WAIT_S), after_seq=after_seq)
+        row = None
+        if flow is not None:
+            row = await asyncio.to_thread(row_of, flow, DEFAULT_FIELDS, traffic.bodies, traffic.redactor)
+        return Waited(flow is not None, row, traffic.ring.last_seq)
+
+    @exposed("traffic.body", "read")
+    async def body(
+        self,
+        request_id: str,
+        direction: Literal["request", "response"] = "response",
+        start: int = 0,
+        end: int | None = None,
+        max_chars: int = 32_000,
+    ) -> BodyView:
+        """A decoded body, whole or a range of its bytes."""
+        number = flow_id_of(request_id)
+        return await self._traffic.body(number, direction, start=start, end=end, max_chars=max_chars)
+
+    @exposed("traffic.diff", "read")
+    async def diff(self, first_id: str, second_id: str) -> Diff:
+        return await self._traffic.diff(flow_id_of(first_id), flow_id_of(second_id))
+
+    @exposed("traffic.code", "read")
+    async def code(self, request_id: str, language: Literal["curl", "httpx", "urllib"] = "curl") -> Code:
+        """The request as a command or a program; secrets are left out."""
+        number = flow_id_of(request_id)
+        if language == "curl":
+            return Code(request_id, language, await self._traffic.curl(number))
+        return Code(request_id, language, await self._traffic.python(number, language))
+
+    @exposed("traffic.replay", "control")
+    async def replay(self, request_id: str, edits: replay.Edits = replay.Edits(), timeout_s: float = 30.0) -> Answered:  # noqa: B008
+        """Send it again, with the secrets it had and these changes."""
+        self._machine.need_running()
+        request = await self._traffic.replay(flow_id_of(request_id), edits)
+        return await self._sender.send(request, timeout_s)
+
+    @exposed("traffic.compose", "control")
+    async def compose(
+        self,
+        url: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: str = "",
+        timeout_s: float = 30.0,
+    ) -> Answered:
+        """Send a request made from nothing."""
+        return await self._sender.send(replay.compose(method, url, headers, body), timeout_s)
+
+    @exposed("traffic.export_har", "control", timeout_s=120)
+    async def export_har(
+        self,
+        path: str | None = None,
+        wanted: Filter = _EVERYTHING,
+        limit: int = 10_000,
+        include_bodies: bool = True,
+        overwrite: bool = False,
+    ) -> Exported:
+        """Write the newest flows that fit to a HAR 1.2 file, secrets hidden."""
+        return await self._export(path, wanted, limit, include_bodies, overwrite, reveal=False)
+
+    @exposed("traffic.reveal_har", "admin", timeout_s=120)
+    async def reveal_har(
+        self, path: str | None = None, wanted: Filter = _EVERYTHING, limit: int = 10_000, overwrite: bool = False
+    ) -> Exported:
+        """The same with the secrets, for a person."""
+        return await self._export(path, wanted, limit, True, overwrite, reveal=True)
+
+    @exposed("traffic.import_har", "control", timeout_s=120)
+    async def import_har(self, path: str) -> ImportedHar:
+        """Add the requests of a HAR file to the traffic."""
+        self._machine.local_files.check(path, "HAR file")
+        try:
+            if os.path.getsize(path) > _HAR_BYTES:
+                raise InvalidInput(f"{path} has {os.path.getsize(path)} bytes", f"at most {_HAR_BYTES} are read")
+            data = await asyncio.to_thread(Path(path).read_bytes)
+        except OSError as error:
+            raise Failed(f"cannot read {path}: {error.strerror}", "give the absolute path of a HAR file") from error
+        done = await self._traffic.import_har(data)
+        ids = [str(flow.id) for flow in done.flows]
+        return ImportedHar(
+            len(ids), ids[0] if ids else None, ids[-1] if ids else None, done.skipped_count, done.skipped
+        )
+
+    async def _export(
+        self, path: str | None, wanted: Filter, limit: int, include_bodies: bool, overwrite: bool, *, reveal: bool
+    ) -> Exported:
+        machine = self._machine
+        if path is None:
+            target = machine.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har")
+        else:
+            machine.local_files.check(path, "HAR file")
+            target = Path(path)
+            if not target.parent.is_dir():
+                raise Failed(f"no folder {target.parent}", "make it first, or name another one")
+        if target.exists() and not overwrite:
+            raise Conflict(f"{target} exists already", "name another file, or give overwrite=true")
+        pieces = self._traffic.export_har(wanted, limit, reveal=reveal, include_bodies=include_bodies)
+        try:
+            size = await asyncio.to_thread(_write, target, pieces)
+        except OSError as error:
+            raise Failed(f"cannot write {target}: {error.strerror}", "name another file") from error
+        return Exported(str(target), size)
+
+
+def _write(target: Path, pieces: Iterator[bytes]) -> int:
+    """Under another name until it is whole."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
+            size = sum(stream.write(piece) for piece in pieces)
+        os.replace(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return size
