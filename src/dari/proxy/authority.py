@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec import Struct
 
 from dari.errors import Conflict, NotFound
 from dari.ipc.remote import exposed
-from dari.proxy.certs import CertificateAuthority, KeyType
-from dari.proxy.machine import Machine
+
+if TYPE_CHECKING:
+    from dari.proxy.certs import CertificateAuthority
+    from dari.proxy.machine import Machine
+
+KeyType = Literal["ec", "rsa2048", "rsa4096"]
+"""As in `dari.proxy.certs`, which a client of the daemon does not load."""
 
 
 class CaStatus(Struct, frozen=True):
@@ -43,6 +47,8 @@ class AuthorityDesk:
         self, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec", replace: bool = False
     ) -> CaStatus:
         """Make a CA and sign with it at once. One that is loaded is replaced only when asked: clients trust it."""
+        from dari.proxy.certs import CertificateAuthority
+
         machine = self._machine
         if machine.authority is not None and not replace:
             raise Conflict(
@@ -90,5 +96,7 @@ class AuthorityDesk:
 
 
 def _key_type(authority: CertificateAuthority) -> str:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     key = authority.certificate.public_key()
     return f"rsa{key.key_size}" if isinstance(key, rsa.RSAPublicKey) else "ec"

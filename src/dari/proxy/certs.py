@@ -44,7 +44,7 @@ class CertificateAuthority:
         # One leaf key per CA: generating RSA costs 40 ms per host, and a client cannot tell.
         self._leaf_key: Key = _make_key("ec" if isinstance(key, ec.EllipticCurvePrivateKey) else "rsa2048")
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
-        self.alpn = ["http/1.1"]
+        self.alpn = ["h2", "http/1.1"]
         """What is offered to clients; set it before the first handshake."""
 
     @classmethod

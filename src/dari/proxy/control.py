@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from dari.ipc.remote import exposed
 from dari.proxy.client_environment import Shell, Snippet, snippet, trusted_roots
-from dari.proxy.machine import Machine
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 Status = Literal["running", "stopped"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from dari.errors import Failed, InvalidInput
 from dari.ipc.remote import exposed
-from dari.proxy.certs import CertificateAuthority
 from dari.proxy.configuration import (
     SPOOL_MAX_BYTES,
     ClientCertificate,
@@ -21,8 +21,10 @@ from dari.proxy.configuration import (
 )
 from dari.proxy.flow import SAMPLE_BYTES
 from dari.proxy.gate import parse_ip
-from dari.proxy.machine import Machine
 from dari.proxy.throttle import ThrottleSettings
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 
 class Ok(Struct, frozen=True):
@@ -199,6 +201,8 @@ class EngineSettings:
         for path in (cert_path, key_path):
             if not os.path.isfile(path):
                 raise Failed(f"file not found: {path}", "give the absolute paths of the PEM certificate and its key")
+        from dari.proxy.certs import CertificateAuthority
+
         authority = await asyncio.to_thread(CertificateAuthority.load, Path(cert_path), Path(key_path))
         await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
         self._machine.trust(authority)

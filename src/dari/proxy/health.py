@@ -8,14 +8,16 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from dari.ipc.remote import exposed
 from dari.proxy.configuration import read_address
-from dari.proxy.machine import Machine
 from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 _LOW_DISK_BYTES = 200 * 1024 * 1024
 

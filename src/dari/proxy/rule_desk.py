@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +11,6 @@ from msgspec import Struct
 from dari.errors import InvalidInput
 from dari.ipc.remote import exposed
 from dari.proxy.engine_settings import Ok
-from dari.proxy.machine import Machine
 from dari.proxy.rules import classic
 from dari.proxy.rules.book import Added
 from dari.proxy.rules.explanation import Explanation
@@ -19,6 +18,9 @@ from dari.proxy.rules.mocks import mock_of
 from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
 from dari.proxy.traffic import views
 from dari.proxy.traffic.traffic import flow_id_of
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 _MOCK_BYTES = 1024 * 1024
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from dari.errors import Conflict, Failed, TimedOut
 from dari.proxy.configuration import shown_address
 from dari.proxy.flow import Flow
-from dari.proxy.live_rules import Sent
-from dari.proxy.machine import Machine
 from dari.proxy.traffic.fields import row_of
 from dari.proxy.traffic.replay import Replay
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _PIECE_BYTES = 64 * 1024
@@ -62,6 +63,8 @@ class Sender:
         return Answered(str(flow.id), row, [])
 
     async def _exchange(self, request: Replay) -> Flow:
+        from dari.proxy.live_rules import Sent
+
         machine = self._machine
         bound = machine.engine.address
         assert bound is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,9 +27,11 @@ from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.control import Control
 from dari.proxy.engine_settings import EngineSettings
 from dari.proxy.health import Health
-from dari.proxy.machine import Machine
 from dari.proxy.rule_desk import RuleDesk
 from dari.proxy.traffic_desk import TrafficDesk
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 Rpc = Callable[[str, dict[str, object]], Awaitable[object]]
 

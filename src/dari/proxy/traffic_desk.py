@@ -7,13 +7,12 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from dari.errors import Conflict, Failed, InvalidInput
 from dari.ipc.remote import exposed
-from dari.proxy.machine import Machine
 from dari.proxy.sender import Answered, Sender
 from dari.proxy.traffic import replay
 from dari.proxy.traffic.diffs import Diff
@@ -26,6 +25,9 @@ from dari.proxy.traffic.search import Found
 from dari.proxy.traffic.summary import Summary
 from dari.proxy.traffic.traffic import flow_id_of
 from dari.proxy.traffic.views import BodyView
+
+if TYPE_CHECKING:
+    from dari.proxy.machine import Machine
 
 MOST_WAIT_S = 300.0
 _HAR_BYTES = 512 * 1024 * 1024
