@@ -1,0 +1,111 @@
+"""A service over the wire: the signature is the contract, and the stand-in behaves like the service."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from dari.errors import InvalidInput, NotFound
+from dari.ipc.client import DaemonClient
+from dari.ipc.daemon import Daemon
+from dari.ipc.remote import exposed, methods_of, remote
+
+
+class Point(Struct, frozen=True):
+    x: int
+    y: int = 0
+
+
+class Shapes:
+    """A service with arguments of every sort."""
+
+    def __init__(self) -> None:
+        self.started = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    @exposed("shapes.move", "read")
+    async def move(self, point: Point, by: int = 1, label: str | None = None) -> Point:
+        return Point(point.x + by, 0 if label is None else len(label))
+
+    @exposed("shapes.none", "read")
+    async def none(self) -> Point | None:
+        return None
+
+    @exposed("shapes.fail", "read")
+    async def fail(self, name: str) -> Point:
+        raise NotFound(f"no {name}", "look again")
+
+    @exposed("shapes.wait", "read", ends_with_caller=True)
+    async def wait(self, timeout_s: float = 5.0) -> Point:
+        self.started.set()
+        try:
+            await asyncio.sleep(timeout_s)
+        finally:
+            self.ended.set()
+        return Point(0)
+
+    async def hidden(self) -> Point:
+        return Point(9)
+
+
+@asynccontextmanager
+async def served(run_dir: Path, shapes: Shapes, *, keep: bool = False) -> AsyncIterator[DaemonClient]:
+    async with (
+        Daemon("shapes", methods_of(shapes), run_dir=run_dir) as daemon,
+        DaemonClient(daemon.socket_path, daemon.files.token("mcp"), "mcp", keep=keep) as client,
+    ):
+        yield client
+
+
+async def test_arguments_and_results_keep_their_types(run_dir: Path) -> None:
+    async with served(run_dir, Shapes()) as client:
+        far = remote(Shapes, client)
+        assert await far.move(Point(1)) == Point(2)
+        assert await far.move(Point(1), 5, label="abc") == Point(6, 3)
+        assert await far.move(point=Point(1), by=2, label=None) == Point(3), "None does not travel"
+        assert await far.none() is None
+        assert not hasattr(far, "hidden")
+
+
+async def test_errors_come_back_as_they_were_raised(run_dir: Path) -> None:
+    async with served(run_dir, Shapes()) as client:
+        with pytest.raises(NotFound) as caught:
+            await remote(Shapes, client).fail("square")
+        assert (caught.value.message, caught.value.hint) == ("no square", "look again")
+        with pytest.raises(TypeError):
+            await remote(Shapes, client).fail()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"point": {"x": "1"}}, {"point": {"x": 1}, "by": None}, {"point": {"x": 1}, "label": 3}]
+)
+async def test_a_wrong_or_null_argument_is_refused(run_dir: Path, params: dict[str, object]) -> None:
+    async with served(run_dir, Shapes()) as client:
+        with pytest.raises(InvalidInput):
+            await client.call("shapes.move", params)
+
+
+async def test_a_wait_has_a_connection_of_its_own_and_ends_with_its_caller(run_dir: Path) -> None:
+    shapes = Shapes()
+    async with served(run_dir, shapes, keep=True) as client:
+        far = remote(Shapes, client)
+        waiting = asyncio.ensure_future(far.wait(15.0))
+        await shapes.started.wait()
+        assert await far.move(Point(1)) == Point(2), "nothing queues behind the wait"
+        waiting.cancel()
+        await shapes.ended.wait()
+
+
+def test_what_is_left_out_is_not_served() -> None:
+    names = {method.name for method in methods_of(Shapes(), without=("shapes.wait",))}
+    assert names == {"shapes.move", "shapes.none", "shapes.fail"}
+
+
+def test_the_decorator_leaves_the_method_as_it_is() -> None:
+    assert list(inspect.signature(Shapes.move).parameters) == ["self", "point", "by", "label"]
