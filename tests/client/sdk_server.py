@@ -1,4 +1,4 @@
-"""A server of the official SDK, for our client: `python -m tests.client.sdk_server [port]`."""
+"""A server of the official SDK, for our client: `python -m tests.client.sdk_server [port [sse]]`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def letter(to: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if len(sys.argv) > 2:
+        server.run("sse", port=int(sys.argv[1]))
+    elif len(sys.argv) > 1:
         server.run("streamable-http", port=int(sys.argv[1]))
     else:
         server.run("stdio")

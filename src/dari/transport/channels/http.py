@@ -7,7 +7,7 @@ import re
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from dari.errors import DariError, InvalidInput
 from dari.mcp.client.channel import Inbox
@@ -30,6 +30,19 @@ FOLLOW_S = 0.5
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _UNVERSIONED = ("", V2024_11, V2025_03)
+
+
+class HttpOptions(TypedDict, total=False):
+    """What an HTTP channel takes besides its URL."""
+
+    socket_path: Path | None
+    headers: Mapping[str, str] | None
+    bearer: str | Callable[[], str]
+    oauth: OAuth | None
+    ssl_context: ssl.SSLContext | None
+    connect_timeout_s: float
+    idle_timeout_s: float
+    most_bytes: int
 
 
 class HttpChannel:

@@ -14,13 +14,21 @@ class EventTooLong(Exception):
 class EventReader:
     """Calls `on_message` with the data of every `message` event; keeps the last id and the retry time.
 
-    An event without data is not a message: servers send one to give the client an id to come back with.
+    Events of another name go to `on_other`, where one is given. An event without data is not a message: servers
+    send one to give the client an id to come back with.
     """
 
-    def __init__(self, on_message: Callable[[bytes], None], most_bytes: int, last_id: str = "") -> None:
+    def __init__(
+        self,
+        on_message: Callable[[bytes], None],
+        most_bytes: int,
+        last_id: str = "",
+        on_other: Callable[[bytes, bytes], None] | None = None,
+    ) -> None:
         self.last_id = last_id
         self.retry_ms: int | None = None
         self._on_message = on_message
+        self._on_other = on_other
         self._most_bytes = most_bytes
         self._line = bytearray()
         self._data: list[bytes] = []
@@ -76,3 +84,5 @@ class EventReader:
         self._data, self._data_bytes, self._type = [], 0, b""
         if message and kind in (b"", b"message"):
             self._on_message(message)
+        elif message and self._on_other is not None:
+            self._on_other(kind, message)

@@ -1,0 +1,105 @@
+"""A server behind the HTTP+SSE transport of 2024-11-05: one stream for everything it says, POSTs for what we say.
+
+The stream's first event names where to POST. The stream is the session: when it ends, so does everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Unpack
+
+from dari.errors import Unavailable
+from dari.mcp.client.channel import Inbox
+from dari.transport.channels.connection import Headers
+from dari.transport.channels.http import HttpChannel, HttpOptions
+from dari.transport.channels.pool import Pool
+from dari.transport.channels.post import Post
+from dari.transport.channels.sse import EventReader
+from dari.transport.channels.streams import EventStream
+
+OPEN_S = 30.0
+
+
+class SseChannel(HttpChannel):
+    """Takes the URL of the stream (often `/sse`), and the same options as `HttpChannel`."""
+
+    def __init__(self, url: str, **options: Unpack[HttpOptions]) -> None:
+        super().__init__(url, **options)
+        self._stream_address = self.address
+
+    async def open(self, inbox: Inbox) -> None:
+        self.inbox = inbox
+        self.address = self._stream_address
+        self.pool = Pool(self.address, connect_timeout_s=self._connect_timeout_s, ssl_context=self._ssl_context)
+        self._endpoint: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        reader = EventReader(self._receive, self.most_bytes, on_other=self._other)
+        self._events = self.spawn(self._listen(EventStream(self, reader)))
+        try:
+            async with asyncio.timeout(OPEN_S):
+                await self._endpoint
+        except TimeoutError:
+            await self.close()
+            raise Unavailable(
+                f"{self.address.shown} did not name its endpoint within {OPEN_S:g} s", "is it an SSE server of MCP?"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
+        post = self._posts[request_id] = _Delivery(self, request_id, message, headers)
+        post.start()
+
+    def cancel(self, request_id: int, notice: bytes) -> None:
+        if notice:
+            self.tell(notice)
+        post = self._posts.get(request_id)
+        if post is not None:
+            post.abort()
+
+    def agreed(self, version: str, *, is_stateless: bool) -> None:
+        """The transport is older than the header that would repeat it."""
+
+    async def follow(self) -> None:
+        """The stream stands already."""
+
+    def _receive(self, message: bytes) -> None:
+        self.inbox.receive(message)
+
+    def _other(self, kind: bytes, data: bytes) -> None:
+        if kind != b"endpoint" or self._endpoint.done():
+            return
+        where = self.address.redirected(data.decode("utf-8", "replace").strip())
+        if where is None:
+            # Sending our token wherever a server says would hand it to anybody.
+            self._endpoint.set_exception(
+                Unavailable(f"{self.address.shown} names an endpoint at another origin", "check the server's set-up")
+            )
+            return
+        self.address = where
+        self._endpoint.set_result(None)
+
+    async def _listen(self, stream: EventStream) -> None:
+        status = await stream.run()
+        what = f"HTTP {status}" if status not in (0, 200) else "the stream ended"
+        error = Unavailable(
+            f"{self._stream_address.shown}: {what}", "connect again; calls that ran may have had effects"
+        )
+        if not self._endpoint.done():
+            self._endpoint.set_exception(error)
+        else:
+            self.inbox.lost(error)
+
+
+class _Delivery(Post):
+    """A request whose answer comes by the stream: the response to its POST says only that it was taken."""
+
+    def head(self, status: int, headers: Headers) -> None:
+        super().head(status, {b"content-type": b""} if status < 300 else headers)
+
+    def ended(self) -> None:
+        if self._is_over or self._status >= 300:
+            super().ended()
+            return
+        self._connection = None
+        self._finish()
