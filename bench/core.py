@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from bench import report
-from bench.contenders import CONTENDERS, OURS, install_peers
+from bench.contenders import CONTENDERS, OURS, Contender, install_peers
 from bench.errors import BenchError
 from bench.machine import LOAD_CORE, on_core, require_two_cores, require_wrk
 from bench.measures import MEASURES, Plan
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         circumstances = report.circumstances(plan.rounds, plan.seconds, plan.cold_starts)
         text = f"{circumstances}\n\n{report.table(measurements)}"
         if given.write:
-            report.write(text)
+            report.write("core", text)
     except BenchError as failed:
         print(f"bench: {failed}", file=sys.stderr)
         return 2
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if missed else 0
 
 
-def _measure(names: Sequence[str], plan: Plan) -> list[Measurement]:
+def _measure(names: Sequence[str], plan: Plan) -> list[Measurement[Contender]]:
     for contender in CONTENDERS:
         if contender.missing:
             print(f"bench: NO NUMBERS OF {contender.title}: {contender.missing}", file=sys.stderr)

@@ -24,7 +24,7 @@ class Plan:
     scratch: Scratch
 
 
-def call_rate(plan: Plan) -> Iterator[Measurement]:
+def call_rate(plan: Plan) -> Iterator[Measurement[Contender]]:
     for era in ERAS:
         targets = (Target(SDK, "≥", 10), Target(FASTMCP, "≥", 20), Target(ASGI, "≥", 1.2))
         measurement = Measurement(
@@ -36,7 +36,7 @@ def call_rate(plan: Plan) -> Iterator[Measurement]:
         yield _over_http(plan, measurement, ECHO, era, IN_FLIGHT)
 
 
-def call_latency(plan: Plan) -> Iterator[Measurement]:
+def call_latency(plan: Plan) -> Iterator[Measurement[Contender]]:
     for era in ERAS:
         measurement = Measurement(
             f"`tools/call` echo, HTTP, 1 connection, p50, {era}",
@@ -47,14 +47,14 @@ def call_latency(plan: Plan) -> Iterator[Measurement]:
         yield _over_http(plan, measurement, ECHO, era, connections=1)
 
 
-def list_rate(plan: Plan) -> Iterator[Measurement]:
+def list_rate(plan: Plan) -> Iterator[Measurement[Contender]]:
     for era in ERAS:
         name = f"`tools/list` of {LIST.expected_tools} tools, HTTP, {IN_FLIGHT} connections, {era}"
         measurement = Measurement(name, "calls/s", (OURS, SDK), (Target(SDK, "≥", 25),))
         yield _over_http(plan, measurement, LIST, era, IN_FLIGHT)
 
 
-def stdio(plan: Plan) -> Iterator[Measurement]:
+def stdio(plan: Plan) -> Iterator[Measurement[Contender]]:
     for era in ERAS:
         p50 = Measurement(f"`tools/call` echo, stdio, p50, {era}", "µs", (OURS, SDK), (Target(SDK, "≤", 0.25),))
         name = f"`tools/call` echo, stdio, {IN_FLIGHT} in flight, {era}"
@@ -74,7 +74,7 @@ def stdio(plan: Plan) -> Iterator[Measurement]:
         yield rate
 
 
-def cold_start(plan: Plan) -> Iterator[Measurement]:
+def cold_start(plan: Plan) -> Iterator[Measurement[Contender]]:
     measurement = Measurement(
         "cold start: spawn to the first `initialize` reply, stdio",
         "ms",
@@ -87,7 +87,7 @@ def cold_start(plan: Plan) -> Iterator[Measurement]:
     yield interleave(measurement, plan.cold_starts, running)
 
 
-def memory(plan: Plan) -> Iterator[Measurement]:
+def memory(plan: Plan) -> Iterator[Measurement[Contender]]:
     http = Measurement("RSS after load, HTTP", "MB", (OURS, SDK, FASTMCP, ASGI), (Target(SDK, "≤", 0.5),))
     for contender in present(http.contenders):
         with http_server(contender, plan.scratch, tools=1) as (port, process):
@@ -103,7 +103,7 @@ def memory(plan: Plan) -> Iterator[Measurement]:
     yield pipe
 
 
-def client_rate(plan: Plan) -> Iterator[Measurement]:
+def client_rate(plan: Plan) -> Iterator[Measurement[Contender]]:
     """Both clients against our server; until that exists, the SDK's client shows that the step works."""
     server = SDK if OURS.missing else OURS
     for transport, in_flight in itertools.product(("stdio", "http"), (1, IN_FLIGHT)):
@@ -121,7 +121,7 @@ def client_rate(plan: Plan) -> Iterator[Measurement]:
             yield interleave(measurement, plan.rounds, running)
 
 
-MEASURES: dict[str, Callable[[Plan], Iterator[Measurement]]] = {
+MEASURES: dict[str, Callable[[Plan], Iterator[Measurement[Contender]]]] = {
     "call": call_rate,
     "latency": call_latency,
     "list": list_rate,
@@ -132,7 +132,9 @@ MEASURES: dict[str, Callable[[Plan], Iterator[Measurement]]] = {
 }
 
 
-def _over_http(plan: Plan, measurement: Measurement, call: Call, era: Era, connections: int) -> Measurement:
+def _over_http(
+    plan: Plan, measurement: Measurement[Contender], call: Call, era: Era, connections: int
+) -> Measurement[Contender]:
     with ExitStack() as stack:
         running = []
         for contender in present(measurement.contenders):

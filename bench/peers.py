@@ -54,6 +54,7 @@ class Peer:
     name: str
     needs: tuple[str, ...]
     bare: tuple[str, ...] = ()  # installed without their own requirements
+    is_constrained: bool = True  # by our constraints.txt
 
     @property
     def home(self) -> Path:
@@ -65,7 +66,7 @@ class Peer:
 
     @property
     def fingerprint(self) -> str:
-        pins = constraints().read_bytes() if constraints().exists() else b""
+        pins = constraints().read_bytes() if self.is_constrained and constraints().exists() else b""
         wanted = "\n".join((sys.version, *self.needs, *self.bare)).encode()
         return hashlib.sha256(wanted + pins).hexdigest()
 
@@ -90,7 +91,7 @@ def install(peer: Peer) -> None:
     shutil.rmtree(peer.home, ignore_errors=True)
     peer.home.parent.mkdir(parents=True, exist_ok=True)
     _run(_venv_command(peer))
-    pins = ("-c", str(constraints())) if constraints().exists() else ()
+    pins = ("-c", str(constraints())) if peer.is_constrained and constraints().exists() else ()
     _run([*_install_command(peer), *pins, *peer.needs])
     if peer.bare:
         _run([*_install_command(peer), "--no-deps", *peer.bare])

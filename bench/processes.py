@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.contenders import Contender
 from bench.errors import BenchError
 from bench.machine import ROOT, SERVER_CORE, clean_environment, free_port, on_core
+from bench.results import Named
 
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 5
@@ -32,11 +33,11 @@ class Scratch:
     def close(self) -> None:
         self._directory.cleanup()
 
-    def log(self, contender: Contender) -> Path:
+    def log(self, contender: Named) -> Path:
         return self.path / f"{contender.name}.log"
 
 
-def spawn(contender: Contender, command: list[str], scratch: Scratch, *, pipes: bool) -> Process:
+def spawn(contender: Named, command: list[str], scratch: Scratch, *, pipes: bool) -> Process:
     pipe = subprocess.PIPE if pipes else subprocess.DEVNULL
     with on_core(SERVER_CORE), scratch.log(contender).open("ab") as log:
         return subprocess.Popen(
@@ -63,7 +64,7 @@ def http_server(contender: Contender, scratch: Scratch, tools: int) -> Iterator[
     port = free_port()
     process = spawn(contender, contender.command("http", scratch.token_path, port, tools), scratch, pipes=False)
     try:
-        _wait_until_listening(contender, process, port, scratch)
+        wait_until_listening(contender, process, port, scratch)
         yield port, process
     finally:
         stop(process)
@@ -85,12 +86,14 @@ def rss_mb(process: Process) -> float:
     raise BenchError(f"/proc/{process.pid}/status has no VmRSS line")
 
 
-def died(contender: Contender, scratch: Scratch, what: str) -> BenchError:
+def died(contender: Named, scratch: Scratch, what: str) -> BenchError:
     lines = scratch.log(contender).read_text(errors="replace").splitlines()[-20:]
     return BenchError(f"{contender.name}: {what}; its stderr ends with:\n" + "\n".join(lines))
 
 
-def _wait_until_listening(contender: Contender, process: Process, port: int, scratch: Scratch) -> None:
+def wait_until_listening(
+    contender: Named, process: Process, port: int, scratch: Scratch, pause_s: float = 0.02
+) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -99,5 +102,5 @@ def _wait_until_listening(contender: Contender, process: Process, port: int, scr
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
-            time.sleep(0.02)
+            time.sleep(pause_s)
     raise died(contender, scratch, f"did not listen on {port} within {START_TIMEOUT_S} s")

@@ -8,24 +8,23 @@ from pathlib import Path
 from bench.contenders import CONTENDERS, Contender, present
 from bench.errors import BenchError
 from bench.machine import ROOT, describe, wrk_version
-from bench.results import Measurement, Verdict
+from bench.results import C, Measurement, Verdict
 
 README = ROOT / "bench" / "README.md"
-BEGIN, END = "<!-- bench core: begin -->", "<!-- bench core: end -->"
 HEADER = """\
 | measure | Dari | peer | its number | ratio (lowest–highest round) | target | |
 |---|--:|---|--:|--:|--:|---|"""
 
 
-def table(measurements: Sequence[Measurement]) -> str:
+def table(measurements: Sequence[Measurement[C]]) -> str:
     return "\n".join([HEADER, *(rows(measurement) for measurement in measurements)])
 
 
-def rows(measurement: Measurement) -> str:
-    return "\n".join(_row(verdict) for verdict in measurement.verdicts())
+def rows(measurement: Measurement[C]) -> str:
+    return "\n".join(row(verdict) for verdict in measurement.verdicts())
 
 
-def verdict_line(measurements: Sequence[Measurement]) -> str:
+def verdict_line(measurements: Sequence[Measurement[C]]) -> str:
     verdicts = [verdict for measurement in measurements for verdict in measurement.verdicts()]
     missed = [verdict for verdict in verdicts if verdict.missed]
     asked = sum(verdict.target is not None for verdict in verdicts)
@@ -44,15 +43,17 @@ def circumstances(rounds: int, seconds: int, cold_starts: int) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def write(text: str, path: Path = README) -> None:
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+def write(part: str, text: str, path: Path = README) -> None:
+    """Replace the table of one benchmark."""
+    first, last = f"<!-- bench {part}: begin -->", f"<!-- bench {part}: end -->"
+    before, begin, rest = path.read_text().partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise BenchError(f"{path} has no {BEGIN} … {END}", "put the two markers back")
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        raise BenchError(f"{path} has no {first} … {last}", "put the two markers back")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def _row(verdict: Verdict) -> str:
+def row(verdict: Verdict) -> str:
     if verdict.ratios is None:
         ratio = "missing"
     else:
@@ -60,13 +61,13 @@ def _row(verdict: Verdict) -> str:
         ratio = f"**{_short(middle)}×**" + (f" ({_short(low)}–{_short(high)})" if low != high else "")
     mark = "" if verdict.target is None else "missed" if verdict.missed else "met"
     cells = (
-        *(verdict.measure, _number(verdict.ours, verdict.unit), verdict.peer.title),
-        *(_number(verdict.theirs, verdict.unit), ratio, str(verdict.target or "–"), mark),
+        *(verdict.measure, number(verdict.ours, verdict.unit), verdict.peer.title),
+        *(number(verdict.theirs, verdict.unit), ratio, str(verdict.target or "–"), mark),
     )
     return "| " + " | ".join(cells) + " |"
 
 
-def _number(value: float | None, unit: str) -> str:
+def number(value: float | None, unit: str) -> str:
     return "missing" if value is None else f"{value:,.{0 if value >= 100 else 1}f} {unit}"
 
 

@@ -3,30 +3,42 @@
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
-from bench.contenders import OURS, Contender
+Unit = Literal["calls/s", "requests/s", "connections/s", "µs", "ms", "MB", "MB/s"]
 
-Unit = Literal["calls/s", "µs", "ms", "MB"]
+
+class Named(Protocol):
+    """Who is measured; every benchmark has contenders of its own kind."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+
+C = TypeVar("C", bound=Named)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Our number must be at least (or at most) `factor` times the number of `peer`."""
+    """Our number must be at least (or at most) `factor` times the number of `peer`; `aim` is what we hope for."""
 
-    peer: Contender
+    peer: Named
     bound: Literal["≥", "≤"]
     factor: float
+    aim: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.bound} {self.factor:g}×"
+        return f"{self.bound} {self.factor:.3g}×" + (f" (aim {self.aim:g}×)" if self.aim is not None else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     measure: str
     unit: Unit
-    peer: Contender
+    peer: Named
     ours: float | None
     theirs: float | None
     ratios: tuple[float, float, float] | None  # lowest round, of the medians, highest round
@@ -44,43 +56,55 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Measurement:
+class Measurement(Generic[C]):
+    """`contenders` begins with ours."""
+
     name: str
     unit: Unit
-    contenders: tuple[Contender, ...]
+    contenders: tuple[C, ...]
     targets: tuple[Target, ...]
+    limit: float | None = None
+    """What our own number may be at most, whatever the peers have."""
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, contender: Contender, value: float) -> None:
+    @property
+    def ours(self) -> C:
+        return self.contenders[0]
+
+    @property
+    def is_over_limit(self) -> bool:
+        value = self.median(self.ours)
+        return self.limit is not None and (value is None or value > self.limit)
+
+    def add(self, contender: Named, value: float) -> None:
         self.rounds.setdefault(contender.name, []).append(value)
 
-    def median(self, contender: Contender) -> float | None:
+    def median(self, contender: Named) -> float | None:
         values = self.rounds.get(contender.name)
         return statistics.median(values) if values else None
 
     def verdicts(self) -> Iterator[Verdict]:
         """One for each peer; peers without a target are there to be seen."""
-        targets = {target.peer: target for target in self.targets}
-        for peer in self.contenders:
-            if peer is not OURS:
-                yield Verdict(
-                    *(self.name, self.unit, peer, self.median(OURS), self.median(peer)),
-                    ratios=self._ratios(peer),
-                    target=targets.get(peer),
-                )
+        targets = {target.peer.name: target for target in self.targets}
+        for peer in self.contenders[1:]:
+            yield Verdict(
+                *(self.name, self.unit, peer, self.median(self.ours), self.median(peer)),
+                ratios=self._ratios(peer),
+                target=targets.get(peer.name),
+            )
 
-    def _ratios(self, peer: Contender) -> tuple[float, float, float] | None:
-        ours, theirs = self.median(OURS), self.median(peer)
-        if ours is None or theirs is None:
+    def _ratios(self, peer: Named) -> tuple[float, float, float] | None:
+        ours, theirs = self.median(self.ours), self.median(peer)
+        if ours is None or not theirs or 0 in self.rounds[peer.name]:
             return None
-        paired = zip(self.rounds[OURS.name], self.rounds[peer.name], strict=True)
+        paired = zip(self.rounds[self.ours.name], self.rounds[peer.name], strict=True)
         each = [mine / other for mine, other in paired]
         return min(each), ours / theirs, max(each)
 
 
 def interleave(
-    measurement: Measurement, rounds: int, running: Sequence[tuple[Contender, Callable[[], float]]]
-) -> Measurement:
+    measurement: Measurement[C], rounds: int, running: Sequence[tuple[C, Callable[[], float]]]
+) -> Measurement[C]:
     """Each contender once per round, so that a slow minute of the machine meets all of them."""
     for _ in range(rounds):
         for contender, measure in running:

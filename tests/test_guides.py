@@ -10,7 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema_rs import validator_for
 
+from dari.app import build
+from dari.core.tool import Tool
+from dari.settings import ServeSettings
 from tests.wires import ROOT, StreamWire, call, initialize
 
 GUIDES = sorted((ROOT / "docs").rglob("*.md")) + sorted(ROOT.glob("*.md")) + sorted((ROOT / "bench").glob("*.md"))
@@ -59,3 +63,26 @@ async def test_the_shell_script_of_the_guide_gets_two_replies(tmp_path: Path) ->
     replies = {reply["id"]: reply for reply in map(json.loads, output.splitlines())}
     assert replies[1]["result"]["serverInfo"]["name"] == "dari"
     assert replies[2]["result"]["structuredContent"]["dari"]
+
+
+def _tools() -> dict[str, Tool]:
+    nowhere = Path(os.sep, "nowhere")
+    return build(ServeSettings(token_path=nowhere / "token", socket_path=nowhere / "socket")).registry.tools
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_tool_that_a_page_names_exists(page: Path) -> None:
+    named = set(re.findall(r"`((?:crab|dari)_[a-z_0-9]+)[` ]", page.read_text()))
+    assert named <= _tools().keys()
+
+
+def test_the_calls_of_the_recipes_are_ones_that_the_tools_take() -> None:
+    text = (ROOT / "docs/guide/proxy-recipes.md").read_text() + (ROOT / "docs/guide/troubleshooting.md").read_text()
+    calls = re.findall(r"`(crab_[a-z_]+) (\{.*?\})`", text)
+    assert len(calls) > 25
+    tools = _tools()
+    for name, arguments in calls:
+        problems = [
+            error.message for error in validator_for(tools[name].input_schema).iter_errors(json.loads(arguments))
+        ]
+        assert problems == [], (name, arguments)

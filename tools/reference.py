@@ -13,6 +13,7 @@ from pathlib import Path
 from dari import errors
 from dari.app import build
 from dari.cli.main import make_parser
+from dari.cli.proxy.main import make_parser as make_proxy_parser
 from dari.errors import DariError
 from dari.settings import ServeSettings
 
@@ -22,7 +23,7 @@ _NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->
 
 def pages() -> dict[str, str]:
     """Every page by file name."""
-    return {"tools.md": _tools(), "commands.md": _commands(), "errors.md": _errors()}
+    return {"tools.md": _tools(), "commands.md": _commands(), "proxy.md": _proxy(), "errors.md": _errors()}
 
 
 def _tools() -> str:
@@ -50,8 +51,22 @@ def _commands() -> str:
     parts = [_NOTE, "# Commands\n", _help("dari", parser)]
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            parts += [_help(f"dari {name}", command) for name, command in action.choices.items()]
+            # `dari proxy` has a parser and a page of its own.
+            parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name != "proxy"]
     return "\n".join(parts)
+
+
+def _proxy() -> str:
+    parts = [_NOTE, "# Commands of `dari proxy`\n", "The guide is [proxy.md](../guide/proxy.md).\n"]
+    return "\n".join([*parts, *_tree(make_proxy_parser())])
+
+
+def _tree(parser: argparse.ArgumentParser) -> list[str]:
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return [
+        _help(parser.prog, parser),
+        *(page for one in below for each in one.choices.values() for page in _tree(each)),
+    ]
 
 
 def _help(name: str, parser: argparse.ArgumentParser) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict
+from dari.running import PANIC_EXIT, run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import PANIC_EXIT, Supervisor, run_to_exit
+from dari.transport.supervisor import Supervisor
 from tests.demo import demo_server
 from tests.transport.rig import Events, logged, start_process
 from tests.wires import DemoProcess, HttpWire, Json, call, demo_process, envelope_headers, initialize, stateless

@@ -5,7 +5,7 @@ import sys
 import time
 from typing import NoReturn
 
-from devtools import environment, node, stages, system
+from devtools import bench, environment, node, stages, system
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -21,14 +21,16 @@ usage: ./dev <command>
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself,
 and for `test` and `conformance` the npm packages they run. It installs again when pyproject.toml or
-constraints.txt changed. `bench` wants wrk, and installs it where it is root on Debian.
+constraints.txt changed. `bench` wants wrk or nginx, `test` wants curl, chromium and openssl: installed where it is
+root on Debian.
 
   ./dev test tests/rpc -k framing   one part of the tests, after the lint
   ./dev test --no-lint -x           stop at the first failing test
   rm -rf .venv .dev                 start from nothing
 
 Tests find node in DARI_NODE and the npm packages in DARI_NPM_DIR. Where node cannot be had, DARI_NO_NODE=1
-makes the tests that need it skip; with CI=true that fails the run.
+makes the tests that need it skip; with CI=true that fails the run. A test whose program (curl, chromium,
+openssl) is missing skips too, and fails with CI=true.
 """
 
 CHECKS = ROOT / "tools" / "checks"
@@ -50,9 +52,8 @@ def main() -> int:
                 _become_module("tests.conformance.run", arguments, {**_child_environment(), **_with_node()})
             case "bench":
                 environment.ensure(environment.WORK)
-                system.ensure_programs("wrk")
                 part, *rest = arguments or ["core"]
-                _become_module(f"bench.{part}", rest, _child_environment())
+                _become_module(f"bench.{part}", rest, {**_child_environment(), **bench.prepare(part)})
             case "-h" | "--help" | "help":
                 print(HELP, end="")
                 return 0
@@ -78,13 +79,15 @@ def _lint(arguments: list[str]) -> int:
 
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
+    system.ensure_programs("curl", "chromium", "openssl")  # clients that the proxy is tried with
+    system.ensure_files({"/usr/bin/bwrap": "bubblewrap"})  # namespaces around other people's servers
     outcomes = []
     env = _child_environment()
     started = time.monotonic()
     try:
         env |= _with_node()
     except SetupError as error:
-        _shout(f"NODE IS MISSING: conformance and Inspector tests are skipped\n{error}")
+        _shout(f"NODE IS MISSING: conformance, Inspector, undici and ws tests are skipped\n{error}")
         env["DARI_NO_NODE"] = "1"
         if in_ci():
             outcomes.append(Outcome("node", 1, time.monotonic() - started))

@@ -6,10 +6,16 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.workspace import DEV, VENV, SetupError, attempt, digest, is_stamped, one_at_a_time, say
+from devtools.workspace import DEV, ROOT, VENV, SetupError, attempt, digest, is_stamped, one_at_a_time, say
 
 OLDEST_MAJOR = 22  # what the conformance suite asks for
-PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "@modelcontextprotocol/inspector@2.12.0")
+PACKAGES = (
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/inspector@2.12.0",
+    # Clients that the proxy is tried with.
+    "undici@8.12.4",
+    "ws@8.22.2",
+)
 NPM_DIR = DEV / "npm"
 
 
@@ -19,14 +25,14 @@ class Node:
     npm: tuple[str, ...]
 
 
-def ensure() -> Path:
-    """The path of a node that is new enough, with PACKAGES beside it in NPM_DIR; SetupError otherwise."""
+def ensure(packages: tuple[str, ...] = PACKAGES, folder: Path = NPM_DIR) -> Path:
+    """The path of a node that is new enough, with `packages` in `folder`; SetupError otherwise."""
     node = _find()
-    stamp, value = NPM_DIR / ".dev-stamp", digest(str(node.program), *PACKAGES)
+    stamp, value = folder / ".dev-stamp", digest(str(node.program), *packages)
     if not is_stamped(stamp, value):
         with one_at_a_time():
             if not is_stamped(stamp, value):
-                _install(node)
+                _install(node, packages, folder)
                 stamp.write_text(value)
     return node.program
 
@@ -53,11 +59,11 @@ def _major(program: str) -> int:
         return 0
 
 
-def _install(node: Node) -> None:
-    say(f"fetching {', '.join(PACKAGES)} into .dev/npm")
-    shutil.rmtree(NPM_DIR, ignore_errors=True)
-    NPM_DIR.mkdir(parents=True)
-    # No lock file: it would name a registry. No scripts: neither package needs one to run.
+def _install(node: Node, packages: tuple[str, ...], folder: Path) -> None:
+    say(f"fetching {', '.join(packages)} into {folder.relative_to(ROOT)}")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # No lock file: it would name a registry. No scripts: no package needs one to run.
     options = ["--no-package-lock", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"]
     quiet = ["--loglevel=error", "--fetch-retries=1"]
     env = {
@@ -65,6 +71,6 @@ def _install(node: Node) -> None:
         "PATH": f"{node.program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "NODE_USE_SYSTEM_CA": "1",  # a company's proxy signs with a certificate only the system knows
     }
-    failed = attempt([*node.npm, "install", "--prefix", NPM_DIR, *options, *quiet, *PACKAGES], env)
+    failed = attempt([*node.npm, "install", "--prefix", folder, *options, *quiet, *packages], env)
     if failed is not None:
         raise SetupError(f"npm could not install:\n{failed}\nhint: is an npm registry reachable from here?")

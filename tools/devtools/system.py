@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Mapping
+from pathlib import Path
 
 from devtools.workspace import attempt, say
 
@@ -13,10 +15,18 @@ def ensure_programs(*packages: str) -> None:
         say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
 
 
+def ensure_files(packages: Mapping[str, str]) -> None:
+    """Debian's package for each file that is not there; one that cannot be installed is only reported."""
+    missing = sorted({package for file, package in packages.items() if not Path(file).exists()})
+    if missing and not apt_install(*missing):
+        say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
+
+
 def apt_install(*packages: str) -> bool:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # In run level 1 a package starts no service of its own: nginx would take port 80.
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     say(f"apt-get install {' '.join(packages)}")
     failed = attempt(command, env)

@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(given)
     from dari import log
     from dari.proxy.daemon import Place, serve
-    from dari.transport.supervisor import run_to_exit
+    from dari.running import run_to_exit
 
     log.set_up(arguments.log)
 

@@ -14,6 +14,7 @@ examples:
   dari mcp                        serve one client over stdin and stdout (what an IDE starts)
   dari mcp --transport both       the same, and HTTP beside it
   dari doctor                     check the installation
+  dari proxy run -- CMD           run a command through the proxy, and see what it requests
 
 guides: docs/guide/connect.md tells how Claude Code, Cursor, VS Code and Codex connect.
 """
@@ -32,11 +33,19 @@ def make_parser() -> argparse.ArgumentParser:
     _add_mcp(commands)
     doctor = commands.add_parser("doctor", help="check token, sockets, port and versions")
     doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
+    # Its many words are parsed by `dari.cli.proxy.main`, which is loaded when one of them is used.
+    commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = make_parser().parse_args(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["proxy"]:
+        gc.disable()
+        from dari.cli.proxy.main import main as proxy
+
+        return proxy(words[1:])
+    arguments = make_parser().parse_args(words)
     if arguments.command == "doctor":
         from dari.cli.doctor import run_doctor
 

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from dari import app, log
+from dari.running import run_to_exit
 from dari.settings import ServeSettings, Transport
-from dari.transport.supervisor import Supervisor, run_to_exit
+from dari.transport.supervisor import Supervisor
 
 
 def run_up(arguments: argparse.Namespace) -> int:

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
-import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dari.core.grant import MCP_GRANT, Grant
-from dari.errors import DariError
 from dari.log import event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
@@ -28,7 +25,6 @@ from dari.settings import ServeSettings
 if TYPE_CHECKING:
     from dari.transport.hub import HttpHub
 
-PANIC_EXIT = 101
 _log = logging.getLogger("dari.transport")
 Announce = Callable[[str, str], None]
 
@@ -146,41 +142,3 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in installed:
             loop.remove_signal_handler(number)
-
-
-def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
-    """Run a command on uvloop where it is installed; failures become a message and an exit code."""
-    _open_standard_descriptors()
-    gc.freeze()
-    gc.enable()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_awaited(main))
-    except DariError as error:
-        _log.error("%s", error.message + (f"\nhint: {error.hint}" if error.hint else ""))
-        return error.exit_code if error.exit_code == 1 else 1
-    except KeyboardInterrupt:
-        return 0
-    except Exception:
-        _log.exception(event("process", "fatal"))
-        return PANIC_EXIT
-
-
-def _open_standard_descriptors() -> None:
-    """A program started with one of them closed would get it as the number of its next file; libuv aborts on that."""
-    opened = os.open(os.devnull, os.O_RDWR)
-    while opened <= 2:
-        opened = os.open(os.devnull, os.O_RDWR)
-    os.close(opened)
-
-
-async def _awaited(main: Callable[[], Awaitable[int]]) -> int:
-    return await main()
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -1,0 +1,174 @@
+"""`crab-mcp`: the proxy's tools for agents, over stdio, HTTP or both (design 000)."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.ipc.client import DaemonClient
+    from dari.mcp.server import Server
+    from dari.settings import ServeSettings
+
+_EPILOG = """\
+examples:
+  crab-mcp                                    serve the client that started it, on stdin and stdout
+  crab-mcp --transport http                   serve http://127.0.0.1:3847/mcp until Ctrl-C
+  crab-mcp --transport both --tools core      both at once, with the 32 tools of the design only
+  claude mcp add crab -- crab-mcp             for Claude Code
+
+The proxy itself runs in crabd, which is started when it is missing and goes on when this command ends.
+HTTP callers send the content of crabd's mcp.token: Authorization: Bearer $(cat TOKEN_PATH). The file's
+path is printed at start; its content changes when crabd restarts. Guide: docs/guide/crab-mcp.md
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="crab-mcp",
+        description="An MCP server that gives agents an HTTP(S) debugging proxy.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--version", action="version", version=f"crab-mcp {VERSION}")
+    add("--transport", choices=("stdio", "http", "both"), default="stdio", help="default: %(default)s")
+    add("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
+    add("--http-port", metavar="PORT", type=_port, help="default: 3847, or the next free one up to 3857")
+    add(
+        "--tools",
+        choices=("core", "all"),
+        default="all",
+        help="core: the 32 of the design; all: with search, replay, HAR, breakpoints, … (default: %(default)s)",
+    )
+    add(
+        "--protocol",
+        choices=("negotiate", "strict"),
+        default="negotiate",
+        help="strict speaks 2024-11-05 and refuses everything else (default: %(default)s)",
+    )
+    daemon = parser.add_argument_group("where crabd is")
+    daemon.add_argument("--run-dir", metavar="DIR", type=Path, help="its run directory (default: the user's own)")
+    daemon.add_argument("--socket", metavar="PATH", type=Path, help="its Unix socket (default: in the run directory)")
+    daemon.add_argument(
+        "--token-path",
+        metavar="PATH",
+        type=Path,
+        help="the token for crabd, which HTTP callers show, too (default: mcp.token in the run directory)",
+    )
+    daemon.add_argument("--principal", choices=("mcp", "cli", "app"), default="mcp", help="default: %(default)s")
+    daemon.add_argument(
+        "--daemon-path", metavar="PATH", help="the crabd to start (default: the one of this installation)"
+    )
+    daemon.add_argument(
+        "--ensure-daemon",
+        metavar="true|false",
+        nargs="?",
+        const=True,
+        default=True,
+        type=_switch,
+        help="start crabd when it does not answer (default: true)",
+    )
+    add("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level, on stderr")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = make_parser().parse_args(argv)
+    # Importing makes no garbage; looking for some costs a tenth of the start. `run_to_exit` turns it on again.
+    gc.disable()
+    from dari import log
+    from dari.running import run_to_exit
+
+    log.set_up(arguments.log)
+    return run_to_exit(lambda: _serve(arguments))
+
+
+async def _serve(arguments: argparse.Namespace) -> int:
+    from dari import app
+    from dari.proxy.daemon import Place, client
+    from dari.settings import ServeSettings
+
+    place = Place(arguments.run_dir, arguments.socket)
+    token_path = (arguments.token_path or place.files.token(arguments.principal)).absolute()
+    settings = ServeSettings(
+        transport=arguments.transport,
+        http_bind=arguments.http_bind,
+        http_port=arguments.http_port,
+        token_path=token_path,
+        protocol=arguments.protocol,
+    )
+    async with client(
+        place,
+        arguments.principal,
+        token_path=token_path,
+        starts=arguments.ensure_daemon,
+        daemon_path=arguments.daemon_path,
+    ) as crabd:
+        server = app.build_crab(crabd, settings, arguments.tools)
+        if arguments.transport == "stdio":
+            return await _serve_stdio(server, settings, crabd if arguments.ensure_daemon else None)
+        return await _serve_http(server, settings, crabd, starts=arguments.ensure_daemon)
+
+
+async def _serve_stdio(server: Server, settings: ServeSettings, crabd: DaemonClient | None) -> int:
+    """Answer at once and start crabd meanwhile; without a crabd to talk to there is nothing to serve."""
+    import asyncio
+
+    from dari.transport.supervisor import Supervisor
+
+    supervisor = Supervisor(server, settings)
+    if crabd is None:
+        return await supervisor.run()
+    reaching = asyncio.create_task(crabd.call("system.ping"))
+    reaching.add_done_callback(lambda task: supervisor.stop() if not task.cancelled() and task.exception() else None)
+    try:
+        code = await supervisor.run()
+    finally:
+        reaching.cancel()
+        await asyncio.wait({reaching})
+    if not reaching.cancelled():
+        reaching.result()
+    return code
+
+
+async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClient, *, starts: bool) -> int:
+    """crabd first: its token is the one that callers have to show."""
+    from dari.errors import DariError, Unavailable
+    from dari.transport.supervisor import Supervisor
+
+    assert settings.token_path is not None
+    try:
+        await crabd.call("system.ping")
+    except DariError as error:
+        if starts:
+            raise
+        if not settings.token_path.exists():
+            raise Unavailable(error.message, f"{error.hint}; it makes {settings.token_path}") from error
+    return await Supervisor(server, settings, announce=_announce).run()
+
+
+def _announce(url: str, token_path: str) -> None:
+    print(f"crab-mcp listening on {url}", file=sys.stderr)
+    print(f"crab-mcp token file {token_path}", file=sys.stderr, flush=True)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; use a number from 0 to 65535 (0: any free one)")
+    return int(text)
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

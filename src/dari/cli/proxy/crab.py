@@ -1,0 +1,66 @@
+"""crabd, called from a shell by the wire names of its methods.
+
+Plain values come back: the typed stand-in of `dari.proxy.service` loads the whole engine, which would double the
+time that a command takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from dari.errors import TimedOut
+from dari.ipc.lock import lock_holder
+from dari.ipc.probe import answers
+from dari.ipc.start import ensure_started
+from dari.proxy.daemon import Place, client
+
+_END_TIMEOUT_S = 10.0
+_POLL_S = 0.02
+
+
+class Crab:
+    """The daemon at a place; started when somebody calls it and it is not there, unless `starts` is False."""
+
+    def __init__(self, place: Place, *, starts: bool = True) -> None:
+        self.place = place
+        self.started_pid: int | None = None
+        """Its pid when this command started it."""
+        self._starts = starts
+        self._client = client(place, "cli", starts=False)
+
+    async def call(self, method: str, patience_s: float | None = None, /, **params: object) -> dict[str, Any]:
+        """The result of a method; a parameter that is None does not travel. `patience_s` gives a slow call its own
+        connection."""
+        if self._starts and not self.is_up():
+            await self.start()
+        given = {name: value for name, value in params.items() if value is not None}
+        return await self._client.call(method, given, patience_s, returns=dict[str, Any], alone=patience_s is not None)
+
+    async def start(self) -> None:
+        """Return once it answers."""
+        place = self.place
+        started = await ensure_started(place.command(), place.socket_path, place.files.start_lock, place.log_path)
+        self.started_pid = started or self.started_pid
+
+    def is_up(self) -> bool:
+        return answers(self.place.socket_path)
+
+    @property
+    def pid(self) -> int | None:
+        return lock_holder(self.place.files.lock)
+
+    async def shut_down(self) -> None:
+        """End the daemon and wait until it is gone."""
+        await self.call("system.shutdown")
+        await self.close()
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        # Its state is written last, after the socket and its lock are given up.
+        while (pid := self.pid or lock_holder(self.place.state_path / "lock")) is not None:
+            if time.monotonic() > deadline:
+                raise TimedOut(f"crabd (pid {pid}) is still there", f"look at {self.place.log_path}")
+            await asyncio.sleep(_POLL_S)
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,0 +1,96 @@
+"""Recorded requests as lines: what the list, the follower and `run` show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from dari.cli.proxy.crab import Crab
+from dari.cli.proxy.output import duration, one_line, paint, size
+
+FIELDS = (
+    "id",
+    "ts_unix_ms",
+    "method",
+    "url",
+    "status",
+    "event",
+    "state",
+    "duration_ms",
+    "request_bytes",
+    "response_bytes",
+    "mime",
+    "error",
+    "process",
+    "pid",
+    "rule_ids",
+    "tls",
+)
+_PAGE = 500
+_TOKENS = 2_000_000
+"""As good as none: the budget is for models, and 500 rows stay far below what a reply may hold."""
+_QUIET = ("upstream", "")
+
+Flow = dict[str, Any]
+
+
+async def pages(crab: Crab, wanted: Flow, most: int | None = None) -> AsyncIterator[list[Flow]]:
+    """Flows that fit, newest first, a page at a time."""
+    cursor, left = None, most if most is not None else 10**9
+    while left > 0:
+        found = await crab.call(
+            "traffic.search",
+            wanted=wanted,
+            limit=min(left, _PAGE),
+            cursor=cursor,
+            fields=list(FIELDS),
+            token_budget=_TOKENS,
+        )
+        yield found["flows"]
+        cursor, left = found.get("next_cursor"), left - found["count"]
+        if cursor is None:
+            return
+
+
+async def newest(crab: Crab, wanted: Flow, most: int) -> list[Flow]:
+    """The newest flows that fit, oldest of them first."""
+    found = [flow async for page in pages(crab, wanted, most) for flow in page]
+    return found[::-1]
+
+
+def lines(flows: Iterable[Flow], *, is_coloured: bool, width: int | None, has_time: bool = True) -> list[str]:
+    return [line(flow, is_coloured=is_coloured, width=width, has_time=has_time) for flow in flows]
+
+
+def line(flow: Flow, *, is_coloured: bool, width: int | None, has_time: bool = True) -> str:
+    """`12:30:01     17  GET      200   12 ms  1.2 kB  https://…`, cut to the width of the terminal."""
+    clock = time.strftime("%H:%M:%S", time.localtime(flow["ts_unix_ms"] / 1000)) + "  " if has_time else ""
+    status = str(flow.get("status", "-" if flow.get("state") == "done" else "…"))
+    head = f"{clock}{flow['id']:>5}  {flow['method']:<7} "
+    numbers = f"{duration(flow.get('duration_ms')):>8}  {size(flow.get('response_bytes', 0)):>7}  "
+    tail = one_line(flow.get("url", "")) + _remarks(flow)
+    if width is not None:
+        room = max(20, width - len(head) - 5 - len(numbers))
+        tail = tail if len(tail) <= room else tail[: room - 1] + "…"
+    return head + paint(f"{status:>3}", _style(flow), is_coloured) + "  " + numbers + tail
+
+
+def _remarks(flow: Flow) -> str:
+    found = []
+    if flow["method"] == "CONNECT":
+        found.append("not decrypted")
+    elif flow.get("event") not in _QUIET:
+        found.append(flow["event"])
+    if flow.get("rule_ids"):
+        found.append("rule " + ", ".join(flow["rule_ids"]))
+    if flow.get("error"):
+        found.append(flow["error"])
+    return f"  [{one_line('; '.join(found))}]" if found else ""
+
+
+def _style(flow: Flow) -> str:
+    status = flow.get("status")
+    if status is None:
+        return "red" if flow.get("error") else "dim"
+    return {2: "green", 3: "cyan", 4: "yellow", 5: "red"}.get(status // 100, "")

@@ -1,0 +1,123 @@
+"""What commands of the proxy share: where crabd is, JSON, help with examples."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dari.cli.proxy.crab import Crab
+    from dari.cli.proxy.output import Output
+
+Handle = Callable[[argparse.Namespace, "Crab", "Output"], Awaitable[int]]
+Commands = argparse._SubParsersAction  # argparse has no public name for it
+
+DEFAULT_WORDS = {
+    "breakpoints": "list",
+    "ca": "status",
+    "capture": "status",
+    "config": "show",
+    "mcp": "status",
+    "rules": "list",
+    "traffic": "list",
+}
+"""What a group does when no word follows it."""
+
+
+def subcommands(parser: argparse.ArgumentParser) -> Commands[argparse.ArgumentParser]:
+    return parser.add_subparsers(metavar="COMMAND", required=True)
+
+
+def group(
+    commands: Commands[argparse.ArgumentParser], name: str, help: str, examples: str
+) -> Commands[argparse.ArgumentParser]:
+    """A word with words below it."""
+    parser = commands.add_parser(name, help=help)
+    teach(parser, help, examples)
+    return subcommands(parser)
+
+
+def leaf(
+    commands: Commands[argparse.ArgumentParser],
+    name: str,
+    handle: Handle,
+    help: str,
+    examples: str,
+    *,
+    starts: bool = True,
+    has_json: bool = True,
+) -> argparse.ArgumentParser:
+    """A word that does something. `starts`: crabd is started when it is missing."""
+    parser = commands.add_parser(name, help=help)
+    complete(parser, handle, help, examples, starts=starts, has_json=has_json)
+    return parser
+
+
+def complete(
+    parser: argparse.ArgumentParser,
+    handle: Handle,
+    help: str,
+    examples: str,
+    *,
+    starts: bool = True,
+    has_json: bool = True,
+) -> None:
+    """Give a parser what every doing word has."""
+    teach(parser, help, examples)
+    shared = parser.add_argument_group("for every command")
+    if has_json:
+        shared.add_argument("--json", action="store_true", help="the result as one JSON value on stdout")
+    add_place(shared)
+    parser.set_defaults(handle=handle, starts=starts)
+
+
+def add_place(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """Given before or after the command: a default here would undo what was given before."""
+    parser.add_argument(
+        "--run-dir", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="of another crabd: socket and tokens"
+    )
+    parser.add_argument(
+        "--socket",
+        metavar="PATH",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="of another crabd (default: in its --run-dir)",
+    )
+
+
+def teach(parser: argparse.ArgumentParser, help: str, examples: str) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = help[0].upper() + help[1:] + "."
+    lines = "\n".join("  " + line for line in examples.strip().splitlines())
+    parser.epilog = f"examples:\n{lines}"
+
+
+def on_off(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither 'on' nor 'off'")
+    return text == "on"
+
+
+def byte_rate(text: str) -> int:
+    """`64k`, `1.5m` or a plain number: bytes a second, with k = 1024 as in the presets."""
+    number, factor = text.lower(), 1
+    if number.endswith(("k", "m", "g")):
+        factor = {"k": 1024, "m": 1024**2, "g": 1024**3}[number[-1]]
+        number = number[:-1]
+    try:
+        value = float(number) * factor
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 2**53:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no rate; give bytes a second, such as 65536, 64k or 1m")
+    return int(value)
+
+
+def header(text: str) -> tuple[str, str]:
+    """`Name: value`, as curl takes it."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no header; write it as 'Name: value'")
+    return name.strip(), value.strip()

@@ -1,0 +1,215 @@
+"""`dari proxy run -- CMD`: everything that is needed for one command, and nothing of it afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from dari.cli.proxy import flows
+from dari.cli.proxy.attribution import VARIABLE, Attribution
+from dari.cli.proxy.child import NOT_EXECUTABLE, NOT_FOUND, Signals, run_child
+from dari.cli.proxy.crab import Crab
+from dari.cli.proxy.failures import tell
+from dari.cli.proxy.lease import Borrowed, Lease
+from dari.cli.proxy.options import Commands, leaf
+from dari.cli.proxy.output import Output, encoded, size, takes_colour
+from dari.errors import DariError, Failed, InvalidInput, NotFound
+from dari.proxy.faults import ProxyAlreadyRunning
+
+_RUN = """
+dari proxy run -- curl -s https://example.com/
+dari proxy run -- npm test                                what does the test suite call?
+dari proxy run --host api.example.com -- ./app            decrypt this host only
+dari proxy run --no-decrypt -- git fetch                  hosts, sizes and times only
+dari proxy run --har out.har --json out.json -- python job.py
+"""
+_EVERYTHING, _PLAIN_HTTP = "*", "/"
+_SETTLE_S = 2.0
+_POLL_S = 0.02
+_MOST = 10_000
+
+
+def add_run(commands: Commands[argparse.ArgumentParser], help: str) -> None:
+    parser = leaf(commands, "run", _run, help, _RUN, has_json=False)
+    parser.add_argument("--no-decrypt", action="store_true", help="let HTTPS pass unread")
+    parser.add_argument(
+        "--host", metavar="HOST", action="append", default=[], help="decrypt this host only; repeatable (default: all)"
+    )
+    parser.add_argument("--json", dest="json_file", metavar="FILE", help="write the requests there; - is stdout")
+    parser.add_argument("--har", metavar="FILE", help="write the requests there as HAR 1.2, secrets hidden")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not list the requests on stderr")
+    parser.add_argument("words", metavar="-- CMD", nargs=argparse.REMAINDER, help="the command and its arguments")
+
+
+async def _run(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if not words:
+        raise InvalidInput(
+            "no command to run", "dari proxy run -- CMD, such as: dari proxy run -- curl https://example.com/"
+        )
+    if arguments.no_decrypt and arguments.host:
+        raise InvalidInput("--no-decrypt and --host exclude each other", "give one of them")
+    if shutil.which(words[0]) is None:
+        exists = os.path.exists(words[0])
+        out.note(f"dari proxy run: {words[0]}: {'cannot be executed' if exists else 'no such command'}")
+        return NOT_EXECUTABLE if exists else NOT_FOUND
+    with Signals() as signals:
+        try:
+            return await _through_proxy(arguments, words, crab, out, signals)
+        except asyncio.CancelledError:
+            if signals.ended_by is None:
+                raise
+            return 128 + signals.ended_by
+
+
+async def _through_proxy(
+    arguments: argparse.Namespace, words: list[str], crab: Crab, out: Output, signals: Signals
+) -> int:
+    code: int | None = None
+    try:
+        async with Lease(crab.place) as lease, _running(crab, lease):
+            if not arguments.no_decrypt:
+                await _ensure_ca(crab, out)
+            async with _allowing(crab, lease, _matchers(arguments)):
+                given = await crab.call("proxy.environment")
+                if signals.ended_by is not None:
+                    return 128 + signals.ended_by
+                own = Attribution()
+                started_ms = int(time.time() * 1000)
+                environment = {**os.environ, **given["variables"], VARIABLE: own.mark}
+                code = await run_child(words, environment, signals)
+                found = own.own(await _settled(crab, started_ms))
+                await _report(arguments, crab, out, found, started_ms)
+    except DariError as error:
+        if code is None:
+            raise
+        tell(error, out)  # the command has done its work: its exit code stands
+    return code
+
+
+@asynccontextmanager
+async def _running(crab: Crab, lease: Lease) -> AsyncIterator[None]:
+    """crabd, the proxy and the capture; what any run had to start is ended by the last of them."""
+    try:
+        async with lease.starting():
+            await crab.start()
+            if crab.started_pid is not None:
+                lease.note(crabd=True)
+                crab.started_pid = None
+            if (await crab.call("proxy.status"))["status"] == "stopped":
+                await _start(crab, lease)
+            if (await crab.call("capture.status"))["status"] == "stopped":
+                await crab.call("capture.start")
+                lease.note(capture=True)
+        yield
+    finally:
+        borrowed = lease.last_one()
+        if borrowed is not None:
+            await _give_back(crab, borrowed)
+
+
+async def _start(crab: Crab, lease: Lease) -> None:
+    lease.note(proxy=True)
+    try:
+        await crab.call("proxy.start")
+    except ProxyAlreadyRunning:
+        lease.note(proxy=False)
+    except Failed:
+        # The port is taken, by a notebook server say. The command is told the address, so any other will do.
+        listen = (await crab.call("proxy.info"))["listen_addr"]
+        lease.note(listen_addr=listen)
+        await crab.call("engine.set_listen_addr", listen_addr=f"{listen.rpartition(':')[0]}:0")
+        await crab.call("proxy.start")
+
+
+async def _give_back(crab: Crab, borrowed: Borrowed) -> None:
+    for rule_id in borrowed.rule_ids:  # of a run that was killed
+        await _remove_rule(crab, rule_id)
+    if borrowed.capture:
+        await crab.call("capture.stop")
+    if borrowed.proxy:
+        await crab.call("proxy.stop")
+    if borrowed.listen_addr is not None:
+        await crab.call("engine.set_listen_addr", listen_addr=borrowed.listen_addr)
+    # Somebody may have ended crabd during the run, and the clean-up started it again.
+    if borrowed.crabd or crab.started_pid is not None:
+        await crab.shut_down()
+
+
+async def _ensure_ca(crab: Crab, out: Output) -> None:
+    if not (await crab.call("ca.status"))["loaded"]:
+        made = await crab.call("ca.generate")
+        out.note(f"dari proxy run: made a CA to decrypt with: {made['cert_path']}")
+
+
+def _matchers(arguments: argparse.Namespace) -> list[str]:
+    """A list that names hosts only would hide the plain requests to all others."""
+    if arguments.no_decrypt:
+        return [_PLAIN_HTTP]
+    return [*arguments.host, _PLAIN_HTTP] if arguments.host else [_EVERYTHING]
+
+
+@asynccontextmanager
+async def _allowing(crab: Crab, lease: Lease, matchers: list[str]) -> AsyncIterator[None]:
+    ids: list[str] = []
+    try:
+        for matcher in matchers:
+            rule = await crab.call("rules.add", rule={"kind": "allow", "matcher": matcher})
+            ids.append(rule["id"])
+            lease.add_rule(rule["id"])
+        yield
+    finally:
+        for rule_id in ids:
+            await _remove_rule(crab, rule_id)
+            lease.drop_rule(rule_id)
+
+
+async def _remove_rule(crab: Crab, rule_id: str) -> None:
+    try:
+        await crab.call("rules.remove", id=rule_id)
+    except NotFound:
+        pass  # somebody cleared the rules meanwhile
+
+
+async def _settled(crab: Crab, started_ms: int) -> list[flows.Flow]:
+    """What was requested since then, once all of it has ended or some time has passed."""
+    deadline = time.monotonic() + _SETTLE_S
+    while True:
+        found = await flows.newest(crab, {"since_unix_ms": started_ms}, _MOST)
+        if all(flow["state"] == "done" for flow in found) or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(_POLL_S)
+
+
+async def _report(
+    arguments: argparse.Namespace, crab: Crab, out: Output, found: list[flows.Flow], started_ms: int
+) -> None:
+    if not arguments.quiet:
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        shown = flows.lines(found, is_coloured=takes_colour(sys.stderr), width=width, has_time=False)
+        received = sum(flow.get("response_bytes", 0) for flow in found)
+        count = f"{len(found)} request{'s' if len(found) != 1 else ''}, {size(received)} received"
+        out.note("", count if found else "No requests", *shown)
+    if arguments.json_file == "-":
+        out.json({"flows": found, "count": len(found)})
+    elif arguments.json_file is not None:
+        _write(Path(arguments.json_file), encoded({"flows": found, "count": len(found)}) + "\n")
+    if arguments.har is not None:
+        from dari.cli.proxy.har import export
+
+        ids = {flow["id"] for flow in found}
+        await export(crab, Path(arguments.har), {"since_unix_ms": started_ms}, ids=ids, overwrite=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise Failed(f"cannot write {path}: {error.strerror}", "name another file") from error

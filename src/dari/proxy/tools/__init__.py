@@ -1,0 +1,3 @@
+from dari.proxy.tools.toolkit import ProxyTools
+
+__all__ = ["ProxyTools"]

@@ -1,0 +1,46 @@
+"""Requests and responses held by a breakpoint rule (`crab_rules_add` with kind breakpoint)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.proxy.breakpoints import HeldFlows, Resumed
+from dari.proxy.service import ProxyService
+from dari.proxy.tools.arguments import Seconds
+from dari.proxy.tools.waiting import told_while
+
+
+class BreakpointTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._breakpoints = proxy.breakpoints
+
+    @tool()
+    async def breakpoints_list(self) -> HeldFlows:
+        """Return what a breakpoint rule holds now, longest first, and when each goes on by itself."""
+        return await self._breakpoints.held()
+
+    @tool(timeout_s=330)
+    async def breakpoints_wait(self, context: Context, timeout_s: Seconds = 30) -> HeldFlows:
+        """Wait until a breakpoint rule holds something; returns what is held, empty when the time is over."""
+        return await told_while(self._breakpoints.wait(timeout_s), context, timeout_s, "nothing is held yet")
+
+    @tool(scope="control", idempotent=False)
+    async def breakpoints_resume(
+        self,
+        id: Annotated[str, Meta(description="id of what is held, such as b1")],
+        method: str | None = None,
+        url: str | None = None,
+        status: int | None = None,
+        set_headers: dict[str, str] | None = None,
+        remove_headers: list[str] | None = None,
+        body: str | None = None,
+        abort: Annotated[bool, Meta(description="end it instead")] = False,
+    ) -> Resumed:
+        """Let a held request or response go on, changed or as it is, or end it; returns {id, request_id, ok}."""
+        return await self._breakpoints.resume(id, method, url, status, set_headers, remove_headers, body, abort)

@@ -1,0 +1,62 @@
+"""Requests sent again, made from nothing, or written down as a command."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dari.core.tool import tool
+from dari.proxy.sender import Answered
+from dari.proxy.service import ProxyService
+from dari.proxy.tools.arguments import RequestId
+from dari.proxy.traffic.replay import Edits
+from dari.proxy.traffic_desk import Code
+
+Patience = Annotated[float, Meta(gt=0, le=300)]
+
+
+class ReplayTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._traffic = proxy.traffic
+
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=330)
+    async def traffic_replay(
+        self,
+        request_id: RequestId,
+        method: str | None = None,
+        url: str | None = None,
+        set_headers: dict[str, str] | None = None,
+        remove_headers: list[str] | None = None,
+        body: str | None = None,
+        timeout_s: Patience = 30,
+    ) -> Answered:
+        """Send a recorded request again with its real secrets and these changes; returns the new request."""
+        edits = Edits(
+            method=method, url=url, set_headers=set_headers or {}, remove_headers=remove_headers or [], body=body
+        )
+        return await self._traffic.replay(request_id, edits, timeout_s)
+
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=330)
+    async def traffic_compose(
+        self,
+        url: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: str = "",
+        timeout_s: Patience = 30,
+    ) -> Answered:
+        """Send a request through the running proxy; rules apply and it is recorded. Returns it with its answer."""
+        return await self._traffic.compose(url, method, headers, body, timeout_s)
+
+    @tool()
+    async def traffic_as_curl(self, request_id: RequestId) -> Code:
+        """Return a request as a curl command; secrets are left out."""
+        return await self._traffic.code(request_id, "curl")
+
+    @tool()
+    async def traffic_as_python(self, request_id: RequestId, library: Literal["httpx", "urllib"] = "httpx") -> Code:
+        """Return a request as a Python program; secrets are left out."""
+        return await self._traffic.code(request_id, library)

@@ -1,0 +1,160 @@
+"""Rules of every kind, by id: list, add, change, switch off, remove, try out, and copy from a recorded answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from dari.core.tool import tool
+from dari.errors import InvalidInput
+from dari.proxy.rule_desk import RuleList, RuleView
+from dari.proxy.rules.explanation import Explanation
+from dari.proxy.rules.matchers import MatcherKind
+from dari.proxy.rules.rule import Direction
+from dari.proxy.service import ProxyService
+from dari.proxy.tools.arguments import FromStatusCode, Matcher, RequestId, StatusCode, status_or_any
+
+Kind = Literal[
+    "allow",
+    "block",
+    "breakpoint",
+    "delay",
+    "fault",
+    "header_rewrite",
+    "body_replace",
+    "map_local",
+    "map_remote",
+    "status_rewrite",
+]
+ListedKind = Literal[Kind, "mock"]
+RuleId = Annotated[str, Meta(description="id of a rule, as crab_rules_list shows it")]
+AtLeastZero = Annotated[int, Meta(ge=0)]
+
+
+class RuleByIdTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._rules = proxy.rules
+
+    @tool()
+    async def rules_list(self, kind: ListedKind | None = None) -> RuleList:
+        """Return the rules in order with id, enabled and hit count, of one kind or all."""
+        return await self._rules.list(kind)
+
+    @tool(scope="rules.write", idempotent=False)
+    async def rules_add(
+        self,
+        kind: Kind,
+        matcher: Matcher,
+        matcher_kind: MatcherKind = "prefix",
+        method: Annotated[str, Meta(description="only this HTTP method")] | None = None,
+        enabled: bool = True,
+        text: Annotated[str, Meta(description="map_local: the answer; body_replace: what to put in")] | None = None,
+        file_path: Annotated[str, Meta(description="map_local: answer with this file instead")] | None = None,
+        content_type: Annotated[str, Meta(description="map_local")] | None = None,
+        status_code: Annotated[StatusCode, Meta(description="block (403), map_local (200)")] | None = None,
+        destination: Annotated[str, Meta(description="map_remote: URL in place of the matched prefix")] | None = None,
+        to_status_code: Annotated[StatusCode, Meta(description="status_rewrite")] | None = None,
+        from_status_code: FromStatusCode | None = None,
+        find: Annotated[str, Meta(description="body_replace: text to replace; default the whole body")] | None = None,
+        set_headers: Annotated[dict[str, str], Meta(description="header_rewrite")] | None = None,
+        remove_headers: Annotated[list[str], Meta(description="header_rewrite")] | None = None,
+        on: Annotated[Direction, Meta(description="header_rewrite, body_replace, breakpoint")] | None = None,
+        delay_ms: Annotated[AtLeastZero, Meta(description="delay")] | None = None,
+        jitter_ms: Annotated[AtLeastZero, Meta(description="delay")] | None = None,
+        mode: Annotated[Literal["reset", "truncate"], Meta(description="fault")] | None = None,
+        after_bytes: Annotated[AtLeastZero, Meta(description="fault: bytes of the body before the cut")] | None = None,
+        time_limit_s: Annotated[float, Meta(description="breakpoint: goes on by itself after this")] | None = None,
+    ) -> RuleView:
+        """Add a rule of any kind, in force at once; returns it with its id and warnings. See crab_rules_test."""
+        given = {
+            "kind": kind,
+            "matcher": matcher,
+            "matcher_kind": matcher_kind,
+            "method": method,
+            "enabled": enabled,
+            "content_type": content_type,
+            "status_code": status_code,
+            "destination": destination,
+            "to_status_code": to_status_code,
+            "find": find,
+            "on": on,
+            "delay_ms": delay_ms,
+            "jitter_ms": jitter_ms,
+            "mode": mode,
+            "after_bytes": after_bytes,
+            "time_limit_s": time_limit_s,
+            "source" if kind == "map_local" else "text": _source(text, file_path) if kind == "map_local" else text,
+            "edits": _edits(set_headers, remove_headers),
+        }
+        if kind != "map_local":
+            given["file_path"] = file_path
+        if status_or_any("from_status_code", from_status_code) != -1:
+            given["from_status_code"] = from_status_code
+        rule = {name: value for name, value in given.items() if value is not None}
+        for name in _NEEDS.get(kind, ()):
+            if rule.get(name) is None:
+                raise InvalidInput(f"a {kind} rule needs {_NAMES.get(name, name)}", "give it and call again")
+        return await self._rules.add(rule)
+
+    @tool(scope="rules.write")
+    async def rules_update(
+        self,
+        id: RuleId,
+        enabled: bool | None = None,
+        changes: Annotated[dict[str, Any], Meta(description="matcher, method, … or members of its settings")]
+        | None = None,
+    ) -> RuleView:
+        """Switch a rule on or off, or change members of it as crab_rules_list shows them; returns the rule."""
+        wanted = dict(changes or {})
+        if enabled is not None:
+            wanted["enabled"] = enabled
+        if not wanted:
+            raise InvalidInput(f"nothing to change in rule {id}", "give enabled or changes")
+        return await self._rules.update(id, wanted)
+
+    @tool(scope="rules.write", destructive=True)
+    async def rules_remove(self, id: RuleId) -> RuleView:
+        """Remove one rule; returns it as it was."""
+        return await self._rules.remove(id)
+
+    @tool()
+    async def rules_test(self, url: str, method: str = "GET") -> Explanation:
+        """Tell what the rules do with such a request now: recorded, decrypted, which rule applies, and why not."""
+        return await self._rules.test(url, method)
+
+    @tool(scope="rules.write", idempotent=False)
+    async def rules_mock(
+        self,
+        request_id: RequestId,
+        matcher: Annotated[str, Meta(description="default: the URL of that request")] | None = None,
+    ) -> RuleView:
+        """Answer such requests as this recorded one was answered; returns the new rule."""
+        return await self._rules.mock(request_id, matcher)
+
+
+_NEEDS = {
+    "map_local": ("source",),
+    "map_remote": ("destination",),
+    "status_rewrite": ("to_status_code",),
+    "header_rewrite": ("edits",),
+    "body_replace": ("text",),
+    "delay": ("delay_ms",),
+}
+_NAMES = {"source": "text or file_path", "edits": "set_headers or remove_headers"}
+
+
+def _source(text: str | None, file_path: str | None) -> dict[str, str] | None:
+    if text is not None and file_path is not None:
+        raise InvalidInput("a map_local rule has text or file_path, not both", "leave one of them out")
+    if text is not None:
+        return {"kind": "text", "value": text}
+    return None if file_path is None else {"kind": "file", "value": file_path}
+
+
+def _edits(changed: dict[str, str] | None, removed: list[str] | None) -> list[dict[str, str]] | None:
+    edits = [{"action": "remove", "name": name} for name in removed or ()]
+    edits += [{"action": "set", "name": name, "value": value} for name, value in (changed or {}).items()]
+    return edits or None

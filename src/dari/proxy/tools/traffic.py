@@ -1,0 +1,205 @@
+"""What went through the proxy: as log records, as requests, found, awaited, summed up, compared. Secrets are hidden."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.errors import NotFound
+from dari.proxy.service import ProxyService
+from dari.proxy.tools.arguments import (
+    HasError,
+    Host,
+    Methods,
+    Records,
+    RequestId,
+    Seconds,
+    Seq,
+    SinceMs,
+    Statuses,
+    UrlText,
+    clamped,
+    wanted,
+)
+from dari.proxy.tools.waiting import told_while
+from dari.proxy.traffic.diffs import Diff
+from dari.proxy.traffic.entries import EntryFound, EntryPage
+from dari.proxy.traffic.records import Cleared, LogPage
+from dari.proxy.traffic.search import Found
+from dari.proxy.traffic.summary import Summary
+from dari.proxy.traffic.views import BodyView
+from dari.proxy.traffic_desk import FlowView, Waited
+
+Fields = Annotated[
+    list[str],
+    Meta(description="such as url, status, duration_ms, request_headers, response_body, process, frames, tls"),
+]
+UrlRegex = Annotated[str, Meta(description="regular expression found in the URL")]
+BodyText = Annotated[str, Meta(description="text in either decoded body")]
+
+
+class TrafficTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._traffic = proxy.traffic
+
+    @tool()
+    async def logs_tail(self, after_seq: Seq = 0, limit: Records = 200) -> LogPage:
+        """Return raw log records after a sequence number, oldest first; crab_traffic_tail is easier to read."""
+        return await self._traffic.log(after_seq, clamped("limit", limit, 1000))
+
+    @tool()
+    async def traffic_tail(
+        self,
+        after_seq: Seq = 0,
+        limit: Records = 400,
+        max_entries: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 500})] = 100,
+        include_headers: bool = True,
+        include_body_sample_b64: bool = False,
+    ) -> EntryPage:
+        """Return the newest requests, newest first, each whole: URL, status, headers, start of the bodies."""
+        return await self._traffic.tail(
+            after_seq,
+            clamped("limit", limit, 1000),
+            clamped("max_entries", max_entries, 500),
+            include_headers,
+            include_body_sample_b64,
+        )
+
+    @tool()
+    async def traffic_get(
+        self,
+        request_id: RequestId,
+        after_seq: Seq = 0,
+        limit: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 2000})] = 1000,
+        include_headers: bool = True,
+        include_body_sample_b64: bool = False,
+    ) -> EntryFound:
+        """Return one request with headers and the start of its bodies, however long ago it was."""
+        clamped("limit", limit, 2000)
+        found = await self._traffic.entry(request_id, include_headers, include_body_sample_b64)
+        if after_seq and found.entry.seq_last <= after_seq:
+            raise NotFound(
+                f"request_id not found in current log window: {request_id}",
+                f"it ended at {found.entry.seq_last}; leave after_seq out",
+            )
+        return found
+
+    @tool(scope="control", destructive=True)
+    async def logs_clear(self) -> Cleared:
+        """Forget all recorded traffic, on disk too; returns {ok, cleared, next_seq}."""
+        return await self._traffic.clear()
+
+    @tool()
+    async def traffic_search(
+        self,
+        host: Host | None = None,
+        method: Methods | None = None,
+        status: Statuses | None = None,
+        url_contains: UrlText | None = None,
+        url_regex: UrlRegex | None = None,
+        header_contains: Annotated[str, Meta(description="text in a 'name: value' header line")] | None = None,
+        body_contains: BodyText | None = None,
+        mime: Annotated[str, Meta(description="text in the media type, such as json")] | None = None,
+        since_unix_ms: SinceMs | None = None,
+        has_error: HasError | None = None,
+        event: Annotated[str, Meta(description="upstream, map_local, map_remote, tunnel, upstream_error, …")]
+        | None = None,
+        process: Annotated[str, Meta(description="client's process name or pid")] | None = None,
+        fields: Fields | None = None,
+        limit: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 500})] = 50,
+        cursor: Annotated[str, Meta(description="next_cursor of the page before")] | None = None,
+        token_budget: Annotated[int, Meta(ge=100, le=100_000)] = 8000,
+    ) -> Found:
+        """Find requests that fulfil every condition, newest first; returns a page and next_cursor."""
+        conditions = wanted(
+            host=host,
+            method=method,
+            status=status,
+            url_contains=url_contains,
+            url_regex=url_regex,
+            header_contains=header_contains,
+            body_contains=body_contains,
+            mime=mime,
+            since_unix_ms=since_unix_ms,
+            has_error=has_error,
+            event=event,
+            process=process,
+        )
+        most = max(clamped("limit", limit, 500), 1)
+        return await self._traffic.search(conditions, most, cursor, fields, token_budget)
+
+    @tool(timeout_s=330)
+    async def traffic_wait(
+        self,
+        context: Context,
+        host: Host | None = None,
+        method: Methods | None = None,
+        status: Statuses | None = None,
+        url_contains: UrlText | None = None,
+        url_regex: UrlRegex | None = None,
+        body_contains: BodyText | None = None,
+        has_error: HasError | None = None,
+        timeout_s: Seconds = 30,
+        after_seq: Annotated[int, Meta(ge=0, description="also count what came after this next_seq")] | None = None,
+    ) -> Waited:
+        """Wait until a request that fulfils every condition has finished; returns {found, flow, next_seq}."""
+        conditions = wanted(
+            host=host,
+            method=method,
+            status=status,
+            url_contains=url_contains,
+            url_regex=url_regex,
+            body_contains=body_contains,
+            has_error=has_error,
+        )
+        waiting = self._traffic.wait(conditions, timeout_s, after_seq)
+        return await told_while(waiting, context, timeout_s, "no such request yet")
+
+    @tool()
+    async def traffic_summary(
+        self,
+        host: Host | None = None,
+        method: Methods | None = None,
+        status: Statuses | None = None,
+        url_contains: UrlText | None = None,
+        since_unix_ms: SinceMs | None = None,
+        has_error: HasError | None = None,
+        groups: Annotated[int, Meta(ge=1, le=500)] = 50,
+    ) -> Summary:
+        """Sum requests up by host and path template: count, statuses, error rate, p50 and p95, bytes, last id."""
+        conditions = wanted(
+            host=host,
+            method=method,
+            status=status,
+            url_contains=url_contains,
+            since_unix_ms=since_unix_ms,
+            has_error=has_error,
+        )
+        return await self._traffic.summary(conditions, groups)
+
+    @tool()
+    async def traffic_show(self, request_id: RequestId, fields: Fields | None = None) -> FlowView:
+        """Return the named fields of one request, all by default: rules, timing, TLS, process, bodies, frames."""
+        return await self._traffic.show(request_id, fields)
+
+    @tool()
+    async def traffic_body(
+        self,
+        request_id: RequestId,
+        direction: Literal["request", "response"] = "response",
+        start: Annotated[int, Meta(ge=0, description="first byte of the decoded body")] = 0,
+        end: Annotated[int, Meta(ge=0)] | None = None,
+        max_chars: Annotated[int, Meta(ge=1, le=1_000_000)] = 32_000,
+    ) -> BodyView:
+        """Return a body decoded (gzip, br, zstd) and pretty when it is JSON, whole or a range of its bytes."""
+        return await self._traffic.body(request_id, direction, start, end, max_chars)
+
+    @tool()
+    async def traffic_diff(self, first_id: RequestId, second_id: RequestId) -> Diff:
+        """Compare two requests and their responses; returns the changes as data and as text."""
+        return await self._traffic.diff(first_id, second_id)

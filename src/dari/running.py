@@ -1,0 +1,53 @@
+"""A command from its first line to its exit code: the loop, failures as messages, no surprise at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+from collections.abc import Awaitable, Callable
+
+from dari.errors import DariError
+from dari.log import event
+
+PANIC_EXIT = 101
+_log = logging.getLogger("dari")
+
+
+def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
+    """Run a command on uvloop where it is installed; failures become a message and an exit code."""
+    _open_standard_descriptors()
+    gc.freeze()
+    gc.enable()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_awaited(main))
+    except DariError as error:
+        _log.error("%s", error.message + (f"\nhint: {error.hint}" if error.hint else ""))
+        return error.exit_code if error.exit_code == 1 else 1
+    except KeyboardInterrupt:
+        return 0
+    except Exception:
+        _log.exception(event("process", "fatal"))
+        return PANIC_EXIT
+
+
+def _open_standard_descriptors() -> None:
+    """A program started with one of them closed would get it as the number of its next file; libuv aborts on that."""
+    opened = os.open(os.devnull, os.O_RDWR)
+    while opened <= 2:
+        opened = os.open(os.devnull, os.O_RDWR)
+    os.close(opened)
+
+
+async def _awaited(main: Callable[[], Awaitable[int]]) -> int:
+    return await main()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
