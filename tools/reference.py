@@ -9,35 +9,95 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from dari import errors
 from dari.app import build
+from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser
+from dari.cli.crabd import make_parser as make_crabd_parser
 from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
+from dari.core.tool import Tool
 from dari.errors import DariError
 from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->\n"
+_CRAB = "crab_"
 
 
 def pages() -> dict[str, str]:
     """Every page by file name."""
-    return {"tools.md": _tools(), "commands.md": _commands(), "proxy.md": _proxy(), "errors.md": _errors()}
+    return {
+        "tools.md": _tools(),
+        "crab-tools.md": _crab_tools(),
+        "commands.md": _commands(),
+        "proxy.md": _proxy(),
+        "errors.md": _errors(),
+    }
 
 
 def _tools() -> str:
-    nowhere = Path(os.sep, "nowhere")
-    registry = build(ServeSettings(token_path=nowhere / "token", socket_path=nowhere / "socket")).registry
-    parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve.\n"]
-    for tool in registry.tools.values():
-        hints = [name.removesuffix("Hint") for name, value in tool.annotations.items() if value is True]
-        parts.append(f"## `{tool.name}`\n\n{tool.description}\n")
-        parts.append(f"Scope `{tool.scope}`; hints: {', '.join(hints) or 'none'}; time limit {tool.timeout_s:g} s.\n")
+    parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve by themselves; they also serve"]
+    parts.append("[those of the proxy](crab-tools.md).\n")
+    for tool in _served():
+        if tool.name.startswith(_CRAB):
+            continue
+        parts += _heading(tool)
         parts.append(_schema("Arguments", tool.input_schema))
         if tool.output_schema is not None:
             parts.append(_schema("Result", tool.output_schema))
     return "\n".join(parts)
+
+
+def _served() -> list[Tool]:
+    nowhere = Path(os.sep, "nowhere")
+    server = build(ServeSettings(token_path=nowhere / "token", socket_path=nowhere / "socket"))
+    return list(server.registry.tools.values())
+
+
+def _heading(tool: Tool) -> list[str]:
+    hints = [name.removesuffix("Hint") for name, value in tool.annotations.items() if value is True]
+    about = f"Scope `{tool.scope}`; hints: {', '.join(hints) or 'none'}; time limit {tool.timeout_s:g} s.\n"
+    return [f"## `{tool.name}`\n\n{tool.description}\n", about]
+
+
+def _crab_tools() -> str:
+    parts = [_NOTE, "# Tools of the proxy\n"]
+    parts.append("Served by `crab-mcp`, and by `dari mcp` and `dari up` beside their own. The first 32 are the core")
+    parts.append("(`crab-mcp --tools core`). Null counts as absent; a limit above its range counts as the largest.\n")
+    for tool in _served():
+        if tool.name.startswith(_CRAB):
+            parts += [*_heading(tool), _table(tool.input_schema)]
+            members = [f"`{name}`" for name in (tool.output_schema or {}).get("properties", {})]
+            parts.append(f"Result: {', '.join(members) or 'what the method returns'}.\n")
+    return "\n".join(parts)
+
+
+def _table(schema: dict[str, Any]) -> str:
+    properties = schema["properties"]
+    if not properties:
+        return "Arguments: none.\n"
+    needed = schema.get("required", ())
+    rows = ["| argument | type | default | |", "|---|---|---|---|"]
+    for name, shown in properties.items():
+        default = "required" if name in needed else f"`{json.dumps(shown['default'])}`" if "default" in shown else ""
+        rows.append(f"| `{name}` | {_type(shown)} | {default} | {shown.get('description', '')} |")
+    return "\n".join(rows) + "\n"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_type(branch) for branch in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return f"`{schema['$ref'].rpartition('/')[2]}`"
+    if schema["type"] == "array":
+        return f"list of {_type(schema['items'])}"
+    least, most = schema.get("minimum"), schema.get("maximum")
+    bounds = f" {least} to {most}" if most is not None else f" ≥ {least}" if least is not None else ""
+    return str(schema["type"]) + bounds
 
 
 def _schema(title: str, schema: dict[str, object]) -> str:
@@ -53,6 +113,7 @@ def _commands() -> str:
         if isinstance(action, argparse._SubParsersAction):
             # `dari proxy` has a parser and a page of its own.
             parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name != "proxy"]
+    parts += [*_tree(make_crab_mcp_parser()), *_tree(make_crabd_parser())]
     return "\n".join(parts)
 
 

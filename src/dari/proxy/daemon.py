@@ -15,7 +15,7 @@ from dari.ipc.client import DaemonClient
 from dari.ipc.files import DaemonFiles
 from dari.ipc.lock import FileLock, lock_holder
 from dari.ipc.start import ensure_started
-from dari.paths import home, private_dir
+from dari.paths import home, private_dir, runtime_path
 from dari.proxy.faults import PROXY_ERRORS
 from dari.version import VERSION
 
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def files(self) -> DaemonFiles:
-        return DaemonFiles(NAME, self.run_dir.absolute()) if self.run_dir is not None else DaemonFiles.of(NAME)
+        return DaemonFiles(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
 
     @property
     def socket_path(self) -> Path:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dari.errors import Conflict, Failed, InvalidInput
 from dari.ipc.remote import exposed
 from dari.proxy.sender import Answered, Sender
-from dari.proxy.traffic import replay
+from dari.proxy.traffic import headers, replay, views
 from dari.proxy.traffic.diffs import Diff
 from dari.proxy.traffic.entries import EntryFound, EntryPage, Look
 from dari.proxy.traffic.fields import DEFAULT_FIELDS, FIELDS, row_of
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MOST_WAIT_S = 300.0
 _HAR_BYTES = 512 * 1024 * 1024
+_PIECE_BYTES = 8 * 1024 * 1024
+"""In base64 still below the longest line of a daemon."""
+_REVEALED_BYTES = 128 * 1024 * 1024
 _EVERYTHING = Filter()
 
 
@@ -64,6 +67,17 @@ class ImportedHar(Struct, frozen=True):
 class FlowView(Struct, frozen=True):
     request_id: str
     flow: dict[str, Any]
+
+
+class BodyPiece(Struct, frozen=True):
+    """Bytes of a decoded body from `start` on; `total_bytes` of it are there, all of it when `is_whole`."""
+
+    data: bytes
+    start: int
+    total_bytes: int
+    mime: str
+    is_whole: bool
+    note: str | None = None
 
 
 class TrafficDesk:
@@ -151,6 +165,19 @@ class TrafficDesk:
         """A decoded body, whole or a range of its bytes."""
         number = flow_id_of(request_id)
         return await self._traffic.body(number, direction, start=start, end=end, max_chars=max_chars)
+
+    @exposed("traffic.reveal_body", "admin")
+    async def reveal_body(
+        self, request_id: str, direction: Literal["request", "response"] = "response", start: int = 0
+    ) -> BodyPiece:
+        """A piece of the decoded body as it was, text or not, secrets and all: for a person."""
+        flow = await self._traffic.flow(flow_id_of(request_id))
+        from_client, bodies = direction == "request", self._traffic.bodies
+        found = await asyncio.to_thread(views.decoded, flow, from_client, bodies, _REVEALED_BYTES)
+        piece = found.data[max(start, 0) : max(start, 0) + _PIECE_BYTES]
+        is_whole = views.is_whole(flow, from_client, bodies) and not found.is_cut
+        mime = headers.mime(views.message(flow, from_client)[1])
+        return BodyPiece(piece, max(start, 0), len(found.data), mime, is_whole, found.problem)
 
     @exposed("traffic.diff", "read")
     async def diff(self, first_id: str, second_id: str) -> Diff:

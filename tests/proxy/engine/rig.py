@@ -15,7 +15,8 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.listener import Engine
 from dari.proxy.flow import Flow, Frame
 
-FAST = EngineConfig(port=0, tick_s=0.02, linger_s=5.0)
+# A loaded machine must not turn a client that is slow to begin TLS into one that waits for the server.
+FAST = EngineConfig(port=0, tick_s=0.02, linger_s=5.0, sniff_s=10.0)
 
 
 class Memory:
@@ -32,6 +33,7 @@ class Memory:
 
     def began(self, flow: Flow) -> None:
         self.flows.append(flow)
+        self._changed.set()
 
     def body(self, flow: Flow, from_client: bool, chunk: bytes) -> None:
         if from_client:
@@ -51,6 +53,9 @@ class Memory:
         """The newest flow, once so many are finished."""
         await self.until(lambda: len(self.done) >= count)
         return self.done[-1]
+
+    async def until_begun(self, count: int) -> None:
+        await self.until(lambda: len(self.flows) >= count)
 
     async def until(self, is_so: Any) -> None:
         while not is_so():
@@ -139,7 +144,8 @@ class Wire:
     def reset(self) -> None:
         """Vanish with RST; a FIN would only say that nothing more is sent."""
         sock = self.writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if sock is not None:  # else it has been closed already, by the other side
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 

@@ -25,6 +25,8 @@ from tests.proxy.origins.origin import Line, answering, origin
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origin's CA")
+# Its origins speak HTTP/1.1 only, and say so.
+THEIRS.alpn = ["http/1.1"]
 CURL = shutil.which("curl")
 GET = b"GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -191,6 +193,9 @@ async def test_a_client_that_refuses_our_certificate_is_recorded_and_can_pass_th
         assert engine.pinned_hosts == {"localhost"}
         # Untouched this time: their certificate, not ours.
         assert (await curl(engine, url, *trusted)).endswith(b"200")
+        # It may trust the next authority.
+        engine.use(authority=CertificateAuthority.generate())
+        assert engine.pinned_hosts == frozenset()
 
 
 async def test_a_client_that_hangs_up_in_the_handshake_is_recorded(tmp_path: Path) -> None:

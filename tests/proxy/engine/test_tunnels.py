@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -133,6 +134,30 @@ async def test_a_server_that_speaks_first_is_heard() -> None:
             assert await line.reader.readuntil(b"\r\n") == b"220 mail.example\r\n"
         flow = await memory.flow()
         assert flow.is_encrypted and flow.event == "tunnel"
+
+
+@pytest.mark.parametrize("decrypts", [False, True])
+async def test_a_greeting_that_waits_for_nobody_is_not_lost(decrypts: bool) -> None:
+    """It is sent by a thread at the moment of the accept, before anybody can have asked for it."""
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def greet() -> None:
+        for _ in range(30):
+            line, _ = door.accept()
+            line.sendall(b"220 mail.example\r\n")
+            kept.append(line)
+
+    kept: list[socket.socket] = []
+    greeter = threading.Thread(target=greet)
+    greeter.start()
+    ports: dict[str, Any] = {"rules": NoRules(decrypts), "authority": AUTHORITY}
+    async with proxy(replace(FAST, sniff_s=0.01), **ports) as engine:
+        for _ in range(30):
+            async with tunnel(engine, f"127.0.0.1:{door.getsockname()[1]}") as line:
+                assert await line.reader.readuntil(b"\r\n") == b"220 mail.example\r\n"
+    greeter.join()
+    for line in (*kept, door):
+        line.close()
 
 
 async def test_stopping_ends_tunnels_and_finishes_their_flows() -> None:

@@ -38,9 +38,13 @@ class Via:
     port: int
     server_name: str
     sni: str | None = None
+    is_multiplexed: bool = False
+    """The client speaks HTTP/2 in it, and so may we at its far end."""
 
 
 class Client(Peer):
+    exchanges = Exchange
+
     def __init__(self, core: Core, peer: str, via: Via | None = None, owner: Owner | None = None) -> None:
         self.core = core
         self.owner = owner
@@ -49,7 +53,12 @@ class Client(Peer):
         self.deadline = _NEVER
         self.is_full = False
         """The client takes what we write more slowly than we do."""
-        self._scheme = via.scheme if via is not None else "http"
+        self._scheme = "http"
+        self._route: Route | None = None
+        """Where every request goes, inside a tunnel."""
+        if via is not None:
+            self._scheme = via.scheme
+            self._route = Route(via.scheme, via.host, via.port, via.server_name, via.is_multiplexed)
         self._tls_facts: tuple[str | None, str | None, str | None] = (None, None, None)
         """SNI, version and ALPN of the client's leg."""
         self._buffer = b""
@@ -226,16 +235,13 @@ class Client(Peer):
         return target
 
     def _start(self, head: RequestHead, target: Target, body: BodyReader | None) -> None:
-        core, via = self.core, self.via
+        core = self.core
         host = target.authority.host
         flow = self._flow(head, target.scheme, target.authority.text, target.path.decode("latin-1"))
-        if via is not None:
-            route = Route(via.scheme, via.host, via.port, via.server_name)
-        else:
-            route = Route(target.scheme, host, target.port, host)
+        route = self._route or Route(target.scheme, host, target.port, host)
         decision = core.rules.decide(flow)
         core.begin(flow, decision)
-        self._exchange = exchange = Exchange(self, head, target, route, flow, decision)
+        self._exchange = exchange = self.exchanges(self, head, target, route, flow, decision)
         raw: bytes = b""
         payload: Sequence[bytes] = ()
         if body is not None:

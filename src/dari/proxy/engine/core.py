@@ -22,8 +22,8 @@ from dari.proxy.portal import Portal
 class Connection(Protocol):
     """Something with a deadline that ends when the engine does."""
 
-    deadline: float
-
+    @property
+    def deadline(self) -> float: ...
     def timed_out(self) -> None: ...
     def abort(self) -> None: ...
 
@@ -66,6 +66,8 @@ class Core:
 
     def trust(self, authority: CertificateAuthority | None) -> None:
         self.authority = authority
+        # They refused another one's certificates.
+        self.pinned.clear()
         self.portal = Portal(authority)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -101,7 +103,7 @@ class Core:
             return None
         if self._finder is None:
             self._finder = ProcessFinder()
-        return self._finder.look(peer_port, own_port)
+        return self._finder.look(ip, peer_port, own_port)
 
     def throttle_of(self, flow: Flow) -> Throttle | None:
         throttle = self.throttle

@@ -9,13 +9,13 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from dari.errors import InvalidInput
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.heads import BadHead, ResponseHead, head_end
-from dari.proxy.engine.peer import Peer
+from dari.proxy.engine.peer import CONNECTING, Peer
 from dari.proxy.engine.ports import Gate
 from dari.proxy.engine.tls import TlsLayer
 from dari.proxy.engine.upstream import Route
@@ -29,10 +29,12 @@ P = TypeVar("P", bound=Peer)
 class DialFailed(Exception):
     """No connection; `status` is what the client gets."""
 
-    def __init__(self, status: int, reason: str, is_tls: bool = False) -> None:
+    def __init__(self, status: int, reason: str, is_tls: bool = False, wants_other_protocol: bool = False) -> None:
         super().__init__(reason)
         self.status = status
         self.is_tls = is_tls
+        self.wants_other_protocol = wants_other_protocol
+        """The origin speaks none of the protocols it was offered."""
 
 
 class Dialer:
@@ -42,7 +44,7 @@ class Dialer:
         self._config = config
         self._gate = gate
         self._is_self = is_self
-        self._contexts: dict[tuple[bool, str], ssl.SSLContext] = {}
+        self._contexts: dict[tuple[bool, bool, str], ssl.SSLContext] = {}
         self._proxy = _Proxy(config.upstream_proxy) if config.upstream_proxy else None
 
     @property
@@ -53,8 +55,11 @@ class Dialer:
     def has_proxy(self) -> bool:
         return self._proxy is not None
 
-    async def open(self, route: Route, factory: Callable[[], P], is_tunnel: bool = False) -> P:
-        """A connected protocol, after TLS where the route asks for it. Raises DialFailed, and nothing else."""
+    async def open(self, route: Route, factory: Callable[[str | None], P], is_tunnel: bool = False) -> P:
+        """A connected protocol, after TLS where the route asks for it. Raises DialFailed, and nothing else.
+
+        `factory` is called once the connection stands, with what was agreed by ALPN.
+        """
         timeout_s = self._config.connect_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -64,7 +69,10 @@ class Dialer:
         except ssl.SSLCertVerificationError as error:
             raise DialFailed(502, f"certificate of {route.server_name}: {error.verify_message}", True) from error
         except ssl.SSLError as error:
-            raise DialFailed(502, f"TLS with {route.server_name}: {error.reason or error}", True) from error
+            # Python has no name for this alert; OpenSSL has.
+            is_refused = "no application protocol" in str(error).lower().replace("_", " ")
+            reason = f"TLS with {route.server_name}: {error.reason or error}"
+            raise DialFailed(502, reason, True, is_refused) from error
         except socket.gaierror as error:
             raise DialFailed(502, f"{route.host} is not known: {error.strerror}") from error
         except DialFailed:
@@ -72,21 +80,23 @@ class Dialer:
         except Exception as error:  # whatever it is, the client gets an answer
             raise DialFailed(502, f"cannot connect to {route.host}:{route.port}: {_reason(error)}") from error
 
-    async def _open(self, route: Route, factory: Callable[[], P], is_tunnel: bool) -> P:
+    async def _open(self, route: Route, factory: Callable[[str | None], P], is_tunnel: bool) -> P:
         is_tls = route.scheme == "https" and not is_tunnel
         if self._proxy is not None:
             transport = await self._connect(self._proxy.host, self._proxy.port, is_checked=False)
-            if is_tls or is_tunnel:
+            if is_tls or is_tunnel or route.is_multiplexed:
                 await self._proxy.connect(transport, route)
         else:
             transport = await self._connect(route.host, route.port, is_checked=True)
-        peer = factory()
         if is_tls:
-            await self._start_tls(transport, route, peer)
-        else:
-            transport.set_protocol(peer)
-            peer.connection_made(transport)
-            transport.resume_reading()
+            return await self._start_tls(transport, route, factory)
+        early = _early(transport)
+        peer = factory(None)
+        transport.set_protocol(peer)
+        peer.connection_made(transport)
+        if early:
+            peer.data_received(early)
+        transport.resume_reading()
         return peer
 
     async def _connect(self, host: str, port: int, is_checked: bool) -> asyncio.Transport:
@@ -101,31 +111,30 @@ class Dialer:
             raise DialFailed(508, f"{host}:{port} is this proxy itself")
         return transport
 
-    async def _start_tls(self, transport: asyncio.Transport, route: Route, peer: Peer) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def _start_tls(self, transport: asyncio.Transport, route: Route, factory: Callable[[str | None], P]) -> P:
+        done: asyncio.Future[P] = asyncio.get_running_loop().create_future()
 
         def failed(error: Exception) -> None:
             if not done.done():
                 done.set_exception(error)
 
-        waiter = _Waiter(peer, done)
         layer = TlsLayer(
-            waiter, self._context(route.server_name), server_side=False, server_hostname=route.server_name,
+            _Waiter(factory, done), self._context(route), server_side=False, server_hostname=route.server_name,
             on_failed=failed,
         )  # fmt: skip
-        layer.start(transport)
+        layer.start(transport, _early(transport))
         transport.resume_reading()
         try:
-            await done
+            return await done
         except BaseException:
             transport.abort()
             raise
 
-    def _context(self, host: str) -> ssl.SSLContext:
-        config = self._config
+    def _context(self, route: Route) -> ssl.SSLContext:
+        config, host = self._config, route.server_name
         is_insecure = "*" in config.insecure_hosts or host in config.insecure_hosts
         certificate = config.client_certificates.get(host)
-        key = (is_insecure, host if certificate else "")
+        key = (is_insecure, route.is_multiplexed, host if certificate else "")
         context = self._contexts.get(key)
         if context is None:
             context = ssl.create_default_context()
@@ -136,23 +145,24 @@ class Dialer:
                 context.verify_mode = ssl.CERT_NONE
             if certificate is not None:
                 context.load_cert_chain(*certificate)
-            context.set_alpn_protocols(["http/1.1"])
+            context.set_alpn_protocols(["h2", "http/1.1"] if route.is_multiplexed else ["http/1.1"])
             self._contexts[key] = context
         return context
 
 
-class _Waiter(asyncio.Protocol):
+class _Waiter(asyncio.Protocol, Generic[P]):
     """Hands the connection to its protocol once TLS stands."""
 
-    def __init__(self, peer: Peer, done: asyncio.Future[None]) -> None:
-        self._peer = peer
+    def __init__(self, factory: Callable[[str | None], P], done: asyncio.Future[P]) -> None:
+        self._factory = factory
         self._done = done
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.Transport, transport).set_protocol(self._peer)
-        self._peer.connection_made(transport)
+        peer = self._factory(transport.get_extra_info("ssl_object").selected_alpn_protocol())
+        cast(asyncio.Transport, transport).set_protocol(peer)
+        peer.connection_made(transport)
         if not self._done.done():
-            self._done.set_result(None)
+            self._done.set_result(peer)
 
 
 class _Proxy:
@@ -219,11 +229,53 @@ class _ProxyAnswer(asyncio.Protocol):
             self.status.set_exception(exc or ConnectionResetError("the upstream proxy closed the connection"))
 
 
+class FarEnd(Peer):
+    """The far end of a tunnel before it is joined: a server may speak first, which `on_news` is told."""
+
+    def __init__(self, on_news: Callable[[], None] | None = None) -> None:
+        self._on_news = on_news
+        self.early = b""
+        self.is_lost = False
+
+    def data_received(self, data: bytes) -> None:
+        self.early += data
+        self.hold(CONNECTING)
+        if self._on_news is not None:
+            self._on_news()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        if self._on_news is not None:
+            self._on_news()
+
+
 class _Blank(asyncio.Protocol):
-    """Reads nothing until the connection's real protocol takes over."""
+    """Reads nothing until the connection's real protocol takes over. uvloop starts to read all the same."""
+
+    def __init__(self) -> None:
+        self.early = b""
+        self.is_ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.Transport, transport).pause_reading()
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self.early += data
+        self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_ended = True
+
+
+def _early(transport: asyncio.Transport) -> bytes:
+    """What came before anybody was there to read it. Raises ConnectionError when the connection is gone again."""
+    blank = transport.get_protocol()
+    if not isinstance(blank, _Blank):
+        return b""
+    if blank.is_ended or (transport.is_closing() and not blank.early):
+        raise ConnectionResetError("closed at once")
+    return blank.early
 
 
 async def _addresses(host: str, port: int) -> list[str]:

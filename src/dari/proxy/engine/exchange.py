@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dari.proxy.engine import response_heads
 from dari.proxy.engine.answers import may_have_body, refusal
-from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.dial import DialFailed, FarEnd
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
-from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL, Peer
+from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
 from dari.proxy.engine.ports import PASS, Decision, HeadEdit
 from dari.proxy.engine.targets import Target
 from dari.proxy.engine.tunnel import ESTABLISHED, join
@@ -265,7 +265,7 @@ class Exchange(Uplink):
         if delay_s > 0:
             await asyncio.sleep(delay_s)
         try:
-            far = await core.dialer.open(self.route, Peer, is_tunnel=True)
+            far = await core.dialer.open(self.route, lambda _: FarEnd(), is_tunnel=True)
         except DialFailed as error:
             if not self.is_over:
                 self._fail(error.status, str(error))
@@ -277,4 +277,4 @@ class Exchange(Uplink):
         flow.head_ms = (time.perf_counter() - self._began) * 1000
         self.is_over = True
         self.client.transport.write(ESTABLISHED)
-        join(core, flow, self.client.transport, far.transport, self.client.hand_over())
+        join(core, flow, self.client.transport, far.transport, self.client.hand_over(), greeting=far.early)

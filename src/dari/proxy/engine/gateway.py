@@ -1,8 +1,10 @@
 """The first bytes of a connection whose protocol is not known: after CONNECT, or on the transparent listener.
 
 0x16          TLS: decrypted with a leaf for its SNI when the rules say so
+PRI *         HTTP/2 by a client that knows its origin speaks it: the same is spoken there
 a capital     an HTTP method: requests are read
-else, silence tunnelled; the server may speak first
+else          tunnelled
+silence       the far end is dialled, and tunnelled if it speaks first; a client that is only slow is still read
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dari.proxy.engine.client import Client, Via
-from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.dial import DialFailed, FarEnd
 from dari.proxy.engine.hello import Incomplete, server_name
 from dari.proxy.engine.peer import CONNECTING, Peer
 from dari.proxy.engine.ports import Decision
@@ -25,8 +28,10 @@ from dari.proxy.flow import Event, Flow, Tls
 
 if TYPE_CHECKING:
     from dari.proxy.engine.core import Core
+    from dari.proxy.engine.http2.client import ClientSession
 
 _NEVER = float("inf")
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Gateway(Peer):
@@ -52,6 +57,8 @@ class Gateway(Peer):
         self._decrypts = decrypts
         self._buffer = b""
         self._silence: asyncio.TimerHandle | None = None
+        self._far: FarEnd | None = None
+        self._has_left = False
         self.deadline = _NEVER
 
     def open(self, transport: asyncio.Transport, early: bytes) -> None:
@@ -65,7 +72,7 @@ class Gateway(Peer):
         super().connection_made(transport)
         self._core.connections.add(self)
         if self._host is not None:
-            self._silence = self._core.loop.call_later(self._core.config.sniff_s, self._tunnel)
+            self._silence = self._core.loop.call_later(self._core.config.sniff_s, self._hear_server)
         else:
             self.deadline = self._core.clock() + self._core.config.request_timeout_s
 
@@ -80,6 +87,12 @@ class Gateway(Peer):
                 self.deadline = self._core.clock() + self._core.config.connect_timeout_s
                 return
             self._tls(sni)
+        elif self._buffer[: len(_PREFACE)] == _PREFACE[: len(self._buffer)] and self._host is not None:
+            if len(self._buffer) < len(_PREFACE):
+                self.deadline = self._core.clock() + self._core.config.request_timeout_s
+            else:
+                via = Via("http", self._host, self._port, self._host)
+                self._serve(_session(self._core, self._peer, via, self._owner))
         elif 0x41 <= first <= 0x5A:
             self._plain()
         else:
@@ -89,8 +102,7 @@ class Gateway(Peer):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._quiet()
-        self._core.connections.discard(self)
+        self._leave()
         if self._flow is not None:
             self._record(self._flow, "the client closed the connection before the tunnel stood", "tunnel")
 
@@ -107,15 +119,49 @@ class Gateway(Peer):
             self._silence.cancel()
             self._silence = None
 
+    def _hear_server(self) -> None:
+        self._silence = None
+        assert self._host is not None
+        self._core.spawn(self._hear(Route("https", self._host, self._port, self._host)))
+
+    async def _hear(self, route: Route) -> None:
+        try:
+            far = await self._core.dialer.open(route, lambda _: FarEnd(self._server_spoke), is_tunnel=True)
+        except DialFailed as error:
+            if not self._has_left and (self._flow is not None or self._ask_rules(route.host)):
+                self._fail_tunnel(error)
+            return
+        if self._has_left:
+            far.transport.abort()
+            return
+        self._far = far
+        if far.early or far.is_lost:
+            self._server_spoke()
+
+    def _server_spoke(self) -> None:
+        far = self._far
+        if far is None or self._has_left or self._held:
+            return  # the client was first
+        if far.is_lost:
+            self._far = None
+        self._tunnel()
+
     def _leave(self) -> bytes:
+        """Somebody else takes the connection, or it is gone."""
         self._quiet()
+        self._has_left = True
         self._core.connections.discard(self)
+        if self._far is not None:
+            self._far.transport.abort()
+            self._far = None
         data, self._buffer = self._buffer, b""
         return data
 
     def _plain(self) -> None:
         via = None if self._host is None else Via("http", self._host, self._port, self._host)
-        client = Client(self._core, self._peer, via, self._owner)
+        self._serve(Client(self._core, self._peer, via, self._owner))
+
+    def _serve(self, client: Client | ClientSession) -> None:
         transport, data = self.transport, self._leave()
         transport.set_protocol(client)
         client.connection_made(transport)
@@ -149,13 +195,20 @@ class Gateway(Peer):
             return
         flow = self._flow
         assert flow is not None
-        client = Client(core, self._peer, Via("https", host, self._port, name, sni), self._owner)
+        via = Via("https", host, self._port, name, sni)
+        client = Client(core, self._peer, via, self._owner)
+
+        def ready() -> None:
+            core.connections.discard(self)
+            if layer.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+                layer.set_protocol(_session(core, self._peer, via, self._owner))
+
         layer = TlsLayer(
             client,
             context,
             server_side=True,
             on_failed=lambda error: self._refused(flow, name, error),
-            on_ready=lambda: core.connections.discard(self),
+            on_ready=ready,
         )
         transport, data = self.transport, self._leave()
         # Still ours until the handshake is done: it has a deadline, and ends when the engine does.
@@ -188,7 +241,6 @@ class Gateway(Peer):
 
     def _tunnel(self) -> None:
         core = self._core
-        self._silence = None
         host = self._host
         if host is None:
             self.transport.close()
@@ -205,21 +257,28 @@ class Gateway(Peer):
 
     async def _join(self, flow: Flow, route: Route) -> None:
         core = self._core
+        far, self._far = self._far, None
         try:
-            far = await core.dialer.open(route, Peer, is_tunnel=True)
+            if far is None:
+                far = await core.dialer.open(route, lambda _: FarEnd(), is_tunnel=True)
         except DialFailed as error:
-            self._flow = None
-            self._record(flow, str(error), "upstream_error")
-            self.transport.close()
+            self._fail_tunnel(error)
             return
         if self.transport.is_closing():
             far.transport.abort()
             return
+        far.free(~0)
         self._flow = None
         data = self._leave()
         core.begin(flow, Decision(is_recorded=flow.is_recorded, rule_ids=flow.rule_ids))
-        join(core, flow, self.transport, far.transport, data)
+        join(core, flow, self.transport, far.transport, data, greeting=far.early)
         self.free(~0)
+
+    def _fail_tunnel(self, error: DialFailed) -> None:
+        flow, self._flow = self._flow, None
+        if flow is not None:
+            self._record(flow, str(error), "upstream_error")
+        self.transport.close()
 
     def _record(self, flow: Flow, error: str, event: Event) -> None:
         """A CONNECT that came to nothing is a flow of its own; one that was decrypted is not."""
@@ -238,6 +297,13 @@ class Gateway(Peer):
         if flow.tls is not None:
             flow.tls.problem = problem
         self._record(flow, problem, "tunnel")
+
+
+def _session(core: Core, peer: str, via: Via, owner: Owner | None) -> ClientSession:
+    # 40 ms of imports that most runs never need.
+    from dari.proxy.engine.http2.client import ClientSession
+
+    return ClientSession(core, peer, replace(via, is_multiplexed=True), owner)
 
 
 def prepare(core: Core, flow: Flow, decision: Decision) -> bool:

@@ -32,7 +32,7 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 _WORDS = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Naming one of these in Connection would make us change the framing or the routing of the message.
 _NOT_HOP = frozenset((b"content-length", b"transfer-encoding", b"host"))
-_HOP = frozenset(
+HOP = frozenset(
     (
         b"proxy-connection",
         b"keep-alive",
@@ -42,7 +42,7 @@ _HOP = frozenset(
         b"http2-settings",
     )
 )
-_MET = frozenset((*_HOP, b"host", b"content-length", b"transfer-encoding", b"connection", b"te", b"upgrade", b"expect"))
+_MET = frozenset((*HOP, b"host", b"content-length", b"transfer-encoding", b"connection", b"te", b"upgrade", b"expect"))
 
 
 _Kind = type[httptools.HttpRequestParser] | type[httptools.HttpResponseParser]

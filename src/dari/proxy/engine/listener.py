@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 import sys
+from types import EllipsisType
 from typing import cast
 
 from dari.errors import Conflict, Failed
@@ -116,13 +117,18 @@ class Engine:
         rules: Rules | None = None,
         recorder: Recorder | None = None,
         gate: Gate | None = None,
-        authority: CertificateAuthority | None = None,
+        authority: CertificateAuthority | EllipsisType | None = ...,
     ) -> None:
-        """Replace what is given; the next request sees it."""
+        """Replace what is given; the next request sees it.
+
+        A new authority signs from the next handshake on, and with None nothing more is decrypted; connections that
+        run are kept.
+        """
         self._rules = rules or self._rules
         self._recorder = recorder or self._recorder
         self._gate = gate or self._gate
-        self._authority = authority or self._authority
+        if not isinstance(authority, EllipsisType):
+            self._authority = authority
         core = self._core
         if core is None:
             return
@@ -131,7 +137,7 @@ class Engine:
         if gate is not None:
             core.gate = gate
             core.configure(core.config)
-        if authority is not None:
+        if not isinstance(authority, EllipsisType):
             core.trust(authority)
 
     def throttle(self, throttle: Throttle | None) -> None:

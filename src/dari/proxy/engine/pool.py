@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dari.proxy.engine.upstream import Route, Upstream
+
+if TYPE_CHECKING:
+    from dari.proxy.engine.http2.origin import OriginSession
 
 _PER_ROUTE = 64
 _TOTAL = 512
 # A request that may not be sent twice gets a connection that was busy a moment ago, or a new one.
 _FRESH_S = 2.0
+_NOTED = 1024
 
 
 class Pool:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._idle: dict[Route, list[Upstream]] = {}
+        self._shared: dict[Route, list[OriginSession]] = {}
+        self.multiplexed: set[Route] = set()
+        """Routes whose origins refused to speak HTTP/1.1."""
+        self.unshared: set[Route] = set()
+        """Routes whose origins were offered HTTP/2 and did not take it."""
+        self.dialing: dict[Route, asyncio.Future[None]] = {}
+        """Routes to which a first connection is being made; done when it stands, or with why it does not."""
         self.size = 0
 
     def take(self, route: Route, is_replayable: bool) -> Upstream | None:
@@ -30,7 +43,28 @@ class Pool:
                 continue
             upstream.is_reused = True
             return upstream
+        if self._shared:
+            for session in self._shared.get(route, ()):
+                if session.has_room:
+                    return session.stream()
         return None
+
+    def share(self, session: OriginSession) -> None:
+        """It serves many requests at a time, from now until it is no longer fit for new ones."""
+        self._shared.setdefault(session.route, []).append(session)
+
+    def note_multiplexed(self, route: Route) -> None:
+        _note(self.multiplexed, route)
+
+    def note_unshared(self, route: Route) -> None:
+        _note(self.unshared, route)
+
+    def unshare(self, session: OriginSession) -> None:
+        sessions = self._shared.get(session.route, [])
+        if session in sessions:
+            sessions.remove(session)
+            if not sessions:
+                del self._shared[session.route]
 
     def put(self, upstream: Upstream) -> None:
         waiting = self._idle.setdefault(upstream.route, [])
@@ -57,6 +91,21 @@ class Pool:
                 upstream.transport.close()
             if not waiting:
                 del self._idle[route]
+        for session in [one for sessions in self._shared.values() for one in sessions]:
+            if session.idle_since < limit:
+                session.retire()
 
     def close(self) -> None:
+        """Connections that are in use go on to the end of what they do."""
         self.sweep(float("-inf"))
+        for session in [one for sessions in self._shared.values() for one in sessions]:
+            session.retire()
+        self.multiplexed.clear()
+        self.unshared.clear()
+
+
+def _note(routes: set[Route], route: Route) -> None:
+    """Forgetting them costs one handshake each; remembering them all would cost memory for ever."""
+    if len(routes) >= _NOTED:
+        routes.clear()
+    routes.add(route)

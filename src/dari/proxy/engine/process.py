@@ -1,17 +1,34 @@
-"""Which process on this machine made a connection, from /proc. Looked up on a thread, never on the hot path."""
+"""Which process on this machine made a connection. Looked up on a thread, never on the hot path."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+from dari.proxy.engine.socket_table import SocketTable
 from dari.proxy.flow import Flow
 
 # More would only make every answer late; a connection that finds the queue full goes without.
 _WAITING = 64
 _LATE_FLOWS = 100
+_REMEMBERED = 16
+"""Processes that are looked at first: one client opens many connections."""
+
+
+class Asked(NamedTuple):
+    peer_ip: str
+    peer_port: int
+    own_port: int
+
+
+class Process(NamedTuple):
+    pid: int
+    name: str
 
 
 class Owner:
@@ -39,59 +56,94 @@ class Owner:
 
 
 class ProcessFinder:
+    """Connections that arrive while others are looked up are looked up together after them."""
+
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "process-finder")
-        self._waiting = 0
+        self._waiting: list[tuple[Asked, Owner]] = []
+        self._is_looking = False
+        self._table = SocketTable()
+        self._holders = Holders()
 
-    def look(self, peer_port: int, own_port: int) -> Owner:
+    def look(self, peer_ip: str, peer_port: int, own_port: int) -> Owner:
         """The owner of the connection from `peer_port` to our `own_port`."""
         owner = Owner()
-        if self._waiting < _WAITING:
-            self._waiting += 1
-            loop = asyncio.get_running_loop()
-            future = loop.run_in_executor(self._thread, process_of, peer_port, own_port)
-            future.add_done_callback(lambda done: self._done(owner, done))
+        if len(self._waiting) < _WAITING:
+            self._waiting.append((Asked(peer_ip, peer_port, own_port), owner))
+            if not self._is_looking:
+                self._begin()
         return owner
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.submit(self._table.close)
+        self._thread.shutdown(wait=False)
 
-    def _done(self, owner: Owner, done: asyncio.Future[tuple[int, str] | None]) -> None:
-        self._waiting -= 1
-        if not done.cancelled() and done.exception() is None and (found := done.result()) is not None:
-            owner.found(*found)
+    def _begin(self) -> None:
+        self._is_looking = True
+        batch, self._waiting = self._waiting, []
+        asked = [one for one, _ in batch]
+        future = asyncio.get_running_loop().run_in_executor(self._thread, self._find, asked)
+        future.add_done_callback(lambda done: self._done([owner for _, owner in batch], done))
 
+    def _done(self, owners: list[Owner], done: asyncio.Future[list[Process | None]]) -> None:
+        self._is_looking = False
+        if done.cancelled() or done.exception() is not None:
+            return
+        for owner, found in zip(owners, done.result(), strict=True):
+            if found is not None:
+                owner.found(*found)
+        if self._waiting:
+            self._begin()
 
-def process_of(peer_port: int, own_port: int) -> tuple[int, str] | None:
-    """(pid, name) of the process whose socket is bound to `peer_port` and connected to `own_port`."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        inode = _inode(Path(table), peer_port, own_port)
-        if inode is not None:
-            return _holder(f"socket:[{inode}]")
-    return None
-
-
-def _inode(table: Path, local_port: int, remote_port: int) -> str | None:
-    local, remote = f":{local_port:04X}", f":{remote_port:04X}"
-    try:
-        lines = table.read_text("ascii").splitlines()[1:]
-    except OSError:
-        return None
-    for line in lines:
-        fields = line.split()
-        # An inode of 0 is a socket that nobody holds any more.
-        if fields[1].endswith(local) and fields[2].endswith(remote) and fields[9] != "0":
-            return fields[9]
-    return None
+    def _find(self, asked: list[Asked]) -> list[Process | None]:
+        inodes = [self._table.inode(*one) for one in asked]
+        found = self._holders.of({f"socket:[{inode}]" for inode in inodes if inode is not None})
+        return [found.get(f"socket:[{inode}]") for inode in inodes]
 
 
-def _holder(link: str) -> tuple[int, str] | None:
-    # Newest first: a client that connects now has most often just been started.
-    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
+class Holders:
+    """Which process has a socket open, from the links in /proc. Remembers where it found some lately."""
+
+    def __init__(self) -> None:
+        self._recent: OrderedDict[int, None] = OrderedDict()
+
+    def of(self, links: set[str]) -> dict[str, Process]:
+        found: dict[str, Process] = {}
+        for pid in self._candidates():
+            if len(found) == len(links):
+                break
+            self._look_into(pid, links, found)
+        return found
+
+    def _candidates(self) -> Iterator[int]:
+        recent = list(reversed(self._recent))
+        yield from recent
+        # Newest first: a client that connects now has most often just been started.
+        others = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+        yield from (pid for pid in others if pid not in recent)
+
+    def _look_into(self, pid: int, links: set[str], found: dict[str, Process]) -> None:
         directory = f"/proc/{pid}/fd"
         try:
-            if any(os.readlink(f"{directory}/{number}") == link for number in os.listdir(directory)):
-                return pid, Path(f"/proc/{pid}/comm").read_text().strip()
-        except OSError:
-            continue  # another user's, or gone
-    return None
+            numbers = os.listdir(directory)
+        except OSError:  # another user's, or gone
+            self._recent.pop(pid, None)
+            return
+        # The highest number first: it is the newest file.
+        for number in reversed(numbers):
+            try:
+                link = os.readlink(f"{directory}/{number}")
+                if link not in links or link in found:
+                    continue
+                found[link] = Process(pid, Path(f"/proc/{pid}/comm").read_text().strip())
+            except OSError:  # closed since it was listed
+                continue
+            self._remember(pid)
+            if len(found) == len(links):
+                return
+
+    def _remember(self, pid: int) -> None:
+        self._recent[pid] = None
+        self._recent.move_to_end(pid)
+        if len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import re
 
@@ -16,7 +17,7 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dialer, route: Route) -> bytes:
-    is_proxied = dialer.has_proxy and route.scheme == "http"
+    is_proxied = dialer.has_proxy and route.scheme == "http" and not route.is_multiplexed
     keeps_host = head.authority is not None and head.authority.text == target.authority.text
     is_same = keeps_host and decision is PASS and not is_proxied and head.version == "1.1"
     if is_same and (raw := spared(head.raw, head.drop)) is not None:
@@ -88,9 +89,14 @@ def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> Request
 def note_tls(tls: Tls, upstream: Upstream) -> None:
     """What the origin's handshake gave; asked of OpenSSL once per connection."""
     if upstream.tls is None:
-        session = upstream.transport.get_extra_info("ssl_object")
-        if session is None:
-            return
-        names = dict(pair[0] for pair in (session.getpeercert() or {}).get("subject", ()))
-        upstream.tls = session.version(), session.selected_alpn_protocol(), names.get("commonName")
+        upstream.tls = tls_facts(upstream.transport)
     tls.upstream_version, tls.upstream_alpn, tls.upstream_subject = upstream.tls
+
+
+def tls_facts(transport: asyncio.Transport) -> tuple[str | None, str | None, str | None]:
+    """Version, ALPN and the subject of the certificate."""
+    session = transport.get_extra_info("ssl_object")
+    if session is None:
+        return None, None, None
+    names = dict(pair[0] for pair in (session.getpeercert() or {}).get("subject", ()))
+    return session.version(), session.selected_alpn_protocol(), names.get("commonName")

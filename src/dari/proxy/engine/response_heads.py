@@ -29,19 +29,28 @@ def wire_head(exchange: Ending, head: ResponseHead, status: int) -> bytes:
     is_same = head.status == status and edits is None and head.version == "1.1"
     if is_same and exchange.keeps and not is_old and (raw := spared(head.raw, head.drop)) is not None:
         return raw
+    headers = final_headers(exchange, head, status)
+    _say_connection(exchange, headers)
+    return joined(status_line(status, head.reason if head.status == status else None), headers)
+
+
+def final_headers(exchange: Ending, head: ResponseHead, status: int) -> Headers:
+    """Without what stays on the origin's hop, with what the rules want."""
     headers = without(head.headers, head.drop or ())
     if head.status != status and not may_have_body(status, "GET"):
         # A client reads no body after such a status: what the origin sent of one would look like the next response.
         exchange.is_muted = True
         exchange.keeps = exchange.head.keep_alive and exchange.is_request_done
-    if exchange.dechunks or exchange.is_muted:
+    if exchange.is_muted:
         headers = without(headers, (*_FRAMING, b"trailer"))
+    elif exchange.dechunks and head.length == CHUNKED:
+        headers = without(headers, (b"transfer-encoding",) if exchange.head.version == "2" else (*_FRAMING, b"trailer"))
+    edits = exchange.decision.response_edits
     if edits is not None:
         headers = edited(headers, edits)
     if head.status != status:
         headers.append(_rewritten(head.status, status))
-    _say_connection(exchange, headers)
-    return joined(status_line(status, head.reason if head.status == status else None), headers)
+    return headers
 
 
 def local_head(exchange: Ending, source: Source, before: int, status: int) -> tuple[Headers, bytes]:
@@ -101,6 +110,8 @@ def _settle_upload(exchange: Ending, origin_goes_on: bool) -> None:
 
 
 def _say_connection(exchange: Ending, headers: Headers) -> None:
+    if exchange.head.version == "2":
+        return
     if not exchange.keeps:
         headers.append((b"Connection", b"close"))
     elif exchange.head.version == "1.0":

@@ -109,13 +109,21 @@ class Tunnel:
 
 
 def join(
-    core: Core, flow: Flow, client: asyncio.Transport, origin: asyncio.Transport, early: bytes, tap: Tap | None = None
+    core: Core,
+    flow: Flow,
+    client: asyncio.Transport,
+    origin: asyncio.Transport,
+    early: bytes,
+    tap: Tap | None = None,
+    greeting: bytes = b"",
 ) -> Tunnel:
-    """Make a tunnel of two transports; `early` is what the client sent before it stood."""
+    """Make a tunnel of two transports; `early` is what the client sent before it stood, `greeting` what the server."""
     tunnel = Tunnel(flow, core.tunnel_done, core.throttle_of(flow), tap)
     flow.state = "response"
     core.tunnels.add(tunnel)
     tunnel.join(client, origin)
     if early:
         tunnel.client.data_received(early)
+    if greeting:
+        tunnel.origin.data_received(greeting)
     return tunnel

@@ -235,7 +235,11 @@ class Uplink(Ending):
 
     def _retries(self, upstream: Upstream) -> bool:
         """A pooled connection was closed while our request was on its way; nobody has answered it, so ask again."""
-        if not upstream.is_reused or upstream.has_answered or not self.outbox or self._has_retried:
+        if self._has_retried:
+            return False
+        if upstream.unprocessed is not None and self._pacer_up is None:
+            self.outbox = upstream.unprocessed
+        elif not upstream.is_reused or upstream.has_answered or not self.outbox:
             return False
         self._has_retried = True
         self._connect()
@@ -245,20 +249,31 @@ class Uplink(Ending):
         if not self.is_request_done:
             self.client.hold(CONNECTING)
         self.client.deadline = _NEVER  # the dialer has its own
+        if self.route in self._core.pool.multiplexed:
+            self.route = self.route._replace(is_multiplexed=True)
         self._core.spawn(self._dial())
 
     async def _dial(self) -> None:
         core, route = self._core, self.route
         try:
-            upstream = await core.dialer.open(route, lambda: Upstream(core.pool, route))
+            if route.is_multiplexed:
+                from dari.proxy.engine.http2.origin import reach
+
+                upstream = await reach(core, route)
+            else:
+                upstream = await core.dialer.open(route, lambda _: Upstream(core.pool, route))
         except DialFailed as error:
-            if not self.is_over:
+            if error.wants_other_protocol and not route.is_multiplexed:
+                core.pool.note_multiplexed(route)
+                self.route = route._replace(is_multiplexed=True)
+                await self._dial()
+            elif not self.is_over:
                 if error.is_tls and self.flow.tls is not None:
                     self.flow.tls.problem = str(error)
                 self._fail(error.status, str(error))
             return
         if self.is_over:
-            upstream.transport.close()
+            upstream.drop()
         elif upstream.is_lost:
             self._fail(502, "the origin closed the connection without a response")
         else:

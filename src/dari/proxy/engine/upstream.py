@@ -22,6 +22,8 @@ class Route(NamedTuple):
     port: int
     server_name: str
     """For SNI and for verification; differs from `host` when the client named another one in its handshake."""
+    is_multiplexed: bool = False
+    """HTTP/2 may be spoken there: it is offered by ALPN, or known beforehand when the scheme is http."""
 
 
 class Upstream(Peer):
@@ -32,6 +34,8 @@ class Upstream(Peer):
         self.is_reused = False
         self.tls: tuple[str | None, str | None, str | None] | None = None
         """Version, ALPN and subject, once they were asked for."""
+        self.unprocessed: bytes | None = None
+        """A request that the origin said it has not looked at: it may be sent again, whatever it is."""
         self.is_lost = False
         self.idle_since = 0.0
         self._buffer = b""

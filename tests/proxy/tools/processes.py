@@ -1,0 +1,127 @@
+"""`crab-mcp` and its `crabd` as processes of their own, in a run directory of their own, gone when the block ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from dari.ipc.lock import lock_holder
+from dari.proxy.daemon import Place
+from tests.ipc.rig import wait_until_unlocked
+from tests.wires import ROOT, DemoProcess, HttpWire
+
+CRAB_MCP = (sys.executable, "-m", "dari.cli.crab_mcp")
+PIPE = asyncio.subprocess.PIPE
+
+
+@contextmanager
+def run_directory() -> Iterator[Path]:
+    """A short path, because a socket's may have 103 bytes; what still runs in it at the end is killed by its pid."""
+    path = Path(tempfile.mkdtemp(prefix="crab-"))
+    try:
+        yield path
+    finally:
+        end_crabd(path)
+        shutil.rmtree(path)
+
+
+def crabd_pid(run_dir: Path) -> int | None:
+    return lock_holder(Place(run_dir).files.lock)
+
+
+def end_crabd(run_dir: Path, number: signal.Signals = signal.SIGKILL) -> None:
+    if (pid := crabd_pid(run_dir)) is not None:
+        os.kill(pid, number)
+        wait_until_unlocked(Place(run_dir).files.lock)
+
+
+class CrabMcp(DemoProcess):
+    """A running `crab-mcp`; `said` is what it wrote to stderr before it listened."""
+
+    def __init__(self, process: asyncio.subprocess.Process, run_dir: Path) -> None:
+        super().__init__(process, 0, run_dir / "none", "")
+        self.run_dir = run_dir
+        self.said = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def token_now(self) -> str:
+        return (self.run_dir / "mcp.token").read_text().strip()
+
+    async def http(self) -> HttpWire:
+        self.token = self.token_now()
+        return await super().http()
+
+    async def stop(self) -> int:
+        """As a person would; returns the exit code."""
+        if self.process.returncode is None:
+            self.process.terminate()
+        return await self.process.wait()
+
+    async def listens(self) -> None:
+        assert self.process.stderr
+        while line := (await self.process.stderr.readline()).decode():
+            self.said += line
+            if found := re.search(r"^crab-mcp listening on http://127\.0\.0\.1:(\d+)/mcp$", line):
+                self.port = int(found[1])
+                return
+        raise AssertionError(f"crab-mcp did not listen:\n{self.said}")
+
+
+async def started(run_dir: Path, *options: str, command: tuple[str, ...] = CRAB_MCP) -> CrabMcp:
+    process = await asyncio.create_subprocess_exec(
+        *(*command, "--run-dir", str(run_dir), *options),
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(run_dir), "DARI_HOME": str(run_dir / "home")},
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        limit=64 * 1024 * 1024,
+    )
+    return CrabMcp(process, run_dir)
+
+
+@asynccontextmanager
+async def crab_mcp(
+    run_dir: Path, *options: str, transport: str = "both", command: tuple[str, ...] = CRAB_MCP
+) -> AsyncIterator[CrabMcp]:
+    """Started, and listening unless it is on stdio alone."""
+    ports = () if transport == "stdio" else ("--http-port", "0")
+    server = await started(run_dir, "--transport", transport, *ports, *options, command=command)
+    try:
+        if transport != "stdio":
+            await server.listens()
+        yield server
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def crabd(run_dir: Path) -> AsyncIterator[int]:
+    """A `crabd` that was started by hand; yields its pid."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dari.cli.crabd", "serve", "--run-dir", str(run_dir)),
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(run_dir), "DARI_HOME": str(run_dir / "home")},
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=PIPE,
+    )
+    assert process.stderr
+    try:
+        while b"event=listening" not in (line := await process.stderr.readline()):
+            assert line, "crabd did not start"
+        yield process.pid
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
