@@ -19,6 +19,7 @@ from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
 from dari.core.tool import Tool
 from dari.errors import DariError
+from dari.proxy.faults import PROXY_ERRORS
 from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -137,7 +138,7 @@ def _help(name: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _errors() -> str:
-    rows = [getattr(errors, name) for name in errors.__all__ if name != "DariError"]
+    rows = [getattr(errors, name) for name in errors.__all__ if name != "DariError"] + list(PROXY_ERRORS)
     parts = [
         _NOTE,
         "# Errors\n",
@@ -152,7 +153,8 @@ def _errors() -> str:
 
 def _error_row(row: type[DariError]) -> str:
     advice = (row.__doc__ or "").partition("\n")[0]
-    return f"| `{row.name}` | {row.code} | {row.prefix.strip()} | {row.http_status} | {row.exit_code} | {advice} |"
+    begins = row.prefix.strip() or row("").wire_message
+    return f"| `{row.name}` | {row.code} | {begins} | {row.http_status} | {row.exit_code} | {advice} |"
 
 
 if __name__ == "__main__":

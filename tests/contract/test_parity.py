@@ -142,8 +142,8 @@ async def test_a_version_mismatch_in_strict_mode_names_what_is_supported() -> No
 async def test_every_built_in_tool_answers_alike_on_every_version(tmp_path: Path) -> None:
     settings = ServeSettings(token_path=tmp_path / "token", socket_path=tmp_path / "sock", http_port=1)
     server = build(settings)
-    messages = [call(name, name) for name in server.registry.tools]
-    assert len(messages) >= 3
+    messages = [call(name, name) for name in server.registry.tools if name.startswith("dari_")]
+    assert len(messages) == 3
     results = [(await talk(MemoryWire(server), version, messages))[-len(messages) :] for version in VERSIONS]
     structured = [[reply["result"]["structuredContent"] for reply in replies] for replies in results]
     assert all(one == structured[0] for one in structured)

@@ -69,6 +69,24 @@ def test_an_address_stands_in_the_leaf_as_an_address() -> None:
     assert names.get_values_for_type(x509.IPAddress) == [ipaddress.ip_address("::1")]
 
 
+@pytest.mark.parametrize(
+    ("offered", "taken"),
+    [(["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"), (["http/1.1", "h2"], "h2"), ([], None)],
+)
+def test_http2_is_taken_where_a_client_offers_it(offered: list[str], taken: str | None) -> None:
+    context = ssl.create_default_context(cadata=EC.pem.decode())
+    context.set_alpn_protocols(offered)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_server, server_hostname="example.com")
+    server = EC.context_for("example.com").wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server) * 3:
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+    assert server.selected_alpn_protocol() == client.selected_alpn_protocol() == taken
+
+
 def test_contexts_are_cached_by_host_without_case_or_closing_dot() -> None:
     assert EC.context_for("Example.com.") is EC.context_for("example.com")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.proxy.redaction import (
+from dari.redaction import (
     MARK,
     MAX_CHARS,
     Redactor,

@@ -118,16 +118,18 @@ def _caller(client: DaemonClient, function: Callable[..., Any], mark: Exposed) -
             returns.append(typing.get_type_hints(function)["return"])
         bound = signature.bind(*positional, **named).arguments
         params = {name: value for name, value in bound.items() if value is not None}
-        return await client.call(
-            mark.name, params, _patience(mark, params), returns=returns[0], alone=mark.ends_with_caller
-        )
+        patience_s = patience(params, mark.timeout_s)
+        # What asks for patience may be slow: nothing should queue behind it.
+        alone = mark.ends_with_caller or patience_s is not None
+        return await client.call(mark.name, params, patience_s, returns=returns[0], alone=alone)
 
     call.__name__ = function.__name__
     return call
 
 
-def _patience(mark: Exposed, params: dict[str, object]) -> float | None:
+def patience(params: dict[str, object], default_s: float | None = None) -> float | None:
+    """How long to wait for a method with these params: what it was asked to wait itself, and some more."""
     asked = params.get("timeout_s")
     if isinstance(asked, int | float):
         return asked + 10
-    return mark.timeout_s
+    return default_s

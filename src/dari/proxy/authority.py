@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from dari.errors import Conflict, NotFound
+from dari.errors import Conflict, InvalidInput, NotFound
 from dari.ipc.remote import exposed
 
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority
     from dari.proxy.machine import Machine
 
+MOST_DAYS = 36500
 KeyType = Literal["ec", "rsa2048", "rsa4096"]
 """As in `dari.proxy.certs`, which a client of the daemon does not load."""
 
@@ -49,6 +50,10 @@ class AuthorityDesk:
         """Make a CA and sign with it at once. One that is loaded is replaced only when asked: clients trust it."""
         from dari.proxy.certs import CertificateAuthority
 
+        if not name.strip():
+            raise InvalidInput("the name of the CA is empty", "give a name that people recognise")
+        if not 1 <= days <= MOST_DAYS:
+            raise InvalidInput(f"days must be 1 to {MOST_DAYS}", "3650 are ten years")
         machine = self._machine
         if machine.authority is not None and not replace:
             raise Conflict(

@@ -6,6 +6,8 @@ from dari.errors import Conflict
 
 
 class ProxyNotRunning(Conflict):
+    """The call needs a running proxy."""
+
     code = -32002
     name = "proxy_not_running"
     prefix = ""
@@ -19,6 +21,8 @@ class ProxyNotRunning(Conflict):
 
 
 class ProxyAlreadyRunning(Conflict):
+    """The proxy was asked to start and listens already."""
+
     code = -32003
     name = "proxy_already_running"
     prefix = ""

@@ -1,9 +1,13 @@
-"""One request through the proxy, as it happened. The engine is the only writer; everyone else reads."""
+"""One request through the proxy, as it happened. The engine is the only writer; everyone else reads.
+
+Structs rather than dataclasses: made in C, a fifth of the time, once per request. They are no part of any cycle.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 Headers = list[tuple[bytes, bytes]]
 """In the order and case of the wire, hop-by-hop headers included."""
@@ -14,8 +18,7 @@ Event = Literal[
 SAMPLE_BYTES = 16 * 1024
 
 
-@dataclass(slots=True, eq=False)
-class Body:
+class Body(Struct, eq=False, gc=False):
     """What went by in one direction. `sample` holds the first bytes, `spool` names the whole on disk if it was kept."""
 
     size_bytes: int = 0
@@ -26,8 +29,7 @@ class Body:
     trailers: Headers | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Tls:
+class Tls(Struct, eq=False, gc=False):
     """What is known of the two TLS legs of a decrypted flow."""
 
     sni: str | None = None
@@ -40,8 +42,7 @@ class Tls:
     """Why it is not decrypted, or why the handshake failed."""
 
 
-@dataclass(slots=True, eq=False)
-class Frame:
+class Frame(Struct, eq=False, gc=False):
     """A WebSocket message seen on the way."""
 
     from_client: bool
@@ -51,8 +52,7 @@ class Frame:
     ts_unix_ms: int
 
 
-@dataclass(slots=True, eq=False)
-class Flow:
+class Flow(Struct, eq=False, gc=False):
     """Made when the request's head is known. `state` tells how far it is; times are in ms since `started_unix_ms`."""
 
     id: int

@@ -55,7 +55,7 @@ class LiveRules:
         if flow.method == "CONNECT":
             return self._tunnel(flow)
         found = rules.decide(flow.method, flow.scheme, flow.authority, flow.target)
-        if found is RECORDED or (found.is_recorded and not found.rule_ids):
+        if found is RECORDED or (found.is_recorded and not found.rule_ids and not found.status_rewrites):
             return PASS
         if not found.is_recorded:
             return _SILENT if sent is None else PASS  # whoever sends a request wants to see it

@@ -18,11 +18,11 @@ from dari.proxy.faults import ProxyAlreadyRunning, ProxyNotRunning
 from dari.proxy.gate import ClientAllowlist, Gate, PrivateTargetPolicy
 from dari.proxy.live_rules import LiveRules
 from dari.proxy.local_files import LocalFiles
-from dari.proxy.redaction import Redactor
 from dari.proxy.rules.book import RuleBook
 from dari.proxy.state_files import StateFiles
 from dari.proxy.throttle import FlowThrottle, Throttle
 from dari.proxy.traffic.traffic import Limits, Traffic
+from dari.redaction import Redactor
 
 logger = logging.getLogger("dari.proxy")
 

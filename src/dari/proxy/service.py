@@ -20,6 +20,7 @@ import msgspec
 
 from dari.errors import NotFound
 from dari.ipc.client import DaemonClient
+from dari.ipc.codes import IpcError, restore
 from dari.ipc.methods import Method
 from dari.ipc.remote import methods_of, patience, remote
 from dari.proxy.authority import AuthorityDesk
@@ -66,7 +67,10 @@ def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
         method = table.get(name)
         if method is None:
             raise NotFound(f"unknown method: {name}", f"methods: {', '.join(sorted(table))}")
-        return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
+        try:
+            return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
+        except IpcError as refusal:
+            raise restore(refusal, {}) from refusal
 
     return ProxyService(*desks, rpc)
 

@@ -22,6 +22,7 @@ PIECE_S = 0.1
 MIN_PIECE_BYTES = 256
 MAX_PIECE_BYTES = 64 * 1024
 MAX_LATENCY_MS = 600_000
+MAX_BPS = 2**50
 
 
 class ThrottleSettings(Struct, frozen=True):
@@ -53,6 +54,8 @@ class ThrottleSettings(Struct, frozen=True):
             value = getattr(self, name)
             if value < 0:
                 raise InvalidInput(f"{name} {value} is negative", "give 0 for no limit")
+            if name.endswith("_bps") and value > MAX_BPS:
+                raise InvalidInput(f"{name} is above {MAX_BPS} bytes per second", "give 0 for no limit")
         for name in ("latency_ms", "jitter_ms"):
             if getattr(self, name) > MAX_LATENCY_MS:
                 raise InvalidInput(f"{name} {getattr(self, name)} is too long", f"at most {MAX_LATENCY_MS}")

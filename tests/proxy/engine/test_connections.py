@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import replace
 
 import pytest
 
+from dari.proxy.engine.client import Client
 from tests.proxy.engine.rig import FAST, Memory, proxy, request, wire
 from tests.proxy.origins.origin import OK, Handler, Line, answering, origin
 
@@ -353,3 +355,20 @@ async def test_a_head_that_drips_gets_no_more_time_for_each_drop() -> None:
             except ConnectionError:
                 break
         assert (await answer).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_client_that_ended_its_direction_is_probed_for_its_real_end() -> None:
+    async def silent(line: Line) -> None:
+        await line.request()
+        await line.reader.read()
+
+    async with origin(silent) as there, proxy() as engine, wire(engine) as line:
+        await line.send(request(there.url()))
+        line.writer.write_eof()
+        core = engine._core
+        assert core is not None
+        while not any(isinstance(one, Client) and one._has_ended for one in core.connections):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        (client,) = (one for one in core.connections if isinstance(one, Client))
+        sock = client.transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

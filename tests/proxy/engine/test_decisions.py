@@ -25,7 +25,7 @@ class Fixed:
     """Rules that decide the same for every request."""
 
     def __init__(self, decision: Decision = PASS, statuses: dict[int, int] | None = None) -> None:
-        self.decision = decision
+        self.decision = Decision() if statuses and decision is PASS else decision  # PASS leaves statuses alone
         self.statuses = statuses or {}
 
     def decide(self, flow: Flow) -> Decision:

@@ -22,6 +22,7 @@ from dari.proxy.engine.ports import NoRules
 from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, tunnel
 from tests.proxy.origins.certificates import expired, self_signed, wrong_name
 from tests.proxy.origins.origin import Line, answering, origin
+from tests.proxy.origins.relay import relay
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origin's CA")
@@ -76,6 +77,46 @@ async def test_a_decrypted_request_is_seen_and_answered(tmp_path: Path) -> None:
         assert flow.url == "https://localhost/secret"
         assert flow.tls is not None and flow.tls.sni == "localhost"
         assert flow.tls.client_version == flow.tls.upstream_version == "TLSv1.3"
+
+
+async def test_a_client_that_is_slow_to_begin_is_decrypted_all_the_same(tmp_path: Path) -> None:
+    """After a silence the origin is dialled, since it may speak first; it does not, so nothing is decided yet."""
+    memory = Memory()
+    config = replace(FAST, sniff_s=0.01)
+    async with origin(tls=THEIRS.context_for("localhost")) as there, relay(there.port) as door:
+        async with decrypting(tmp_path, memory, config) as engine:
+            async with tunnel(engine, f"localhost:{door.port}") as line:
+                await door.has_opened.wait()
+                await secured(line)
+                await line.send(GET)
+                assert (await line.reply()).body == b"ok"
+            assert (await memory.flow()).url == "https://localhost/secret"
+
+
+async def test_the_next_connection_to_an_origin_resumes_its_tls_session(tmp_path: Path) -> None:
+    resumed: list[bool] = []
+
+    async def handle(line: Line) -> None:
+        resumed.append(line.writer.get_extra_info("ssl_object").session_reused)
+        await answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok", closes=True)(line)
+
+    memory = Memory()
+    async with origin(handle, THEIRS.context_for("localhost")) as there, decrypting(tmp_path, memory) as engine:
+        for count in range(1, 4):
+            async with tunnel(engine, f"localhost:{there.port}") as line:
+                await secured(line)
+                await line.send(GET)
+                assert (await line.reply()).body == b"ok"
+            flow = await memory.flow(count)
+            assert flow.tls is not None
+            assert (flow.tls.upstream_version, flow.tls.upstream_subject) == ("TLSv1.3", "localhost")
+        assert resumed == [False, True, True]
+        await engine.apply(replace(engine._config, response_timeout_s=29.0))
+        async with tunnel(engine, f"localhost:{there.port}") as line:
+            await secured(line)
+            await line.send(GET)
+            await line.reply()
+        assert resumed[-1] is False  # other settings, other trust
 
 
 async def test_large_bodies_pass_both_ways(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -372,3 +374,8 @@ async def test_a_client_of_http1_is_still_served_on_the_same_engine(tmp_path: Pa
                 f"https://localhost:{there.port}/", stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
             assert (await process.communicate())[0] == b"ok 200 " + version
+
+
+def test_h2_is_not_imported_before_a_client_speaks_it() -> None:
+    code = "import sys, dari.proxy.engine.listener; sys.exit('h2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0

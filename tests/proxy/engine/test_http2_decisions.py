@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from h2.errors import ErrorCodes
 from dari.proxy.engine.ports import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalAnswer, Resume
 from dari.proxy.flow import Flow
 from tests.proxy.engine.h2_rig import NEW_TLS, OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.rig import Memory
+from tests.proxy.engine.rig import FAST, Memory
 from tests.proxy.origins.h2_peer import H2Origin, H2Peer, Side, h2_origin
 from tests.proxy.origins.origin import Origin, answering, origin
 
@@ -136,7 +137,7 @@ async def test_bodies_are_edited_both_ways_and_trailers_stay(tmp_path: Path, kin
 
 @kinds
 async def test_a_status_is_rewritten(tmp_path: Path, kind: str) -> None:
-    async with site(kind) as there, decrypting(tmp_path, rules=Fixed(statuses={200: 503})) as engine:
+    async with site(kind) as there, decrypting(tmp_path, rules=Fixed(Decision(), {200: 503})) as engine:
         async with h2_client(engine, there.port) as client:
             answer = await client.answer(client.ask("localhost"))
             assert (answer.status, answer.body) == (503, b"hello")
@@ -145,7 +146,7 @@ async def test_a_status_is_rewritten(tmp_path: Path, kind: str) -> None:
 
 @kinds
 async def test_a_status_that_allows_no_body_mutes_it(tmp_path: Path, kind: str) -> None:
-    async with site(kind) as there, decrypting(tmp_path, rules=Fixed(statuses={200: 204})) as engine:
+    async with site(kind) as there, decrypting(tmp_path, rules=Fixed(Decision(), {200: 204})) as engine:
         async with h2_client(engine, there.port) as client:
             for _ in range(2):
                 answer = await client.answer(client.ask("localhost"))
@@ -235,7 +236,8 @@ async def test_a_throttle_slows_both_directions(tmp_path: Path, kind: str) -> No
 @kinds
 async def test_a_recorder_that_spools_gets_both_bodies(tmp_path: Path, kind: str) -> None:
     memory = Memory(spools=True)
-    async with site(kind) as there, decrypting(tmp_path, memory) as engine:
+    config = replace(FAST, sample_bytes=2)
+    async with site(kind) as there, decrypting(tmp_path, memory, config) as engine:
         async with h2_client(engine, there.port) as client:
             side = client.ask("localhost", method="POST", ends=False)
             await client.say(side.number, b"abc" * 10_000, ends=True)

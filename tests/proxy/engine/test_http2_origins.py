@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from tests.proxy.engine.h2_rig import NEW_TLS, OLD_TLS, decrypting, h2_client, t
 from tests.proxy.engine.rig import FAST, Memory, tunnel
 from tests.proxy.origins.h2_peer import H2Peer, Side, answers_ok, h2_origin
 from tests.proxy.origins.origin import origin
+from tests.proxy.origins.relay import relay
 
 
 async def test_many_streams_share_one_connection_to_the_origin(tmp_path: Path) -> None:
@@ -393,50 +392,26 @@ async def test_a_client_of_http1_reaches_an_origin_that_speaks_only_http2(tmp_pa
 
     memory = Memory()
     post = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-    async with h2_origin(handle, NEW_TLS) as there, choosy(there.port) as port, decrypting(tmp_path, memory) as engine:
-        async with tunnel(engine, f"localhost:{port}") as line:
-            await line.start_tls(trusting("http/1.1"), "localhost")
-            for _ in range(2):
-                await line.send(post)
-                reply = await line.reply()
-                assert (reply.status, reply.body, reply.trailers) == (200, b"you sent abc", b"x-sum: 7\r\n")
-                await line.send(b"GET /known HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert (await line.reply()).body == b"known"
-                await line.send(b"GET /head HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert (await line.reply()).header("content-length") == "0"
-        flow = await memory.flow(6)
-        assert (flow.http_version, flow.tls and flow.tls.upstream_alpn) == ("1.1", "h2")
-        assert len(there.peers) == 1
+    async with h2_origin(handle, NEW_TLS) as there, relay(there.port, refuses_http1) as door:
+        async with decrypting(tmp_path, memory) as engine:
+            async with tunnel(engine, f"localhost:{door.port}") as line:
+                await line.start_tls(trusting("http/1.1"), "localhost")
+                for _ in range(2):
+                    await line.send(post)
+                    reply = await line.reply()
+                    assert (reply.status, reply.body, reply.trailers) == (200, b"you sent abc", b"x-sum: 7\r\n")
+                    await line.send(b"GET /known HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert (await line.reply()).body == b"known"
+                    await line.send(b"GET /head HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert (await line.reply()).header("content-length") == "0"
+            flow = await memory.flow(6)
+            assert (flow.http_version, flow.tls and flow.tls.upstream_alpn) == ("1.1", "h2")
+            assert len(there.peers) == 1
 
 
-@asynccontextmanager
-async def choosy(port: int) -> AsyncIterator[int]:
-    """A door before a server that refuses whoever does not offer h2: what Python's ssl cannot be told to do."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = await reader.read(65536)
-        if b"\x02h2" not in hello:
-            writer.write(b"\x15\x03\x03\x00\x02\x02\x78")  # fatal: no_application_protocol
-            writer.close()
-            return
-        there, onward = await asyncio.open_connection("127.0.0.1", port)
-        onward.write(hello)
-        await asyncio.gather(copy(reader, onward), copy(there, writer))
-
-    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65536):
-                sink.write(data)
-        except ConnectionError:
-            pass
-        finally:
-            sink.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+def refuses_http1(hello: bytes) -> bytes | None:
+    """A fatal no_application_protocol for whoever does not offer h2: what Python's ssl cannot be told to send."""
+    return None if b"\x02h2" in hello else b"\x15\x03\x03\x00\x02\x02\x78"
 
 
 async def test_an_old_origin_is_not_dialled_one_after_another(tmp_path: Path) -> None:

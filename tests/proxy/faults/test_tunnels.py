@@ -70,7 +70,6 @@ async def test_an_origin_that_leaves_a_tunnel_ends_it(resets: bool) -> None:
         assert (flow.error is not None) == resets
 
 
-@pytest.mark.xfail(strict=False, reason="engine: a reset after both directions ended is taken for an error")
 async def test_a_client_that_closed_its_tunnel_is_no_error() -> None:
     """curl ends TLS and closes; the origin's close_notify then reaches nobody, which is how HTTPS ends every day."""
 
@@ -89,7 +88,6 @@ async def test_a_client_that_closed_its_tunnel_is_no_error() -> None:
         assert flow.error is None
 
 
-@pytest.mark.xfail(strict=False, reason="engine: the flow of a tunnel that was sniffed first has no status")
 async def test_a_tunnel_has_the_status_that_the_client_saw() -> None:
     async def handle(line: Line) -> None:
         await line.reader.readexactly(len(RAW))

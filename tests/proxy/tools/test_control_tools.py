@@ -91,6 +91,10 @@ async def test_any_method_of_the_daemon_is_called_by_name(tmp_path: Path) -> Non
             await tools.call("rpc", method="no.such")
         assert unknown.value.message.endswith("unknown method: no.such")
         assert "proxy.status" in unknown.value.hint
+        with pytest.raises(Refused) as wrong:
+            await tools.call("rpc", method="engine.rules_add_allow", params={"matcher": None})
+        assert wrong.value.code == -32602
+        assert "engine.rules_add_allow" in wrong.value.hint
 
 
 async def test_the_doctor_tells_what_to_do_next(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from dari.errors import NotFound
 from dari.proxy.engine.ports import Recorder as EngineRecorder
 from dari.proxy.flow import Flow
-from dari.proxy.redaction import Redactor as RealRedactor
 from dari.proxy.traffic.entries import Look
 from dari.proxy.traffic.filters import Filter
 from dari.proxy.traffic.replay import Edits
 from dari.proxy.traffic.traffic import Limits, Traffic
+from dari.redaction import Redactor as RealRedactor
 from tests.proxy.traffic.flows import SECRET, Hiding, flow, running
 
 LONG = b"y" * 50_000

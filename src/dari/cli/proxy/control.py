@@ -20,7 +20,7 @@ dari proxy start --json | jq -r .proxy_url
 """
 _STOP = """
 dari proxy stop              end every connection; crabd stays, with rules and traffic
-dari proxy stop --daemon     end crabd too; rules, settings and traffic are kept on disk
+dari proxy stop --daemon     end crabd and its MCP server; rules, settings and traffic are kept on disk
 """
 _STATUS = """
 dari proxy status
@@ -50,7 +50,9 @@ def add_start(commands: Commands[argparse.ArgumentParser], help: str) -> None:
 
 def add_stop(commands: Commands[argparse.ArgumentParser], help: str) -> None:
     parser = leaf(commands, "stop", _stop, help, _STOP, starts=False)
-    parser.add_argument("--daemon", action="store_true", help="end crabd too")
+    parser.add_argument(
+        "--daemon", action="store_true", help="end crabd too, and the MCP server that `dari proxy mcp start` started"
+    )
 
 
 def add_status(commands: Commands[argparse.ArgumentParser], help: str) -> None:
@@ -118,6 +120,10 @@ def _how_to_use(info: dict[str, Any], environment: dict[str, Any], is_new: bool)
 
 
 async def _stop(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
+    if arguments.daemon:
+        from dari.cli.proxy.mcp_process import McpProcess
+
+        await McpProcess(crab.place).stop()  # its callers' token goes away with crabd
     if not crab.is_up():
         out.show({"status": "stopped", "daemon": "stopped"}, ["Nothing to stop: crabd does not run"])
         return 0

@@ -10,7 +10,7 @@ import asyncio
 import time
 from typing import Any
 
-from dari.errors import TimedOut
+from dari.errors import InvalidInput, TimedOut
 from dari.ipc.lock import lock_holder
 from dari.ipc.probe import answers
 from dari.ipc.start import ensure_started
@@ -36,7 +36,12 @@ class Crab:
         if self._starts and not self.is_up():
             await self.start()
         given = {name: value for name, value in params.items() if value is not None}
-        return await self._client.call(method, given, patience_s, returns=dict[str, Any], alone=patience_s is not None)
+        alone = patience_s is not None
+        try:
+            return await self._client.call(method, given, patience_s, returns=dict[str, Any], alone=alone)
+        except UnicodeEncodeError as error:
+            shown = error.object.encode("utf-8", "backslashreplace").decode()
+            raise InvalidInput(f"{shown!r} is no UTF-8 text", "give text that is, or rename the file") from error
 
     async def start(self) -> None:
         """Return once it answers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST", action="append", default=[], help="only these hosts; repeatable")
 
 
-def _add_upstream(setting: Any) -> None:
+def _add_upstream(setting: Callable[[str, Handle, str, str], argparse.ArgumentParser]) -> None:
     parser = setting(
         "upstream",
         _upstream,

@@ -99,6 +99,7 @@ class Client(Peer):
         if self._body is not None:
             self._exchange.client_lost("the client closed the connection in the middle of its request")
             return False
+        self.watch()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -8,6 +8,7 @@ import ipaddress
 import os
 import socket
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 from urllib.parse import unquote, urlsplit
@@ -22,6 +23,7 @@ from dari.proxy.engine.upstream import Route
 
 # RFC 8305: the second family gets its turn after this long without an answer from the first.
 _STAGGER_S = 0.25
+_SESSIONS = 256
 
 P = TypeVar("P", bound=Peer)
 
@@ -45,6 +47,7 @@ class Dialer:
         self._gate = gate
         self._is_self = is_self
         self._contexts: dict[tuple[bool, bool, str], ssl.SSLContext] = {}
+        self._sessions: OrderedDict[Route, ssl.SSLSession] = OrderedDict()
         self._proxy = _Proxy(config.upstream_proxy) if config.upstream_proxy else None
 
     @property
@@ -120,7 +123,8 @@ class Dialer:
 
         layer = TlsLayer(
             _Waiter(factory, done), self._context(route), server_side=False, server_hostname=route.server_name,
-            on_failed=failed,
+            on_failed=failed, session=self._sessions.pop(route, None),
+            on_session=lambda session: self._keep(route, session),
         )  # fmt: skip
         layer.start(transport, _early(transport))
         transport.resume_reading()
@@ -129,6 +133,12 @@ class Dialer:
         except BaseException:
             transport.abort()
             raise
+
+    def _keep(self, route: Route, session: ssl.SSLSession) -> None:
+        """For the next connection there; each is used once (RFC 8446, C.4)."""
+        self._sessions[route] = session
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
 
     def _context(self, route: Route) -> ssl.SSLContext:
         config, host = self._config, route.server_name

@@ -12,7 +12,7 @@ from dari.proxy.engine.bodies import note
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
 from dari.proxy.engine.pacing import Pacer
 from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
-from dari.proxy.engine.ports import Decision, LocalAnswer
+from dari.proxy.engine.ports import PASS, Decision, LocalAnswer
 from dari.proxy.engine.targets import Target
 from dari.proxy.engine.upstream import Route, Upstream
 from dari.proxy.flow import Event, Flow
@@ -77,7 +77,7 @@ class Ending:
         self._detach()
         self.outbox = b""
         self._head_known()
-        flow.status = status = self._core.rules.respond(flow, answer.status)
+        flow.status = status = answer.status if self.decision is PASS else self._core.rules.respond(flow, answer.status)
         try:
             flow.response_headers, wire = response_heads.local_head(self, source, answer.status, status)
         except BadHead as error:
@@ -143,9 +143,11 @@ class Ending:
         self.flow.state = "response"
         self.flow.head_ms = (time.perf_counter() - self._began) * 1000
 
-    def _note_down(self, payload: Sequence[bytes]) -> None:
-        note(self.flow.response_body, payload, self._core.config.sample_bytes)
-        if self.spools:
+    def _note_down(self, payload: Sequence[bytes], is_all: bool = False) -> None:
+        """`is_all`: the whole body is here. When the sample holds it, nobody has to keep it elsewhere."""
+        body = self.flow.response_body
+        note(body, payload, self._core.config.sample_bytes)
+        if self.spools and not (is_all and len(body.sample) == body.size_bytes):
             for piece in payload:
                 self._core.recorder.body(self.flow, False, piece)
 

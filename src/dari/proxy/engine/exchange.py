@@ -72,11 +72,12 @@ class Exchange(Uplink):
         flow.response_headers = head.headers
         self._head_known()
         if payload:
-            self._note_down(payload)
+            self._note_down(payload, is_done)
         if is_done and self.is_request_done:
             self._release()
-        flow.status = status = self._core.rules.respond(flow, head.status)
-        if self.decision is PASS and self._pacer_down is None:
+        is_plain = self.decision is PASS
+        flow.status = status = head.status if is_plain else self._core.rules.respond(flow, head.status)
+        if is_plain and self._pacer_down is None:
             self._deliver(head, status, raw, payload, is_done)
         else:
             self._held = _Held(head, status, raw, list(payload), is_done)

@@ -31,6 +31,16 @@ if TYPE_CHECKING:
     from dari.proxy.engine.http2.client import ClientSession
 
 _NEVER = float("inf")
+_OUR_REFUSALS = frozenset(
+    (
+        "UNSUPPORTED_PROTOCOL",
+        "NO_SHARED_CIPHER",
+        "VERSION_TOO_LOW",
+        "WRONG_VERSION_NUMBER",
+        "NO_SUITABLE_SIGNATURE_ALGORITHM",
+    )
+)
+"""Handshakes that we end: what the client offers is too old, or no TLS."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -63,6 +73,8 @@ class Gateway(Peer):
 
     def open(self, transport: asyncio.Transport, early: bytes) -> None:
         """Take the transport of a client whose CONNECT was answered."""
+        if self._flow is not None:
+            self._flow.status = 200
         transport.set_protocol(self)
         self.connection_made(transport)
         if early:
@@ -128,20 +140,25 @@ class Gateway(Peer):
         try:
             far = await self._core.dialer.open(route, lambda _: FarEnd(self._server_spoke), is_tunnel=True)
         except DialFailed as error:
-            if not self._has_left and (self._flow is not None or self._ask_rules(route.host)):
+            if not self._has_spoken and (self._flow is not None or self._ask_rules(route.host)):
                 self._fail_tunnel(error)
             return
-        if self._has_left:
+        if self._has_spoken:
             far.transport.abort()
             return
         self._far = far
         if far.early or far.is_lost:
             self._server_spoke()
 
+    @property
+    def _has_spoken(self) -> bool:
+        """The client was first, or has gone."""
+        return self._has_left or bool(self._buffer) or bool(self._held)
+
     def _server_spoke(self) -> None:
         far = self._far
-        if far is None or self._has_left or self._held:
-            return  # the client was first
+        if far is None or self._has_spoken:
+            return
         if far.is_lost:
             self._far = None
         self._tunnel()
@@ -291,7 +308,7 @@ class Gateway(Peer):
         """The client broke the handshake off: pinned, or the CA is not installed there."""
         self._core.connections.discard(self)
         reason = error.reason if isinstance(error, ssl.SSLError) and error.reason else str(error)
-        problem = f"tls_client_rejected: {reason}"
+        problem = f"{'tls_failed' if reason in _OUR_REFUSALS else 'tls_client_rejected'}: {reason}"
         if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
             self._core.pinned.add(name)
         if flow.tls is not None:

@@ -25,8 +25,10 @@ UNTIL_CLOSE = -2
 
 # Any method of capitals: a lower-case one is a mistake or a trick, since methods are compared with their case.
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Z-]{1,40}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n")
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([^\r\n]*))?\r\n")
-_KEEP_ALIVE_LINES = re.compile(rb"\r\n(?:connection|keep-alive|proxy-connection):[^\r\n]*", re.IGNORECASE)
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n")
+_KEEP_ALIVE_LINES = re.compile(
+    rb"^(?:connection|keep-alive|proxy-connection):[^\r\n]*\r\n", re.IGNORECASE | re.MULTILINE
+)
 _KEEP_ALIVE = frozenset((b"connection", b"keep-alive", b"proxy-connection"))
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _WORDS = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -65,9 +67,9 @@ def _tokens(value: bytes) -> frozenset[bytes]:
 class _Fields:
     """A block of header lines: llhttp checks and splits it; what decides framing and routing is noted on the way."""
 
-    __slots__ = ("drop", "expects_continue", "headers", "host", "length", "tokens", "upgrade")
+    __slots__ = ("drop", "expects_continue", "headers", "host", "kept", "length", "tokens", "upgrade")
 
-    def __init__(self, kind: _Kind, raw: bytes) -> None:
+    def __init__(self, kind: _Kind, line: bytes, block: bytes) -> None:
         self.headers: Headers = []
         self.host: bytes | None = None
         self.length: int | None = None
@@ -77,7 +79,7 @@ class _Fields:
         self.drop: set[bytes] | None = None
         """Lower-case names that stay on this hop; None when there are none."""
         try:
-            kind(self).feed_data(raw)
+            kind(self).feed_data(line + block)
         except httptools.HttpParserUpgrade:
             pass
         except httptools.HttpParserError as error:
@@ -88,6 +90,10 @@ class _Fields:
             raise BadHead(f"more than {limit} headers", 431)
         if self.tokens:
             self._leave_out_connection()
+        self.kept: bytes | None = block
+        """The lines as they were, without those that only keep this hop alive; None when others must go, too."""
+        if self.drop is not None:
+            self.kept = _KEEP_ALIVE_LINES.sub(b"", block) if self.drop <= _KEEP_ALIVE else None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name, value))
@@ -137,10 +143,20 @@ class _Fields:
                 self._leave_out(word)
 
 
+# Larger blocks are not kept: 1,024 of them would be 64 MB.
+_REPEATED_BYTES = 2048
+
+
 @lru_cache(maxsize=1024)
-def _repeated_fields(block: bytes) -> _Fields:
+def _request_fields(block: bytes) -> _Fields:
     """A client sends the same header lines with most of its requests: they are checked once."""
-    return _Fields(httptools.HttpRequestParser, b"GET / HTTP/1.1\r\n" + block)
+    return _Fields(httptools.HttpRequestParser, b"GET / HTTP/1.1\r\n", block)
+
+
+@lru_cache(maxsize=1024)
+def _response_fields(block: bytes) -> _Fields:
+    """An origin that is polled answers with the same lines for as long as its Date stays; flows share them."""
+    return _Fields(httptools.HttpResponseParser, b"HTTP/1.1 200 OK\r\n", block)
 
 
 class RequestHead:
@@ -152,8 +168,8 @@ class RequestHead:
         "expects_continue",
         "headers",
         "keep_alive",
+        "kept",
         "length",
-        "line_end",
         "method",
         "raw",
         "upgrade",
@@ -167,11 +183,10 @@ class RequestHead:
             raise _bad_line(raw)
         method, self.url, version = found.groups()
         self.raw = raw
-        self.line_end = end = found.end() - 2
-        block = raw[end + 2 :]
-        # Larger ones are not kept: 1,024 of them would be 64 MB.
-        fields = _repeated_fields(block) if len(block) <= 2048 else _repeated_fields.__wrapped__(block)
+        block = raw[found.end() :]
+        fields = _request_fields(block) if len(block) <= _REPEATED_BYTES else _request_fields.__wrapped__(block)
         self.headers = fields.headers.copy()
+        self.kept = fields.kept
         self.method = method.decode("ascii")
         self.drop = fields.drop
         self.length = fields.length or 0
@@ -206,7 +221,7 @@ def _bad_line(raw: bytes) -> BadHead:
 class ResponseHead:
     """A response's head that passed every check. `length` is what follows it: bytes, CHUNKED or UNTIL_CLOSE."""
 
-    __slots__ = ("drop", "headers", "keep_alive", "length", "raw", "reason", "status", "upgrade", "version")
+    __slots__ = ("drop", "headers", "keep_alive", "kept", "length", "raw", "reason", "status", "upgrade", "version")
 
     def __init__(self, raw: bytes, method: str) -> None:
         found = _STATUS_LINE.match(raw)
@@ -216,9 +231,13 @@ class ResponseHead:
         self.raw = raw
         self.status = int(status)
         self.reason = reason or b""
-        fields = _Fields(httptools.HttpResponseParser, raw)
-        self.headers = fields.headers
+        line_end = found.end()
+        block = raw[line_end:]
+        fields = _response_fields(block) if len(block) <= _REPEATED_BYTES else _response_fields.__wrapped__(block)
+        self.headers = fields.headers.copy()
         self.drop = fields.drop
+        self.kept = raw if fields.drop is None else fields.kept and raw[:line_end] + fields.kept
+        """The head as it may go on; None when it has to be put together anew."""
         if version == b"1":
             self.version = "1.1"
             self.keep_alive = b"close" not in fields.tokens
@@ -232,6 +251,7 @@ class ResponseHead:
             if fields.length is not None:
                 # A body there would be read as the next response by a client that believes the header.
                 self.drop = (self.drop or set()) | {b"content-length", b"transfer-encoding"}
+                self.kept = None
             self.length = 0
         elif self.status == 304 or method == "HEAD":
             self.length = 0
@@ -260,16 +280,6 @@ def _too_large(buffer: bytes | bytearray) -> BadHead:
     if 0 <= buffer.find(b"\r\n") < HEAD_BYTES - 1024:
         return BadHead(f"the head has more than {HEAD_BYTES} bytes", 431)
     return BadHead(f"the URL has almost {HEAD_BYTES} bytes or more", 414)
-
-
-def spared(raw: bytes, drop: set[bytes] | None) -> bytes | None:
-    """The head without the lines that only keep this hop alive, when no others must go: cheaper than to rebuild it.
-
-    A head that was edited has an empty `raw`.
-    """
-    if drop is None:
-        return raw or None
-    return _KEEP_ALIVE_LINES.sub(b"", raw) or None if drop <= _KEEP_ALIVE else None
 
 
 def without(headers: Headers, drop: Iterable[bytes]) -> Headers:

@@ -14,6 +14,12 @@ PACED = 4
 PIPELINED = 8
 PAUSED = 16
 
+# Seconds until the first probe and between two, and how many may stay without an answer.
+_PROBES = tuple(
+    (getattr(socket, name), value)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+    if hasattr(socket, name)
+)
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -37,6 +43,16 @@ class Peer(asyncio.Protocol):
             self._held &= ~reason
             if not self._held and not self.transport.is_closing():
                 self.transport.resume_reading()
+
+    def watch(self) -> None:
+        """Find out by probes when a peer that ended its direction is gone for good: nothing else would tell."""
+        sock = self.transport.get_extra_info("socket")
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _PROBES:
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        except (OSError, AttributeError):
+            pass  # no socket of TCP, or closed since
 
     def reset(self) -> None:
         """End with RST, which no receiver can take for a regular end."""

@@ -91,7 +91,7 @@ class Decision:
 
 
 PASS = Decision()
-"""Nothing applies; compared by identity on the hot path."""
+"""Nothing applies, to the response neither; compared by identity on the hot path."""
 
 
 class Rules(Protocol):
@@ -99,7 +99,7 @@ class Rules(Protocol):
         """Called once per request head; `flow.method` is CONNECT for a tunnel."""
 
     def respond(self, flow: Flow, status: int) -> int:
-        """The status the client shall see; called once per final response, local ones included."""
+        """The status the client shall see; called once per final response, local ones included, unless it was PASS."""
 
 
 class Recorder(Protocol):
@@ -109,7 +109,7 @@ class Recorder(Protocol):
 
     def began(self, flow: Flow) -> None: ...
     def body(self, flow: Flow, from_client: bool, chunk: bytes) -> None:
-        """Payload without its framing, in order."""
+        """Payload without its framing, in order; not that of a body that came whole and is all in the sample."""
 
     def frame(self, flow: Flow, frame: Frame) -> None:
         """A WebSocket message went by; it is in `flow.frames` already."""

@@ -7,7 +7,7 @@ import copy
 import re
 
 from dari.proxy.engine.dial import Dialer
-from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, spared, without
+from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, without
 from dari.proxy.engine.ports import PASS, Decision, HeadEdit
 from dari.proxy.engine.targets import Target
 from dari.proxy.engine.upstream import Route, Upstream
@@ -20,10 +20,10 @@ def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dia
     is_proxied = dialer.has_proxy and route.scheme == "http" and not route.is_multiplexed
     keeps_host = head.authority is not None and head.authority.text == target.authority.text
     is_same = keeps_host and decision is PASS and not is_proxied and head.version == "1.1"
-    if is_same and (raw := spared(head.raw, head.drop)) is not None:
-        if head.url == target.path:
-            return raw
-        return b"%b %b HTTP/1.1%b" % (head.method.encode("ascii"), target.path, raw[head.line_end :])
+    if is_same and head.kept is not None:
+        if head.drop is None and head.url == target.path:
+            return head.raw
+        return b"%b %b HTTP/1.1\r\n%b" % (head.method.encode("ascii"), target.path, head.kept)
     headers = _headers(head, target)
     if decision.request_edits is not None:
         headers = edited(headers, decision.request_edits)
@@ -62,7 +62,7 @@ def with_length(head: RequestHead, length: int) -> RequestHead:
     changed = copy.copy(head)
     changed.headers = [*without(head.headers, (*_FRAMING, b"expect")), (b"Content-Length", b"%d" % length)]
     changed.length = length
-    changed.raw = b""
+    changed.kept = None
     changed.expects_continue = False
     return changed
 
@@ -70,7 +70,7 @@ def with_length(head: RequestHead, length: int) -> RequestHead:
 def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> RequestHead:
     """What a breakpoint made of it. Framing stays ours: it describes the bytes that will follow."""
     changed = copy.copy(head)
-    changed.raw = b""
+    changed.kept = None
     if edit.method is not None:
         if not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Z-]{1,40}", edit.method):
             raise BadHead(f"bad method {edit.method[:40]!r}")

@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from dari.proxy.engine.answers import Source, may_have_body, named_status, status_line
-from dari.proxy.engine.heads import CHUNKED, UNTIL_CLOSE, ResponseHead, check_fields, edited, joined, spared, without
+from dari.proxy.engine.heads import CHUNKED, UNTIL_CLOSE, ResponseHead, check_fields, edited, joined, without
 from dari.proxy.engine.ports import HeadEdit
 from dari.proxy.flow import Headers
 
@@ -27,8 +27,8 @@ def wire_head(exchange: Ending, head: ResponseHead, status: int) -> bytes:
     _settle_upload(exchange, head.keep_alive)
     edits = exchange.decision.response_edits
     is_same = head.status == status and edits is None and head.version == "1.1"
-    if is_same and exchange.keeps and not is_old and (raw := spared(head.raw, head.drop)) is not None:
-        return raw
+    if is_same and exchange.keeps and not is_old and head.kept is not None:
+        return head.kept
     headers = final_headers(exchange, head, status)
     _say_connection(exchange, headers)
     return joined(status_line(status, head.reason if head.status == status else None), headers)
@@ -83,14 +83,14 @@ def with_length(head: ResponseHead, length: int) -> ResponseHead:
     changed = copy.copy(head)
     changed.headers = [*without(head.headers, (*_FRAMING, b"trailer")), (b"Content-Length", b"%d" % length)]
     changed.length = length
-    changed.raw = b""
+    changed.kept = None
     return changed
 
 
 def edited_head(head: ResponseHead, edit: HeadEdit) -> ResponseHead:
     """What a breakpoint made of it. Framing stays ours."""
     changed = copy.copy(head)
-    changed.raw = b""
+    changed.kept = None
     if edit.headers is not None:
         check_fields(edit.headers)
         framing = [field for field in head.headers if field[0].lower() in _FRAMING]

@@ -48,6 +48,7 @@ class TunnelEnd(Peer):
             self._tunnel.close()
             return False
         self.other.transport.write_eof()
+        self.watch()
         return True
 
     def pause_writing(self) -> None:
@@ -57,9 +58,11 @@ class TunnelEnd(Peer):
         self.other.free(PEER_FULL)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # After its last byte a reset is how HTTPS ends every day: a close_notify that reached nobody.
+        problem = None if self.is_ended else exc
         self.is_lost = True
         self.is_ended = True
-        self._tunnel.lost(self, exc)
+        self._tunnel.lost(self, problem)
 
 
 class Tunnel:

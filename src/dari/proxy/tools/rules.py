@@ -71,7 +71,7 @@ class RuleTools:
 
     @tool(scope="rules.write", idempotent=False)
     async def rules_add_allow(self, matcher: Matcher) -> Ok:
-        """Record and decrypt only what matches an allow rule; without any, all is recorded, none decrypted. {ok}"""
+        """Record and decrypt what matches; with no allow rule all is recorded and nothing decrypted. Returns {ok}."""
         return await self._rules.add_allow(matcher)
 
     @tool(scope="rules.write", destructive=True)

@@ -69,7 +69,7 @@ class RuleByIdTools:
         time_limit_s: Annotated[float, Meta(description="breakpoint: goes on by itself after this")] | None = None,
     ) -> RuleView:
         """Add a rule of any kind, in force at once; returns it with its id and warnings. See crab_rules_test."""
-        given = {
+        given: dict[str, Any] = {
             "kind": kind,
             "matcher": matcher,
             "matcher_kind": matcher_kind,
@@ -86,17 +86,15 @@ class RuleByIdTools:
             "mode": mode,
             "after_bytes": after_bytes,
             "time_limit_s": time_limit_s,
-            "source" if kind == "map_local" else "text": _source(text, file_path) if kind == "map_local" else text,
             "edits": _edits(set_headers, remove_headers),
         }
-        if kind != "map_local":
-            given["file_path"] = file_path
+        given |= {"source": _source(text, file_path)} if kind == "map_local" else {"text": text, "file_path": file_path}
         if status_or_any("from_status_code", from_status_code) != -1:
             given["from_status_code"] = from_status_code
         rule = {name: value for name, value in given.items() if value is not None}
-        for name in _NEEDS.get(kind, ()):
-            if rule.get(name) is None:
-                raise InvalidInput(f"a {kind} rule needs {_NAMES.get(name, name)}", "give it and call again")
+        needed = _NEEDS.get(kind)
+        if needed is not None and needed not in rule:
+            raise InvalidInput(f"a {kind} rule needs {_NAMES.get(needed, needed)}", "give it and call again")
         return await self._rules.add(rule)
 
     @tool(scope="rules.write")
@@ -136,12 +134,12 @@ class RuleByIdTools:
 
 
 _NEEDS = {
-    "map_local": ("source",),
-    "map_remote": ("destination",),
-    "status_rewrite": ("to_status_code",),
-    "header_rewrite": ("edits",),
-    "body_replace": ("text",),
-    "delay": ("delay_ms",),
+    "map_local": "source",
+    "map_remote": "destination",
+    "status_rewrite": "to_status_code",
+    "header_rewrite": "edits",
+    "body_replace": "text",
+    "delay": "delay_ms",
 }
 _NAMES = {"source": "text or file_path", "edits": "set_headers or remove_headers"}
 

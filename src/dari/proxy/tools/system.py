@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from dari.core.tool import tool
-from dari.errors import NotFound
+from dari.errors import InvalidInput, NotFound
 from dari.proxy.health import Diagnosis, Pong, Version
 from dari.proxy.service import ProxyService
 
@@ -47,4 +47,8 @@ class SystemTools:
                 raise
             hint = "methods are named like proxy.status, engine.rules_dump, rules.list, traffic.search, ca.export"
             raise NotFound(error.message, hint) from error
+        except InvalidInput as error:
+            if error.hint:
+                raise
+            raise InvalidInput(error.message, f"correct the params of {method}; a null is no value here") from error
         return result if isinstance(result, dict) else {"result": result}

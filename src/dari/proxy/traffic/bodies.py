@@ -81,6 +81,8 @@ class Bodies:
 
     def finish(self, flow: Flow) -> None:
         """The flow ended: name in it the files that hold its bodies."""
+        if not self._held and not self._writing:
+            return
         for from_client, body in ((True, flow.request_body), (False, flow.response_body)):
             key = flow.id, from_client
             held = self._held.pop(key, None)

@@ -8,7 +8,7 @@ from dari.proxy.flow import Headers
 
 
 class Redactor(Protocol):
-    """`dari.proxy.redaction` has the real one."""
+    """`dari.redaction` has the real one."""
 
     def headers(self, headers: Headers) -> Headers: ...
 

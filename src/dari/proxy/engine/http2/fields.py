@@ -100,7 +100,7 @@ class StreamHead(RequestHead):
         self.url = path
         self.version = "2"
         self.raw = b""
-        self.line_end = 0
+        self.kept = None
         self.keep_alive = True
         self.upgrade = None
         self.authority = authority_of(authority)

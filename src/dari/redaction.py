@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from dari.proxy.flow import Headers
+Headers = list[tuple[bytes, bytes]]
 
 MARK = "<redacted>"
 MAX_CHARS = 256 * 1024
@@ -122,6 +122,17 @@ def redact_body(body: bytes | str, content_type: str = "") -> Redacted:
 def redact_text(text: str) -> Redacted:
     """Any text: JSON, XML, multipart, logs, WebSocket messages."""
     return _redacted(text, (_by_name, _by_shape))
+
+
+def is_plain(text: str) -> bool:
+    """Would `redact_text` surely give this text back? It asks for signs only, in a tenth of the time."""
+    if "=" in text or ":" in text or ">" in text or len(text) > MAX_CHARS:
+        return False
+    lowered = text.lower()
+    for hint, _ in _SHAPES:  # noqa: SIM110  (`all` with a generator takes twice as long)
+        if hint in lowered:
+            return False
+    return True
 
 
 class Redactor:

@@ -1,0 +1,196 @@
+"""All child processes of this process: where they are started, and what sees to it that none is left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from dari.bridge.children.child import Child
+from dari.bridge.children.environment import build_environment
+from dari.bridge.children.family import family_kind
+from dari.bridge.children.guard import Guard
+from dari.bridge.children.limits import constants
+from dari.bridge.children.marks import Mark, adopted_zombies
+from dari.bridge.children.program import find_program
+from dari.bridge.children.spec import ChildSpec
+from dari.bridge.children.subreaper import become_subreaper
+from dari.bridge.sandbox.gate import LoopbackGate
+from dari.bridge.sandbox.launcher import READY
+from dari.bridge.sandbox.machine import Machine
+from dari.bridge.sandbox.preparation import Prepared, prepare
+from dari.errors import InvalidInput, Unavailable
+from dari.log import event
+
+LAUNCH_S = 10.0
+REAP_EVERY_S = 30.0
+
+_log = logging.getLogger("dari.bridge")
+
+
+class Children:
+    """`async with Children() as children: child = await children.start(spec)`. Leaving it stops every child."""
+
+    def __init__(self, *, protected: Sequence[Path] = (), machine: Machine | None = None) -> None:
+        """`protected`: folders with our own tokens and sockets, which no sandboxed child may be allowed to see."""
+        self._protected = tuple(protected)
+        self._machine = machine
+        self._family_kind = family_kind()
+        self._guard = Guard(is_needed=self._family_kind.needs_guardian)
+        self._running: set[Child] = set()
+        self._reaping: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Children:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def running(self) -> frozenset[Child]:
+        return frozenset(self._running)
+
+    @property
+    def guardian_pid(self) -> int | None:
+        return self._guard.pid
+
+    async def start(self, spec: ChildSpec) -> Child:
+        """The program runs when this returns; whether it answers is for the caller to find out."""
+        if not spec.command:
+            raise InvalidInput(f"{spec.name} has no command to run", "name the program and its arguments")
+        become_subreaper()
+        mark = Mark.new()
+        cwd = Path(os.path.abspath(spec.cwd)) if spec.cwd is not None else Path.cwd()
+        environment = build_environment(spec.env, spec.inherit_env)
+        program = find_program(spec.command[0], environment, cwd)
+        prepared = prepare(
+            program,
+            spec.command[1:],
+            {**environment, **mark.environment()},
+            cwd,
+            spec.confinement,
+            limits=constants(spec.limits),
+            protected=self._protected,
+            machine=self._machine,
+        )
+        for warning in prepared.warnings:
+            _log.warning(event("child", "sandbox", f"server={spec.name} {warning}"))
+        try:
+            self._guard.watch(mark)
+            if prepared.scratch is not None:
+                self._guard.folder(mark, prepared.scratch)
+            child = self._spawn(spec, prepared, mark, cwd)
+        except BaseException:
+            prepared.discard()
+            self._guard.forget(mark)
+            raise
+        await self._launched(child, prepared)
+        return child
+
+    async def close(self) -> None:
+        """Stop all of them, at the same time."""
+        await asyncio.gather(*(child.stop() for child in self._running))
+        if self._reaping is not None:
+            self._reaping.cancel()
+            self._reaping = None
+        await asyncio.get_running_loop().run_in_executor(None, self._guard.close)
+
+    def _spawn(self, spec: ChildSpec, prepared: Prepared, mark: Mark, cwd: Path) -> Child:
+        try:
+            popen = subprocess.Popen(
+                prepared.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=prepared.environment,
+                cwd=cwd,
+                bufsize=0,
+                pass_fds=prepared.inherited,
+                **self._family_kind.popen_options,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            hint = "is it made for this machine, and is the interpreter of its first line there?"
+            raise Unavailable(f"cannot run {spec.command[0]!r}: {reason}", hint) from None
+        family = self._family_kind(popen, mark, is_wrapped=prepared.is_wrapped)
+        prepared.hand_over()
+        self._guard.group(mark, popen.pid)
+        child = Child(spec, popen, family, mark, prepared)
+        self._running.add(child)
+        child.on_gone(lambda: self._forget(child))
+        if self._reaping is None:
+            self._reaping = asyncio.get_running_loop().call_later(REAP_EVERY_S, self._reap)
+        return child
+
+    async def _launched(self, child: Child, prepared: Prepared) -> None:
+        """Past the launcher: the program itself runs, or the reason why not is an error."""
+        try:
+            await child.listen()
+            if prepared.status < 0:
+                return
+            try:
+                async with asyncio.timeout(LAUNCH_S):
+                    complaint = await _read_to_end(prepared.status)
+            except TimeoutError:
+                complaint = f"0 launch: not done in {LAUNCH_S:g} s"
+            if not complaint:
+                await child.ended(LAUNCH_S)
+                await child.last_words()
+                raise child.explain(f"was not started ({child.status})")
+            if complaint != READY:
+                number, _, what = complaint.removeprefix(READY).partition(" ")
+                hint = "sandbox: off starts it without" if number != "2" else "check the command and its interpreter"
+                raise Unavailable(f"{child.spec.name} was not started: {what}", hint)
+            if prepared.door is not None:
+                gate = LoopbackGate.from_door(prepared.door)
+                child.on_gone(gate.close)
+        except BaseException:
+            child.kill()
+            await child.gone()
+            raise
+
+    def _forget(self, child: Child) -> None:
+        self._reap_adopted()
+        self._running.discard(child)
+        self._guard.forget(child.mark)
+
+    def _reap(self) -> None:
+        """What a child left behind and what has ended since: without this it would stay a zombie of ours."""
+        self._reap_adopted()
+        self._reaping = asyncio.get_running_loop().call_later(REAP_EVERY_S, self._reap) if self._running else None
+
+    def _reap_adopted(self) -> None:
+        own = {child.pid for child in self._running if not child.has_ended}
+        for pid in adopted_zombies(self._guard.marks()):
+            if pid not in own:
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+
+
+async def _read_to_end(descriptor: int) -> str:
+    """All of a pipe, without a thread."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    parts: list[bytes] = []
+
+    def read() -> None:
+        try:
+            part = os.read(descriptor, 4096)
+        except BlockingIOError:
+            return
+        parts.append(part)
+        if not part and not done.done():
+            done.set_result(None)
+
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, read)
+    try:
+        await done
+    finally:
+        loop.remove_reader(descriptor)
+    return b"".join(parts).decode("utf-8", "replace")

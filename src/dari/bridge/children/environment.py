@@ -1,0 +1,46 @@
+"""What a child sees of our environment: next to nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from dari.errors import InvalidInput
+
+# What the official SDKs hand on, and LANG: without PATH neither `npx` nor `#!/usr/bin/env node` runs.
+BASE = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")
+# Windows starts no program without SYSTEMROOT; the others are where programs and profiles are looked for.
+BASE_WINDOWS = (
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+)
+
+
+def build_environment(
+    given: Mapping[str, str],
+    inherited: Iterable[str] = (),
+    source: Mapping[str, str] | None = None,
+    platform: str = os.name,
+) -> dict[str, str]:
+    """Built from nothing: the base names, those that `inherited` names, and what is given, which wins.
+
+    A value that starts with `()` is an exported shell function: code, not data, and never handed on.
+    """
+    source = os.environ if source is None else source
+    names = (*(BASE_WINDOWS if platform == "nt" else BASE), *inherited)
+    ours = {name: source[name] for name in names if name in source and not source[name].startswith("()")}
+    for name, value in given.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise InvalidInput(f"{name!r} cannot be an environment variable", "no '=' in a name, no NUL in either")
+    return {**ours, **given}

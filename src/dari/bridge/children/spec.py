@@ -1,0 +1,31 @@
+"""What to start, and how patient to be with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dari.bridge.sandbox.confinement import OFF, Confinement
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long each step of an end may take, in seconds; then comes the next, harder one."""
+
+    after_eof_s: float = 2.0
+    after_term_s: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    name: str
+    """The server, as people know it."""
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    inherit_env: tuple[str, ...] = ()
+    cwd: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Resource limits by their short names: as, nofile, cpu …"""
+    confinement: Confinement = OFF
+    patience: Patience = Patience()

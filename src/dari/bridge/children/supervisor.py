@@ -1,0 +1,247 @@
+"""Keeps one server alive: starts it for the first who needs it, restarts it, ends it when nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from dari.bridge.children.supervision import Restart, Snapshot, State, Supervision
+from dari.errors import DariError, TimedOut, Unavailable
+from dari.log import event
+
+INIT_S = 10.0
+IDLE_EXIT_S = 300.0
+BACKSTOP_S = 2.0
+
+_log = logging.getLogger("dari.bridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session ended by itself."""
+
+    error: DariError
+    is_fault: bool
+
+
+class Session(Protocol):
+    """What is kept alive: a child that has said hello."""
+
+    async def ended(self) -> Ending:
+        """Wait until it ends by itself."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+S = TypeVar("S", bound=Session)
+
+
+class Supervisor(Generic[S]):
+    """`async with supervisor.lease() as session` uses it; close the supervisor to end it."""
+
+    def __init__(
+        self,
+        name: str,
+        open_session: Callable[[float], Awaitable[S]],
+        restart: Restart | None = None,
+        *,
+        init_s: float = INIT_S,
+        idle_exit_s: float = IDLE_EXIT_S,
+        on_change: Callable[[State], None] | None = None,
+        supervision: Supervision | None = None,
+        clock: Callable[[], float] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`open_session` starts the child and greets it, in the seconds it is told; an `idle_exit_s` of 0 keeps
+        the child for ever."""
+        self.name = name
+        self._open = open_session
+        self._init_s = init_s
+        self._idle_exit_s = idle_exit_s
+        self._on_change = on_change
+        self._supervision = supervision or Supervision(restart)
+        self._clock = clock or (lambda: asyncio.get_running_loop().time())
+        self._sleep = sleep
+        self._session: S | None = None
+        self._starting: asyncio.Task[S] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._resting: asyncio.Task[None] | None = None
+        self._error: DariError | None = None
+        self._is_clearing = False
+        self._ending = asyncio.Lock()
+        self._leases = 0
+
+    @property
+    def state(self) -> State:
+        return self._supervision.state
+
+    @property
+    def session(self) -> S | None:
+        """The one that is ready, if any."""
+        return self._session
+
+    @property
+    def leases(self) -> int:
+        return self._leases
+
+    def snapshot(self) -> Snapshot:
+        return self._supervision.snapshot()
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[S]:
+        """A session that is ready; while it is held, idleness does not end it."""
+        self._leases += 1
+        self._cancel_rest()
+        try:
+            yield await self.ensure()
+        finally:
+            self._leases -= 1
+            if not self._leases and self._session is not None:
+                self._rest()
+
+    async def ensure(self) -> S:
+        """Start it if need be. All who ask at the same time share one start, and its error."""
+        if self._session is not None:
+            return self._session
+        wait_s = self._supervision.wait_s(self._clock())
+        # Who asks during a long pause is told at once why, and does not wait for its end.
+        if wait_s is None or wait_s > self._init_s or (self.state is State.CRASH_LOOP and wait_s > 0):
+            raise self._refusal(wait_s)
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self._start(wait_s))
+        starting = self._starting
+        try:
+            # A caller that gives up does not take the start away from the others.
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if not starting.cancelled() or (caller is not None and caller.cancelling()):
+                raise
+            raise Unavailable(f"{self.name} was stopped while it started", "start it again") from None
+
+    async def stop(self) -> None:
+        """End it, and do not start it again before `reset`."""
+        self._supervision.stop()
+        self._changed()
+        await self._end()
+
+    async def quarantine(self, reason: str) -> None:
+        self._supervision.quarantine(reason)
+        self._error = Unavailable(f"{self.name} is held: {reason}", "approve it first")
+        self._changed()
+        await self._end()
+
+    def reset(self) -> None:
+        """Let it be started again, whatever held it."""
+        self._supervision.reset()
+        self._error = None
+        self._changed()
+
+    async def _start(self, wait_s: float) -> S:
+        try:
+            if wait_s > 0:
+                await self._sleep(wait_s)
+            self._supervision.starting(self._clock())
+            self._changed()
+            session = await self._attempt()
+            self._supervision.ready(self._clock())
+            self._error, self._session = None, session
+            self._watching = asyncio.get_running_loop().create_task(self._watch(session))
+            self._changed()
+            if not self._leases:
+                self._rest()
+            return session
+        finally:
+            self._starting = None
+
+    async def _attempt(self) -> S:
+        try:
+            # It knows better what to say about the delay than we do, so it gets the chance.
+            async with asyncio.timeout(self._init_s + BACKSTOP_S):
+                return await self._open(self._init_s)
+        except TimeoutError:
+            self._failed(TimedOut(f"{self.name} did not start within {self._init_s:g} s", "raise initTimeoutMs"))
+        except DariError as error:
+            self._failed(error)
+        assert self._error is not None
+        raise self._error
+
+    def _failed(self, error: DariError) -> None:
+        self._error = error
+        state = self._supervision.failed(self._clock(), error.message)
+        _log.warning(event("child", state, f"server={self.name} {error.message}"))
+        self._changed()
+
+    async def _watch(self, session: S) -> None:
+        ending = await session.ended()
+        self._session, self._is_clearing = None, True
+        self._cancel_rest()
+        if ending.is_fault:
+            self._failed(ending.error)
+        else:
+            self._error = ending.error
+            self._supervision.ended(self._clock())
+            self._changed()
+        await session.close()
+        self._watching, self._is_clearing = None, False
+        if self.state is State.BACKOFF and self._starting is None:
+            wait_s = self._supervision.wait_s(self._clock())
+            self._starting = asyncio.get_running_loop().create_task(self._start(wait_s or 0.0))
+            self._starting.add_done_callback(_look_away)
+
+    def _rest(self) -> None:
+        self._cancel_rest()
+        if self._idle_exit_s > 0:
+            self._resting = asyncio.get_running_loop().create_task(self._exit_when_idle())
+
+    def _cancel_rest(self) -> None:
+        if self._resting is not None and self._resting is not asyncio.current_task():
+            self._resting.cancel()
+        self._resting = None
+
+    async def _exit_when_idle(self) -> None:
+        await self._sleep(self._idle_exit_s)
+        if not self._leases and self._session is not None:
+            self._supervision.idle()
+            self._changed()
+            await self._end()
+
+    async def _end(self) -> None:
+        """Without a trace in the supervision: the caller has said why. Who comes second waits for the first."""
+        async with self._ending:
+            self._cancel_rest()
+            session, self._session = self._session, None
+            starting, self._starting = self._starting, None
+            watching, self._watching = self._watching, None
+            tasks = [task for task in (starting, watching) if task is not None]
+            for task in tasks:
+                if task is not watching or not self._is_clearing:
+                    task.cancel()
+            if session is not None:
+                await session.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _refusal(self, wait_s: float | None) -> DariError:
+        """Why it is not even tried, with the reason of the last failure."""
+        last, state = self._error, self.state
+        if state is State.QUARANTINED and last is not None:
+            return last
+        when = "" if wait_s is None else f", next try in {wait_s:.0f} s"
+        message = f"{self.name} is in state {state}{when}"
+        hints = ["restart it to try at once"] if last is None else [last.message, last.hint]
+        return Unavailable(message, "\n".join(hint for hint in hints if hint))
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change(self.state)
+
+
+def _look_away(task: asyncio.Task[S]) -> None:
+    """A restart that nobody waits for has told its error to the supervision already."""
+    if not task.cancelled():
+        task.exception()

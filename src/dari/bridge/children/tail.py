@@ -1,0 +1,71 @@
+"""The last words of a child: its stderr, bounded, with the time of each line."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dari.bridge.children.plain import harmless
+
+MOST_BYTES = 16 * 1024
+MOST_LINES = 200
+MOST_LINE_BYTES = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class TailLine:
+    at: float
+    """Seconds since the epoch."""
+    text: str
+
+
+class Tail(asyncio.Protocol):
+    """Reads always, so that the writer never blocks; keeps the last lines and forgets the rest."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.ended = asyncio.Event()
+        self.dropped_lines = 0
+        self._clock = clock
+        self._lines: deque[tuple[float, bytes]] = deque()
+        self._size_bytes = 0
+        self._open = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        if lines:
+            now = self._clock()
+            self._keep(now, bytes(self._open) + lines[0])
+            self._open.clear()
+            if len(lines) > MOST_LINES:
+                self.dropped_lines += len(lines) - 1 - MOST_LINES
+            for line in lines[1:][-MOST_LINES:]:
+                self._keep(now, line)
+        # A line without an end keeps its start: that is where the message is.
+        self._open += rest[: max(0, MOST_LINE_BYTES + 1 - len(self._open))]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+    def lines(self) -> list[TailLine]:
+        """Oldest first; nothing in them moves a cursor."""
+        kept = [TailLine(at, _shown(line)) for at, line in self._lines]
+        return [*kept, TailLine(self._clock(), _shown(bytes(self._open)))] if self._open else kept
+
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines()).strip()
+
+    def _keep(self, at: float, line: bytes) -> None:
+        line = line[: MOST_LINE_BYTES + 1]
+        self._lines.append((at, line))
+        self._size_bytes += len(line)
+        while len(self._lines) > MOST_LINES or self._size_bytes > MOST_BYTES:
+            self._size_bytes -= len(self._lines.popleft()[1])
+            self.dropped_lines += 1
+
+
+def _shown(line: bytes) -> str:
+    text = harmless(line[:MOST_LINE_BYTES].decode("utf-8", "replace").rstrip("\r"))
+    return f"{text}…" if len(line) > MOST_LINE_BYTES else text

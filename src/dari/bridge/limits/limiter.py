@@ -1,0 +1,105 @@
+"""The limits of one server as every call to it passes them: `async with limiter.call(client): …`.
+
+The circuit refuses first, so that nobody waits in line for a server that is down; rate and concurrency follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+
+from dari.bridge.limits.bucket import TokenBucket
+from dari.bridge.limits.circuit import Circuit, State
+from dari.bridge.limits.clock import Clock, LoopClock
+from dari.bridge.limits.turnstile import LINE_CALLS, WAIT_S, Turnstile
+from dari.errors import TimedOut, Unavailable
+
+
+def says_the_server_is_ill(error: BaseException) -> bool:
+    """It could not be reached or did not answer. An error that it answered with is a sign of health."""
+    return isinstance(error, (Unavailable, TimedOut, OSError, EOFError, asyncio.TimeoutError))
+
+
+class Limiter:
+    """Make it inside a running event loop, or with a clock of your own. `failures=0` leaves the circuit out."""
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        rps: float | None = None,
+        burst: int | None = None,
+        concurrency: int | None = None,
+        failures: int = 5,
+        recover_s: float = 60.0,
+        line_calls: int = LINE_CALLS,
+        wait_s: float = WAIT_S,
+        clock: Clock | None = None,
+        is_failure: Callable[[BaseException], bool] = says_the_server_is_ill,
+        on_change: Callable[[State], None] | None = None,
+    ) -> None:
+        clock = clock or LoopClock()
+        bucket = TokenBucket(rps, burst, clock) if rps is not None else None
+        self.server = server
+        self.turnstile = Turnstile(
+            server, clock, bucket=bucket, concurrency=concurrency, line_calls=line_calls, wait_s=wait_s
+        )
+        self.circuit: Circuit | None = None
+        self.is_failure = is_failure
+        self._on_change = on_change
+        if failures:
+            self.circuit = Circuit(
+                server, clock, failures=failures, recover_s=recover_s, on_change=self._circuit_changed
+            )
+
+    def call(self, client: str = "", wait_s: float | None = None) -> Call:
+        """One call. Deadlines of the call go inside, or the circuit takes a time-out for a caller who left."""
+        return Call(self, client, wait_s)
+
+    def _circuit_changed(self, state: State) -> None:
+        if state == "open" and self.circuit is not None and self.turnstile.waiting:
+            self.turnstile.refuse_all(self.circuit.refusal())
+        if self._on_change is not None:
+            self._on_change(state)
+
+
+class Call:
+    """A turn at the server; leaving it tells the circuit how it went."""
+
+    __slots__ = ("_limiter", "_client", "_wait_s", "_pass")
+
+    def __init__(self, limiter: Limiter, client: str, wait_s: float | None) -> None:
+        self._limiter = limiter
+        self._client = client
+        self._wait_s = wait_s
+        self._pass = 0
+
+    async def __aenter__(self) -> Call:
+        circuit, turnstile = self._limiter.circuit, self._limiter.turnstile
+        if circuit is not None:
+            circuit.check()
+        if not turnstile.enter_now():
+            await turnstile.enter(self._client, self._wait_s)
+        if circuit is not None:
+            try:
+                self._pass = circuit.admit()
+            except Unavailable:
+                turnstile.leave()
+                raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        circuit = self._limiter.circuit
+        if circuit is not None:
+            if error is None:
+                circuit.succeeded(self._pass)
+            elif self._limiter.is_failure(error):
+                circuit.failed(self._pass)
+            elif isinstance(error, Exception):
+                circuit.succeeded(self._pass)
+            else:
+                circuit.abandoned(self._pass)
+        self._limiter.turnstile.leave()

@@ -1,0 +1,196 @@
+"""The profiles of a person, as a service: find, read, resolve, write, import and trust. No MCP and no process here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from dari.bridge.profiles.catalog import Catalog, Listed, LoadedFile, join
+from dari.bridge.profiles.file_modes import is_open_to_others, tell_of_readers
+from dari.bridge.profiles.places import Place, Surroundings
+from dari.bridge.profiles.profile import Layer
+from dari.bridge.profiles.reading import FileContents, read
+from dari.bridge.profiles.store import Entry, ProfileFile
+from dari.bridge.profiles.substitution import AskKeyring, Context, Resolved, resolve
+from dari.bridge.profiles.trust import Pin, TrustState, TrustStore
+from dari.errors import Denied, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from dari.bridge.profiles.entries import ProgramName
+    from dari.bridge.profiles.importing import ImportPlan
+
+Edit = Callable[[ProfileFile], object]
+
+
+class ProfileBook:
+    """Reads anew at every `load`; keeps nothing but where to look. All calls block on files for a moment."""
+
+    def __init__(
+        self, around: Surroundings | None = None, trust: TrustStore | None = None, keyring: AskKeyring | None = None
+    ) -> None:
+        self.around = around or Surroundings.of_process()
+        self.store = trust or TrustStore()
+        self._keyring = keyring
+
+    def load(self, previous: Catalog | None = None) -> Catalog:
+        """All profiles. A file that became unreadable keeps its `previous` version, with a problem that says so."""
+        kept = {file.contents.path: file for file in previous.files} if previous else {}
+        files: list[LoadedFile] = []
+        problems: list[str] = []
+        for place in self.around.places():
+            data = _data(place.path)
+            if data is None:
+                if place.is_asked_for:
+                    problems.append(f"{place.path} is named by CREWX_MCP_JSON and cannot be read")
+                continue
+            files.append(self._loaded(place, data, kept))
+        files.extend(self._imported(files, kept))
+        catalog = join(files)
+        return structs.replace(catalog, problems=(*problems, *catalog.problems))
+
+    def resolve(self, listed: Listed, answers: Mapping[str, str] | None = None) -> Resolved:
+        """The profile with every reference filled in, for the moment it is used."""
+        if listed.profile is None:
+            raise InvalidInput(listed.message, listed.hint)
+        if listed.state == "untrusted":
+            raise Denied(listed.message, listed.hint)
+        context = Context(
+            environ=self.around.environ,
+            cwd=self.around.cwd,
+            home=self.around.home,
+            workspace=listed.workspace,
+            inputs=listed.inputs,
+            answers=answers or {},
+            keyring=self._keyring,
+        )
+        return resolve(listed.profile, context)
+
+    def add(self, id: str, entry: Entry, layer: Layer = "user", replaces: bool = False) -> Path:
+        """Write a server down; returns the file. Names of stronger layers still win."""
+        path = self.around.file_of(layer)
+        self._edit(path, lambda file: file.add(id, entry, replaces))
+        return path
+
+    def remove(self, id: str) -> Path:
+        return self._edit_where(id, lambda file: file.remove(id))
+
+    def enable(self, id: str) -> Path:
+        return self._edit_where(id, lambda file: file.enable(id))
+
+    def disable(self, id: str) -> Path:
+        return self._edit_where(id, lambda file: file.disable(id))
+
+    def rename(self, id: str, new_id: str) -> Path:
+        return self._edit_where(id, lambda file: file.rename(id, new_id))
+
+    def plan_import(self, programs: Iterable[ProgramName] | None = None) -> ImportPlan:
+        """What an import from these programs, or from all, would do; nothing is written."""
+        from dari.bridge.profiles import importing
+
+        existing = [one.profile for one in self.load().listed if one.profile and one.state != "untrusted"]
+        return importing.plan(self.around, programs, existing)
+
+    def run_import(self, chosen: ImportPlan, layer: Layer = "user", takes_conflicts: bool = False) -> tuple[str, ...]:
+        """Write what is new; returns the names."""
+        from dari.bridge.profiles import importing
+
+        names: list[str] = []
+        self._edit(
+            self.around.file_of(layer),
+            lambda file: names.extend(importing.apply(chosen, file, takes_conflicts)),
+        )
+        return tuple(names)
+
+    def trust(self, path: Path | None = None, sha256: str | None = None) -> Pin:
+        """Pin a project's file. With `sha256`, of the content that was shown, another content is refused."""
+        path, data = self._project_file(path)
+        contents = read(data, path, "project")
+        if not contents.is_readable:
+            raise InvalidInput(contents.problems[0], "correct the file first")
+        if sha256 is not None and sha256 != contents.digest:
+            raise InvalidInput(f"{path} has changed since it was shown", "look at it again")
+        return self.store.trust(path, data)
+
+    def trust_state(self, path: Path | None = None) -> tuple[Path, str, TrustState]:
+        """The file, its hash, and how it stands to what was pinned."""
+        path, data = self._project_file(path)
+        return path, read(data, path, "project").digest, self.store.state(path, data)
+
+    def distrust(self, path: Path | None = None) -> bool:
+        return self.store.distrust(path or self._project_file(None)[0])
+
+    def watched(self) -> tuple[Path, ...]:
+        """Every file whose change can change the catalogue."""
+        imports = dict.fromkeys(name for file in self.load().files for name in file.contents.imports)
+        foreign: list[Path] = []
+        if imports:
+            from dari.bridge.profiles import importing
+
+            foreign = [found.path for found in importing.found_files(imports, self.around)]
+        return (*(place.path for place in self.around.places()), *foreign, self.store.path)
+
+    def _loaded(self, place: Place, data: bytes, kept: dict[str, LoadedFile]) -> LoadedFile:
+        contents = read(data, place.path, place.layer)
+        return self._judged(place.path, data, contents, place.workspace, kept)
+
+    def _judged(
+        self, path: Path, data: bytes, contents: FileContents, workspace: Path, kept: dict[str, LoadedFile]
+    ) -> LoadedFile:
+        if not contents.is_readable and (good := kept.get(contents.path)) and good.contents.is_readable:
+            told = (*contents.problems, f"{contents.path}: the last good version is used")
+            return structs.replace(good, contents=structs.replace(good.contents, problems=told), is_kept=True)
+        if contents.layer != "project" and not is_open_to_others(path):
+            return LoadedFile(tell_of_readers(path, contents), workspace)
+        state = self.store.state(path, data)
+        return LoadedFile(contents, workspace, state.state == "trusted", state.changes)
+
+    def _imported(self, files: list[LoadedFile], kept: dict[str, LoadedFile]) -> Iterator[LoadedFile]:
+        """Files of other programs that trusted files ask for; a project's ones have to be trusted themselves."""
+        wanted = dict.fromkeys(name for file in files if file.is_trusted for name in file.contents.imports)
+        if not wanted:
+            return
+        from dari.bridge.profiles import importing  # eight formats that most people never need
+
+        for found in importing.found_files(wanted, self.around):
+            data = _data(found.path)
+            if data is not None:
+                contents = importing.contents_of(found, data)
+                yield self._judged(found.path, data, contents, found.project or self.around.cwd, kept)
+
+    def _edit_where(self, id: str, change: Edit) -> Path:
+        source = self.load().find(id).source
+        if source.program:
+            raise InvalidInput(
+                f"'{id}' stands in a file of {source.program} ({source.file})", "import it, then change the copy"
+            )
+        self._edit(Path(source.file), change)
+        return Path(source.file)
+
+    def _edit(self, path: Path, change: Edit) -> None:
+        """Write; a project's file that was trusted, or is made by this, stays trusted: its owner wrote it."""
+        is_project = path == self.around.file_of("project")
+        file = ProfileFile(path, 0o644 if is_project else 0o600)
+        change(file)
+        if not is_project or file.written is None:
+            return
+        if file.replaced is None or self.store.state(path, file.replaced).state == "trusted":
+            self.store.trust(path, file.written)
+
+    def _project_file(self, path: Path | None) -> tuple[Path, bytes]:
+        if path is None:
+            there = [place.path for place in self.around.places() if place.layer == "project" and place.path.exists()]
+            path = there[0] if there else self.around.file_of("project")
+        data = _data(path)
+        if data is None:
+            raise NotFound(f"{path} is not there", "name the file to trust")
+        return path, data
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,86 @@
+"""The ways in which dialects say who asks, joined into one `Auth`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET
+
+from dari.bridge.profiles.complaints import FieldProblem
+from dari.bridge.profiles.entries import AuthEntry, ServerEntry
+from dari.bridge.profiles.profile import Auth, AuthType
+from dari.bridge.profiles.secret import Secret
+
+
+def auth_of(entry: ServerEntry) -> tuple[Auth, dict[str, str]]:
+    """The auth of an HTTP server, and headers that AgentHub keeps inside of it."""
+    given: list[tuple[str, AuthEntry]] = []
+    if isinstance(entry.auth, AuthEntry):
+        given.append(("auth", entry.auth))
+    if isinstance(entry.oauth, AuthEntry):
+        given.append(("oauth", entry.oauth))
+    if entry.hub_auth_config is not None:
+        given.append(("auth_config", entry.hub_auth_config))
+    if len(given) > 1:
+        raise FieldProblem((given[1][0],), f"contradicts '{given[0][0]}'", "keep one of the two")
+    if not given:
+        if entry.oauth is True:
+            return Auth(type="oauth2"), {}
+        return (Auth(type="bearer", token=Secret(entry.api_key)) if entry.api_key else Auth()), {}
+    field, part = given[0]
+    auth = _auth(field, part, entry.api_key)
+    return auth, part.headers
+
+
+def _auth(field: str, part: AuthEntry, api_key: str | None) -> Auth:
+    named = part.type if part.type is not UNSET else part.hub_auth_type
+    kind: AuthType | Literal["api_key"] = named if named is not UNSET else _told_by(field, part, api_key)
+    if kind == "none" or not part.enabled:
+        return Auth()
+    if kind == "oauth2":
+        if api_key:
+            raise FieldProblem((field,), "oauth2 contradicts 'apiKey'", "keep one of the two")
+        return _oauth(part)
+    if part.headers and kind == "header" and part.token is UNSET:
+        return Auth()  # AgentHub's type `header`: the headers say it all
+    if kind == "api_key":
+        name, prefix, token = part.hub_api_key_header, part.hub_api_key_prefix, part.hub_api_key
+        kind = "header"
+    else:
+        name = part.header if part.header is not UNSET else "Authorization"
+        prefix = part.prefix if part.prefix is not UNSET else ""
+        token = (part.token if part.token is not UNSET else "") or part.hub_api_key or api_key or ""
+    if not token:
+        raise FieldProblem((field, "token"), "is missing", "write it as ${NAME} or ${keyring:service/name}")
+    return Auth(type=kind, token=Secret(token), header=name, prefix=prefix)
+
+
+def _told_by(field: str, part: AuthEntry, api_key: str | None) -> AuthType | Literal["api_key"]:
+    """The type of an entry that names none."""
+    if part.token is not UNSET or api_key:
+        return "header" if part.header is not UNSET else "bearer"
+    if part.hub_api_key:
+        return "api_key"
+    if part.headers:
+        return "header"
+    names = (part.client_id, part.CLIENT_ID, part.client_metadata_url, part.hub_oauth2_client_id)
+    return "oauth2" if field == "oauth" or any(names) or part.scopes or part.auth_server_metadata_url else "none"
+
+
+def _oauth(part: AuthEntry) -> Auth:
+    secret = part.client_secret or part.CLIENT_SECRET or part.hub_oauth2_client_secret
+    scopes = part.scopes or part.hub_oauth2_scopes
+    return Auth(
+        type="oauth2",
+        client_id=part.client_id or part.CLIENT_ID or part.hub_oauth2_client_id,
+        client_secret=Secret(secret) if secret else None,
+        client_metadata_url=part.client_metadata_url,
+        authorization_url=part.authorization_url or part.hub_oauth2_authorize_url,
+        token_url=part.token_url or part.hub_oauth2_token_url,
+        metadata_url=part.auth_server_metadata_url,
+        resource=part.resource,
+        redirect_url=part.redirect_uri,
+        callback_port=part.callback_port,
+        scopes=tuple(scopes.split()) if isinstance(scopes, str) else tuple(scopes),
+        uses_keyring=part.keyring,
+    )

@@ -1,0 +1,73 @@
+"""What a child may touch, as its profile says it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dari.errors import InvalidInput
+
+Mode = Literal["auto", "enforce", "off"]
+Network = Literal["none", "loopback", "all"]
+Access = Literal["ro", "rw"]
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPath:
+    """A file or a folder with everything below it. Absolute, without `..` and without symlinks."""
+
+    path: Path
+    access: Access = "ro"
+
+    @classmethod
+    def of(cls, path: str | Path, access: Access = "ro", cwd: Path | None = None) -> AllowedPath:
+        """What the profile wrote, resolved: `~`, a path relative to `cwd`, `..` and every symlink on the way."""
+        if access not in ("ro", "rw"):
+            raise InvalidInput(f"{access!r} is no access mode of {path}", 'use "ro" or "rw"')
+        return cls(resolve(path, cwd), access)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    mode: Mode = "auto"
+    """auto: as much as this machine can, with a warning for the rest; enforce: all of it or no start; off: nothing."""
+    paths: tuple[AllowedPath, ...] | None = None
+    """None leaves the file system as it is; an empty tuple allows what the program needs to run and no more."""
+    network: Network = "all"
+    unix_sockets: bool = False
+    """Sockets of this machine (D-Bus, Docker, ssh-agent, our own daemons): closed unless a profile opens them."""
+    is_private_tmp: bool = True
+    """A temporary folder of its own, as TMPDIR, removed at the end. Only where `paths` is given."""
+    uses_bubblewrap: bool = True
+    """Add namespaces where bubblewrap is installed and the profile confines paths."""
+
+    @property
+    def is_off(self) -> bool:
+        return self.mode == "off"
+
+    def permits(self, path: str | Path, *, writing: bool = False, cwd: Path | None = None) -> bool:
+        """Whether a path that a caller names lies within what is allowed. The kernel enforces; this tells early."""
+        if self.is_off or self.paths is None:
+            return True
+        real = resolve(path, cwd)
+        return any(
+            real.is_relative_to(allowed.path) and (allowed.access == "rw" or not writing) for allowed in self.paths
+        )
+
+    def roots(self) -> list[str]:
+        """What `roots/list` is answered with, as URIs: never the roots of whoever calls through us, for a server
+        that believes those would leave its own list."""
+        return [allowed.path.as_uri() for allowed in self.paths or ()]
+
+
+OFF = Confinement(mode="off")
+
+
+def resolve(path: str | Path, cwd: Path | None = None) -> Path:
+    """The real path, as the kernel would walk it; parts that do not exist yet stay as they are."""
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise InvalidInput(f"{text!r} is no path", "name a file or a folder")
+    return Path(os.path.realpath(os.path.join(cwd or Path.cwd(), os.path.expanduser(text))))

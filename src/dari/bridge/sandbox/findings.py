@@ -1,0 +1,130 @@
+"""What would be enforced of a confinement on a machine, aspect by aspect. Pure: no call into the system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dari.bridge.sandbox.confinement import Confinement
+from dari.bridge.sandbox.machine import Machine
+from dari.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    aspect: str
+    """reads, writes, tcp, udp, unix sockets, signals, escape."""
+    by: str
+    """What enforces it; empty when nothing does."""
+    note: str = ""
+    """Why nothing does, or what remains open all the same."""
+    is_wanted: bool = True
+    """Whether the profile asks for it; `enforce` refuses to start when such a one is not enforced."""
+
+    @property
+    def is_enforced(self) -> bool:
+        return bool(self.by)
+
+
+def judge(confinement: Confinement, machine: Machine) -> list[Finding]:
+    if confinement.is_off:
+        return []
+    if machine.system == "linux":
+        return _on_linux(confinement, machine)
+    if machine.system == "darwin":
+        return _on_macos(confinement, machine)
+    return _on_windows(confinement)
+
+
+def demand(confinement: Confinement, findings: list[Finding]) -> list[str]:
+    """The warnings for `auto`; under `enforce` they are an error."""
+    missing = [finding for finding in findings if finding.is_wanted and not finding.is_enforced]
+    if missing and confinement.mode == "enforce":
+        what = "; ".join(f"{finding.aspect} ({finding.note})" for finding in missing)
+        raise Unavailable(
+            f"the sandbox cannot be enforced on this machine: {what}", "set sandbox to auto to run it with less"
+        )
+    return [f"{finding.aspect} not confined: {finding.note}" for finding in missing]
+
+
+def will_ask(confinement: Confinement, machine: Machine) -> bool:
+    """Whether the kernel asks us where a socket is to lead. With unix sockets open it would have to lead those, too,
+    in our name."""
+    return confinement.network == "loopback" and machine.can_ask and not confinement.unix_sockets
+
+
+def will_wrap(confinement: Confinement, machine: Machine) -> bool:
+    """Whether bubblewrap takes part: for paths, for loopback, and where Landlock is missing."""
+    needs_namespace = confinement.network == "loopback" and not will_ask(confinement, machine)
+    wanted = confinement.paths is not None or needs_namespace
+    return bool(machine.bubblewrap) and confinement.uses_bubblewrap and wanted and not confinement.is_off
+
+
+def _on_linux(confinement: Confinement, machine: Machine) -> list[Finding]:
+    abi, wraps = machine.landlock_abi, will_wrap(confinement, machine)
+    confines = confinement.paths is not None
+    filters = "seccomp" if machine.has_seccomp else ""
+    names = [f"landlock {abi}"] * bool(abi and confines) + ["bubblewrap"] * (wraps and confines)
+    no_paths = (
+        "the profile names no allowedPaths" if not confines else f"no Landlock, bubblewrap {machine.bubblewrap_note}"
+    )
+    truncation = "" if abi >= 3 or wraps or not names else "Landlock below 3 lets a file outside be emptied by its path"
+    no_filter = f"no seccomp filter for {machine.arch}"
+    findings = [
+        Finding("reads", " + ".join(names), "" if names else no_paths, confines),
+        Finding("writes", "" if truncation else " + ".join(names), truncation or ("" if names else no_paths), confines),
+    ]
+    wants_net = confinement.network != "all"
+    if confinement.network == "loopback":
+        if will_ask(confinement, machine):
+            by, note = "seccomp, each address asked", "no UDP, and so no DNS"
+        elif wraps and filters:
+            by, note = "bubblewrap network namespace + seccomp", "its own loopback, not the machine's"
+        else:
+            by, note = "", f"the kernel cannot ask us about addresses; bubblewrap {machine.bubblewrap_note}"
+        findings.append(Finding("network", by, note))
+    else:
+        note = "the profile allows it" if not wants_net else "" if filters else no_filter
+        tcp = " + ".join([filters] * bool(filters) + [f"landlock {abi}"] * (abi >= 4)) if wants_net else ""
+        findings.append(Finding("tcp", tcp, "" if tcp else note, wants_net))
+        findings.append(Finding("udp", filters if wants_net else "", note, wants_net))
+    if confinement.unix_sockets:
+        findings.append(Finding("unix sockets", "", "the profile allows them, our own daemons' included", False))
+    else:
+        by = " + ".join([filters] * bool(filters) + [f"landlock {abi}"] * (abi >= 9 and confines))
+        findings.append(Finding("unix sockets", by, "" if by else no_filter))
+    signals = " + ".join([f"landlock {abi}"] * (abi >= 6) + ["pid namespace"] * wraps)
+    findings.append(Finding("signals to others", signals, "" if signals else "needs Landlock 6 or bubblewrap", False))
+    has_domain = abi and (confines or abi >= 6 or (abi >= 4 and wants_net))
+    memory = " + ".join(
+        ["seccomp"] * bool(filters) + [f"landlock {abi}"] * bool(has_domain) + ["pid namespace"] * wraps
+    )
+    gap = "" if has_domain or wraps else "/proc/<pid>/mem of the same user stays open where Yama does not forbid it"
+    findings.append(Finding("memory of others", "" if gap else memory, gap, False))
+    escape = "pid namespace" if wraps else "guardian (environment and limit marks)"
+    findings.append(Finding("nothing survives", escape, "", False))
+    return findings
+
+
+def _on_macos(confinement: Confinement, machine: Machine) -> list[Finding]:
+    by = "sandbox-exec" if machine.sandbox_exec else ""
+    lacks = "" if by else "no sandbox-exec on this Mac"
+    confines, wants_net = confinement.paths is not None, confinement.network != "all"
+    return [
+        Finding("reads", by if confines else "", lacks, confines),
+        Finding("writes", by if confines else "", lacks, confines),
+        Finding("network", by if wants_net else "", lacks, wants_net),
+        Finding("unix sockets", by if not confinement.unix_sockets else "", lacks, not confinement.unix_sockets),
+        Finding("nothing survives", "guardian (process groups)", "a process that calls setsid can stay", False),
+    ]
+
+
+def _on_windows(confinement: Confinement) -> list[Finding]:
+    note = "Windows has a job object for the processes, and nothing for paths and network"
+    confines, wants_net = confinement.paths is not None, confinement.network != "all"
+    return [
+        Finding("reads", "", note, confines),
+        Finding("writes", "", note, confines),
+        Finding("network", "", note, wants_net),
+        Finding("unix sockets", "", note, not confinement.unix_sockets),
+        Finding("nothing survives", "job object", "", False),
+    ]

@@ -1,0 +1,219 @@
+"""From a command and its confinement to what is really started, and what has to be handed over with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dari.bridge.sandbox import bubblewrap, landlock, launcher, seatbelt, seccomp, system_paths
+from dari.bridge.sandbox.confinement import Confinement
+from dari.bridge.sandbox.findings import Finding, demand, judge, will_ask, will_wrap
+from dari.bridge.sandbox.machine import Machine, this_machine
+from dari.errors import Denied
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A command that is ready to start. `hand_over` after the start, `discard` when the child has ended."""
+
+    command: list[str]
+    environment: dict[str, str]
+    findings: list[Finding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    status: int = -1
+    """The end to read: the launcher's complaint, or nothing once the program runs. -1: started directly."""
+    is_wrapped: bool = False
+    """Whether bubblewrap stands between us and the program."""
+    inherited: list[int] = field(default_factory=list)
+    scratch: Path | None = None
+    door: socket.socket | None = None
+    """Where the launcher hands over the descriptor of a filter that asks."""
+
+    def hand_over(self) -> None:
+        """The child has its descriptors; ours can go."""
+        while self.inherited:
+            os.close(self.inherited.pop())
+
+    def discard(self) -> None:
+        self.hand_over()
+        if self.status >= 0:
+            os.close(self.status)
+            self.status = -1
+        if self.door is not None:
+            self.door.close()
+            self.door = None
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            self.scratch = None
+
+
+def prepare(
+    program: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    confinement: Confinement,
+    *,
+    limits: Sequence[tuple[int, int]] = (),
+    protected: Sequence[Path] = (),
+    machine: Machine | None = None,
+) -> Prepared:
+    """`arguments` come after the program's name. Fails closed where the mode is `enforce`."""
+    machine = this_machine() if machine is None else machine
+    findings = judge(confinement, machine)
+    warnings = demand(confinement, findings)
+    if not confinement.is_off:
+        warnings += _guard(confinement, protected, can_hide=will_wrap(confinement, machine))
+    prepared = Prepared([str(program), *arguments], dict(environment), findings, warnings)
+    try:
+        if machine.system == "linux" and (limits or not confinement.is_off):
+            _prepare_linux(prepared, program, arguments, cwd, confinement, limits, protected, machine)
+        elif machine.system == "darwin" and machine.sandbox_exec and not confinement.is_off:
+            installation = system_paths.installation_of(program, arguments, environment, cwd)
+            rules = seatbelt.profile(confinement, installation)
+            prepared.command = [machine.sandbox_exec, "-p", rules, *prepared.command]
+    except BaseException:
+        prepared.discard()
+        raise
+    return prepared
+
+
+def _guard(confinement: Confinement, protected: Sequence[Path], *, can_hide: bool) -> list[str]:
+    """Our own files (tokens, sockets, the audit log) lie outside of what a child may see."""
+    warnings = []
+    for ours in (Path(os.path.realpath(path)) for path in protected):
+        for allowed in confinement.paths or ():
+            is_inside = allowed.path.is_relative_to(ours)
+            if not is_inside and (can_hide or not ours.is_relative_to(allowed.path)):
+                continue
+            message = (
+                f"allowedPaths has {allowed.path}, which {'is within' if is_inside else 'holds'} {ours} of Dari's own"
+            )
+            if confinement.mode == "enforce":
+                raise Denied(message, "allow the folders that the server needs, one by one, or install bubblewrap")
+            warnings.append(message)
+    return warnings
+
+
+def _prepare_linux(
+    prepared: Prepared,
+    program: Path,
+    arguments: Sequence[str],
+    cwd: Path,
+    confinement: Confinement,
+    limits: Sequence[tuple[int, int]],
+    protected: Sequence[Path],
+    machine: Machine,
+) -> None:
+    orders = [f"limit {kind} {value}" for kind, value in limits]
+    if "LC_CTYPE" not in prepared.environment:
+        orders.append("unset LC_CTYPE")
+    wrapping: list[str] = []
+    if not confinement.is_off:
+        if confinement.paths is not None and confinement.is_private_tmp:
+            prepared.scratch = Path(tempfile.mkdtemp(prefix="dari-child-"))
+            prepared.environment["TMPDIR"] = str(prepared.scratch)
+        readable = [
+            *system_paths.readable_paths(),
+            *system_paths.installation_of(program, arguments, prepared.environment, cwd),
+            *(allowed.path for allowed in confinement.paths or () if allowed.access == "ro"),
+        ]
+        writable = [allowed.path for allowed in confinement.paths or () if allowed.access == "rw"]
+        writable += [prepared.scratch] if prepared.scratch is not None else []
+        if will_wrap(confinement, machine):
+            prepared.is_wrapped = True
+            confines = confinement.paths is not None
+            wrapping = bubblewrap.wrap(
+                machine.bubblewrap,
+                readable=[*readable, *_launcher_paths()] if confines else [],
+                writable=writable if confines else [Path("/")],
+                hidden=[Path(os.path.realpath(path)) for path in protected],
+                has_network=confinement.network == "all" or will_ask(confinement, machine),
+                cwd=cwd,
+            )
+        orders += ["no-new-privileges", "capabilities"]
+        orders += ["ready-to-hand-over"] * will_ask(confinement, machine)
+        orders += _landlock_orders(prepared, confinement, readable, writable, machine)
+        orders += _filter_orders(prepared, confinement, machine)
+    prepared.status, status = os.pipe()
+    reading = _pipe_with("\n".join(orders))
+    prepared.inherited += [status, reading]
+    python = [sys.executable, "-IS", launcher.__file__, str(status), str(reading)]
+    prepared.command = [*wrapping, *python, str(program), str(program), *arguments]
+
+
+def _filter_orders(prepared: Prepared, confinement: Confinement, machine: Machine) -> list[str]:
+    if not machine.has_seccomp:
+        return []
+    asks = will_ask(confinement, machine)
+    code = seccomp.build_filter(
+        confinement.network, unix_sockets=confinement.unix_sockets, machine=machine.arch, asks=asks
+    )
+    if not asks:
+        return [f"seccomp {code.hex()}"]
+    prepared.door, theirs = socket.socketpair()
+    prepared.inherited.append(theirs.detach())
+    return [f"seccomp-asking {seccomp.ARCHES[machine.arch].seccomp} {prepared.inherited[-1]} {code.hex()}"]
+
+
+def _landlock_orders(
+    prepared: Prepared,
+    confinement: Confinement,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
+    machine: Machine,
+) -> list[str]:
+    if not machine.landlock_abi:
+        return []
+    confines = confinement.paths is not None
+    rules = landlock.Ruleset(
+        paths=confines,
+        tcp=confinement.network == "none",
+        unix=not confinement.unix_sockets,
+        version=machine.landlock_abi,
+    )
+    if rules.is_empty:
+        return []
+    prepared.inherited.append(rules.descriptor)
+    orders = []
+    if confines:
+        for path in readable:
+            rules.allow(path, landlock.READ)
+        for path in writable:
+            rules.allow(path, landlock.WRITE)
+        for device in system_paths.DEVICES:
+            if os.path.exists(device):
+                rules.allow(Path(device), landlock.DEVICE)
+        if prepared.is_wrapped:
+            known = landlock.handled_rights(machine.landlock_abi)
+            rights = {"/proc": landlock.READ, "/dev": landlock.READ | landlock.DEVICE, "/tmp": landlock.WRITE}
+            orders = [f"landlock-path {rules.descriptor} {rights[path] & known:d} {path}" for path in bubblewrap.FRESH]
+    return [*orders, f"landlock {rules.descriptor}"]
+
+
+def _launcher_paths() -> list[Path]:
+    """What the launcher itself needs inside the namespaces; Landlock takes it away again before the program runs."""
+    python = system_paths.installation_of(Path(sys.executable), [], os.environ, Path("/"))
+    return [*python, Path(launcher.__file__)]
+
+
+def _pipe_with(text: str) -> int:
+    """A descriptor that holds `text` and then its end. The orders of a child are a few kilobytes."""
+    data = text.encode("utf-8", "surrogateescape")
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(writing, False)
+        if os.write(writing, data) != len(data):
+            raise OSError("the orders do not fit into a pipe")
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return reading

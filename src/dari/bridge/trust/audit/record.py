@@ -1,0 +1,51 @@
+"""A line of the audit log: one JSON object that carries the SHA-256 of the line before it.
+
+The hash of a record is the hash of its line as it stands in the file, without the newline, so `sha256sum` can check it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+Outcome = Literal["ok", "tool_error", "error", "denied", "held", "limited", "timed_out", "cancelled"]
+Kind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped"]
+"""`decision`: what a person did (pins, approvals). The others tell of the log itself."""
+
+FIRST = "0" * 64
+"""`prev` of the very first record."""
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    n: int
+    at: datetime
+    kind: Kind = "call"
+    server: str = ""
+    tool: str = ""
+    outcome: Outcome | Literal[""] = ""
+    who: str = ""
+    session: str = ""
+    ms: float = 0.0
+    result_bytes: int = 0
+    arguments: Raw | UnsetType = UNSET
+    """Redacted, and cut when long."""
+    error: str = ""
+    detail: dict[str, Any] = {}
+    prev: str
+
+    @property
+    def shown_arguments(self) -> Any:
+        """The arguments as a value; None when there were none."""
+        return None if self.arguments is UNSET else msgspec.json.decode(self.arguments)
+
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+decode = msgspec.json.Decoder(Record).decode
+
+
+def hash_of(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()

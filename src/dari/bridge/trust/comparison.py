@@ -1,0 +1,161 @@
+"""One listing of a server against its pins: what may be shown, what is pinned now, what waits for a person."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dari.bridge.trust.items import KINDS, Item, JsonObject, Kind, Listing, digest_of, item_of, name_of
+from dari.bridge.trust.pin_store import Held, Pin, PinStore, Reason
+from dari.bridge.trust.renames import likely_former_name
+from dari.errors import InvalidInput
+
+Mode = Literal["tofu", "strict", "off"]
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """What became of a listing: `shown` may go to a model, in the server's order."""
+
+    server: str
+    profile: str
+    shown: dict[Kind, list[JsonObject]]
+    held: list[Held]
+    pinned: int = 0
+    missing: list[tuple[Kind, str]] = []
+    """Pinned earlier, not listed now."""
+    unreadable: list[tuple[Kind, str]] = []
+    """Left out because they are no plain JSON or the second of one name."""
+    digest: str = ""
+    """One hash over all that is shown; empty when pins are off."""
+
+
+class Comparison:
+    """One listing against the pins of its server."""
+
+    def __init__(self, store: PinStore, server: str, profile: str, mode: Mode, now: float) -> None:
+        self._store, self._server, self._profile, self._mode, self._now = store, server, profile, mode, now
+        self._seen = store.seen(server)
+        self._held = {(held.kind, held.name): held for held in store.held(server) if held.profile == profile}
+        self._pins: dict[tuple[Kind, str], Pin] = {}
+        self._elsewhere: dict[tuple[Kind, str], list[Pin]] = {}
+        for pin in store.pins(server):
+            if pin.profile == profile:
+                self._pins[pin.kind, pin.name] = pin
+            else:
+                self._elsewhere.setdefault((pin.kind, pin.name), []).append(pin)
+        self._pinned = 0
+
+    def run(self, listing: Listing) -> Review:
+        shown: dict[Kind, list[JsonObject]] = {}
+        held: list[Held] = []
+        missing: list[tuple[Kind, str]] = []
+        unreadable: list[tuple[Kind, str]] = []
+        open_items: list[Item] = []
+        for kind in KINDS:
+            objects = listing.of(kind)
+            if objects is None:
+                continue
+            items = self._items(kind, objects, unreadable)
+            gone = self._gone(kind, {*items, *(name for of, name in unreadable if of == kind)})
+            missing += [(kind, name) for name in gone]
+            shown[kind] = []
+            for item, listed in items.values():
+                kept_back = self._judged(item, gone)
+                if kept_back is None:
+                    open_items.append(item)
+                    shown[kind].append(listed)
+                else:
+                    held.append(kept_back)
+            self._store.mark_seen(self._server, self._profile, kind)
+        return Review(
+            server=self._server,
+            profile=self._profile,
+            shown=shown,
+            held=held,
+            pinned=self._pinned,
+            missing=missing,
+            unreadable=unreadable,
+            digest=digest_of(open_items),
+        )
+
+    def _items(
+        self, kind: Kind, objects: list[JsonObject], unreadable: list[tuple[Kind, str]]
+    ) -> dict[str, tuple[Item, JsonObject]]:
+        items: dict[str, tuple[Item, JsonObject]] = {}
+        for listed in objects:
+            try:
+                item = item_of(kind, listed)
+            except InvalidInput:
+                unreadable.append((kind, name_of(kind, listed)))
+                continue
+            # A second tool of one name would be shown beside the first, and never be what is called.
+            if item.name in items:
+                unreadable.append((kind, item.name))
+            else:
+                items[item.name] = (item, listed)
+        return items
+
+    def _gone(self, kind: Kind, listed: set[str]) -> list[str]:
+        """Names that are pinned and not listed; the store remembers them for who approves."""
+        gone: list[str] = []
+        for (of, name), pin in self._pins.items():
+            if of != kind:
+                continue
+            if name not in listed and pin.state != "retired":
+                gone.append(name)
+                if pin.state != "missing":
+                    self._store.set_state(pin, "missing")
+            elif name in listed and pin.state != "listed":
+                self._store.set_state(pin, "listed")
+        return gone
+
+    def _judged(self, item: Item, gone: list[str]) -> Held | None:
+        """None when the item may be shown."""
+        pin = self._pins.get((item.kind, item.name))
+        elsewhere = self._elsewhere.get((item.kind, item.name), [])
+        if pin is not None and pin.digest == item.digest:
+            self._returned(item)
+            return None
+        if pin is not None or elsewhere:
+            if pin is None and any(other.digest == item.digest for other in elsewhere):
+                self._pin(item)  # the same text under other capabilities
+                return None
+            return self._hold(item, "changed", before=(pin or elsewhere[0]).digest)
+        if (item.kind, item.name) in self._held:  # asked before, and still not answered
+            known = self._held[item.kind, item.name]
+            return self._hold(item, known.reason, was=known.was)
+        is_first_here = (self._profile, item.kind) not in self._seen
+        is_first_of_all = not any(kind == item.kind for _, kind in self._seen)
+        if is_first_of_all or (is_first_here and self._mode == "tofu"):
+            self._pin(item)
+            return None
+        if gone:
+            former = [self._pins[item.kind, name] for name in gone]
+            return self._hold(item, "renamed", was=likely_former_name(item, former, self._store.content))
+        if self._mode == "strict":
+            return self._hold(item, "added")
+        self._pin(item)
+        return None
+
+    def _pin(self, item: Item) -> None:
+        self._store.pin(self._server, self._profile, item)
+        subject = Pin(self._server, self._profile, item.kind, item.name, item.digest)
+        self._store.note(self._now, "pinned", subject, new=item.digest)
+        self._pinned += 1
+
+    def _hold(self, item: Item, reason: Reason, before: str = "", was: str = "") -> Held:
+        known = self._held.get((item.kind, item.name))
+        if known is not None and known.digest == item.digest:
+            return known
+        held = Held(self._server, self._profile, item.kind, item.name, item.digest, reason, before, was, self._now)
+        self._store.keep(item)
+        self._store.hold(held)
+        self._store.note(self._now, "held", held, old=before, new=item.digest)
+        return held
+
+    def _returned(self, item: Item) -> None:
+        held = self._held.get((item.kind, item.name))
+        if held is not None:
+            self._store.release(held)
+            self._store.note(self._now, "returned", held, old=held.digest, new=item.digest)

@@ -1,0 +1,166 @@
+"""Pins: what a model was shown of a server on first use is what it is shown later, until a person agrees to another.
+
+    tofu     first use pins; a changed item and one that may be a renamed one are held, plain additions are pinned
+    strict   first use pins; anything that differs later is held
+    off      everything is shown, nothing is kept
+
+A held item is neither shown nor callable: what a server says now is what it would do, so the old text is no protection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from dari.bridge.trust.comparison import Comparison, Mode, Review
+from dari.bridge.trust.items import KINDS, JsonObject, Kind, Listing
+from dari.bridge.trust.pin_store import Decision, Held, Pin, PinStore
+from dari.bridge.trust.sight import Sight
+from dari.errors import Conflict, NotFound
+
+
+class Pins:
+    """One per process. `on_change(server)` is told after a decision that changes what is shown."""
+
+    def __init__(
+        self,
+        store: PinStore,
+        *,
+        now: Callable[[], float] = time.time,
+        on_change: Callable[[str], None] = lambda server: None,
+    ) -> None:
+        self.on_change = on_change
+        self._store = store
+        self._now = now
+        self._sights: dict[tuple[str, str], Sight] = {}
+        self._latest: dict[tuple[str, str], tuple[bytes, int, Mode, Listing, Review]] = {}
+
+    def sight(self, server: str, profile: str = "") -> Sight:
+        """What may be seen of a server now. Keep it: it follows every review and decision."""
+        return self._sights.setdefault((server, profile), Sight(server))
+
+    def review(self, server: str, listing: Listing, *, mode: Mode = "tofu", profile: str = "") -> Review:
+        """Compare what a server shows with its pins, pin what is new as the mode says, and hold the rest.
+
+        The same listing again costs one encoding and no disk. Lists that are None in `listing` keep their state.
+        """
+        key = (server, profile)
+        latest = self._latest.get(key)
+        if latest is not None:
+            listing = _merged(latest[3], listing)
+        encoded = msgspec.msgpack.encode(listing)
+        version = self._store.version() if mode != "off" else 0
+        if latest is not None and latest[:3] == (encoded, version, mode):
+            return latest[4]
+        if mode == "off":
+            review = Review(server=server, profile=profile, shown=_everything(listing), held=[])
+        else:
+            with self._store.changing():
+                review = Comparison(self._store, server, profile, mode, self._now()).run(listing)
+        self.sight(server, profile).update(review.shown, review.held)
+        self._latest[key] = (encoded, version, mode, listing, review)
+        return review
+
+    def refresh(self) -> list[str]:
+        """Take over what another process decided; returns the servers that look different now."""
+        changed = []
+        for (server, profile), (_, version, mode, listing, before) in list(self._latest.items()):
+            if mode != "off" and self._store.version() != version:
+                after = self.review(server, listing, mode=mode, profile=profile)
+                if (after.shown, after.held) != (before.shown, before.held) and server not in changed:
+                    changed.append(server)
+        for server in changed:
+            self.on_change(server)
+        return changed
+
+    def held(self, server: str | None = None) -> list[Held]:
+        return self._store.held(server)
+
+    def pinned(self, server: str) -> list[Pin]:
+        return self._store.pins(server)
+
+    def history(self, server: str | None = None, limit: int = 100) -> list[Decision]:
+        return self._store.history(server, limit)
+
+    def contents(self, held: Held) -> tuple[bytes | None, bytes]:
+        """The pinned and the new content of a held item, to be shown by `diffs.diff`."""
+        return self._store.content(held.before) if held.before else None, self._store.content(held.digest) or b"{}"
+
+    def approve(
+        self, server: str, kind: Kind | None = None, name: str | None = None, *, by: str, digest: str | None = None
+    ) -> int:
+        """Pin what is held of a server, or one item of it; returns how many.
+
+        With `digest`, only what the person saw is approved: `Conflict` if the server changed it again since.
+        """
+        return self._decide(server, kind, name, digest, by, approve=True)
+
+    def reject(
+        self, server: str, kind: Kind | None = None, name: str | None = None, *, by: str, digest: str | None = None
+    ) -> int:
+        """Keep what is held hidden, and ask no more about this content."""
+        return self._decide(server, kind, name, digest, by, approve=False)
+
+    def forget(self, server: str, *, by: str) -> None:
+        """Drop every pin of a server: its next listing is a first use."""
+        with self._store.changing():
+            for pin in self._store.pins(server):
+                self._store.note(self._now(), "forgotten", pin, old=pin.digest, by=by)
+            self._store.forget(server)
+        self._again(server)
+
+    def _decide(
+        self, server: str, kind: Kind | None, name: str | None, digest: str | None, by: str, *, approve: bool
+    ) -> int:
+        with self._store.changing():
+            wanted = [
+                held
+                for held in self._store.held(server)
+                if kind in (None, held.kind) and name in (None, held.name) and (approve or not held.rejected_by)
+            ]
+            if not wanted:
+                what = f"{kind or 'item'} {name!r} of {server}" if name else f"nothing of {server}"
+                raise NotFound(f"{what} is held", f"see what is: dari remote approve {server} --diff")
+            if digest is not None and any(held.digest != digest for held in wanted):
+                raise Conflict(
+                    f"{server} changed {wanted[0].name!r} again after you looked at it", "look at the new diff first"
+                )
+            for held in wanted:
+                if approve:
+                    self._approve(held, by)
+                else:
+                    self._store.hold(msgspec.structs.replace(held, rejected_by=by))
+                    self._store.note(self._now(), "rejected", held, old=held.before, new=held.digest, by=by)
+        self._again(server)
+        return len(wanted)
+
+    def _approve(self, held: Held, by: str) -> None:
+        self._store.pin_digest(held.server, held.profile, held.kind, held.name, held.digest)
+        self._store.release(held)
+        self._store.note(self._now(), "approved", held, old=held.before, new=held.digest, by=by)
+        if held.reason == "renamed":
+            # Who agrees to the new names agrees that the old ones are gone; else every addition would look renamed.
+            for pin in self._store.pins(held.server):
+                if (pin.profile, pin.kind, pin.state) == (held.profile, held.kind, "missing"):
+                    self._store.set_state(pin, "retired")
+                    self._store.note(self._now(), "retired", pin, old=pin.digest, by=by)
+
+    def _again(self, server: str) -> None:
+        """Look at the last listings of a server once more, after a decision."""
+        for (of, profile), (_, _, mode, listing, _) in list(self._latest.items()):
+            if of == server:
+                del self._latest[of, profile]
+                self.review(server, listing, mode=mode, profile=profile)
+        self.on_change(server)
+
+
+def _merged(old: Listing, new: Listing) -> Listing:
+    """Lists that were asked for earlier stay known."""
+    fields = {name: getattr(new, name) for name in Listing.__struct_fields__ if getattr(new, name) is not None}
+    return msgspec.structs.replace(old, **fields)
+
+
+def _everything(listing: Listing) -> dict[Kind, list[JsonObject]]:
+    return {kind: objects for kind in KINDS if (objects := listing.of(kind)) is not None}

@@ -1,0 +1,88 @@
+"""Text of servers made harmless: visible escapes for a terminal, a note in its place for a model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dari.bridge.trust.hidden import Hidden, find_hidden
+
+_COLOUR = re.compile(r"(?:\x1b\[|\x9b)(?!(?:[\d;]*;)?0*8(?:;|m))[\d;:]*m")
+_KEPT_WHOLE = 8
+"""A run of more is told as a number: a thousand escapes are no use to a reader."""
+
+
+def for_terminal(text: str, *, one_line: bool = False) -> str:
+    """The text with nothing left that a terminal obeys or does not show. Line ends and tabs stay, unless `one_line`."""
+    pieces: list[str] = []
+    done = 0
+    for hidden in find_hidden(text):
+        pieces += (text[done : hidden.start], _visible(text, hidden))
+        done = hidden.start + hidden.count
+    shown = "".join((*pieces, text[done:])).replace("\r\n", "\n")
+    return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
+
+
+def for_model(text: str) -> tuple[str, list[Hidden]]:
+    """The text with each hidden run replaced by a note of its size, and the runs, for the audit log and for people.
+
+    What a run spells is not in the note: to write it out would do what its author wanted.
+    """
+    found = find_hidden(text)
+    if not found:
+        return text, found
+    pieces: list[str] = []
+    done = 0
+    for hidden in found:
+        pieces += (text[done : hidden.start], _note(text, hidden))
+        done = hidden.start + hidden.count
+    return "".join((*pieces, text[done:])), found
+
+
+def value_for_model(value: Any) -> tuple[Any, list[Hidden]]:
+    """Any JSON value, keys included, through `for_model`; the value itself when nothing is hidden in it."""
+    found: list[Hidden] = []
+    cleaned = _cleaned(value, found)
+    return (cleaned if found else value), found
+
+
+def value_for_terminal(value: Any) -> Any:
+    """Any JSON value with its texts made harmless, for printing in another form than JSON."""
+    if isinstance(value, str):
+        return for_terminal(value)
+    if isinstance(value, dict):
+        return {for_terminal(str(key), one_line=True): value_for_terminal(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [value_for_terminal(each) for each in value]
+    return value
+
+
+def _cleaned(value: Any, found: list[Hidden]) -> Any:
+    if isinstance(value, str):
+        text, here = for_model(value)
+        found += here
+        return text
+    if isinstance(value, dict):
+        return {_cleaned(key, found): _cleaned(each, found) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each, found) for each in value]
+    return value
+
+
+def _note(text: str, hidden: Hidden) -> str:
+    """Colours go without a word, as programs use them all the time; "conceal" (8) is no colour."""
+    if hidden.sort == "ansi" and _COLOUR.fullmatch(text, hidden.start, hidden.start + hidden.count):
+        return ""
+    return f"[{hidden.count} hidden {hidden.sort} characters removed]"
+
+
+def _visible(text: str, hidden: Hidden) -> str:
+    run = text[hidden.start : hidden.start + hidden.count]
+    if hidden.sort in ("ansi", "control"):
+        return "".join(f"\\x{ord(each):02x}" if not each.isprintable() else each for each in run)
+    if hidden.count <= _KEPT_WHOLE:
+        shown = "".join(f"<U+{ord(each):04X}>" for each in run)
+    else:
+        shown = f"<{hidden.count} {hidden.sort} characters>"
+    # What a run spells comes from the attacker too; tags hold printable ASCII, bytes of selectors may be anything.
+    return f"{shown}<spells {for_terminal(hidden.says, one_line=True)!r}>" if hidden.says else shown

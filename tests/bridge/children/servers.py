@@ -1,0 +1,34 @@
+"""The smallest MCP server there is, with a body of the test's choice."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+from dari.bridge.children.spec import ChildSpec, Patience
+
+SOURCE = """
+import json, os, sys, time
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\\n"); sys.stdout.flush()
+def reply(message, result):
+    send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+def text(message, text):
+    reply(message, {"content": [{"type": "text", "text": text}]})
+BEFORE
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        info = {"name": "x", "version": "1"}
+        reply(message, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info})
+    elif message.get("method") == "tools/call":
+        name = message["params"]["name"]
+BODY
+"""
+
+
+def server(body: str = "text(message, name)", before: str = "", name: str = "demo") -> ChildSpec:
+    source = SOURCE.replace("BODY", textwrap.indent(textwrap.dedent(body), " " * 8))
+    source = source.replace("BEFORE", textwrap.dedent(before))
+    patience = Patience(after_eof_s=1, after_term_s=0.1)
+    return ChildSpec(name, (sys.executable, "-c", source), patience=patience)

@@ -1,0 +1,174 @@
+"""Nothing survives: every household is gone after a stop, after a crash, and after the daemon was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dari.bridge.children.child import Child
+from dari.bridge.children.children import Children
+from dari.bridge.children.guardian import brand_of, state_of
+from dari.bridge.children.marks import adopted_zombies
+from dari.bridge.children.spec import ChildSpec, Patience
+from tests.bridge.children.households import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
+from tests.wires import ROOT
+
+DAEMON = [sys.executable, "-m", "tests.bridge.children.households"]
+
+
+async def ready(children: Children, name: str) -> Child:
+    child = await children.start(household(name))
+    os.write(child.stdin.fileno(), b"begin\n")
+    assert await asyncio.to_thread(wait_for_line, child.stdout.fileno()) == b"ready\n"
+    assert len(left_of(child.mark.as_dict())) == HOUSEHOLDS[name][1]
+    return child
+
+
+@pytest.mark.parametrize("name", HOUSEHOLDS)
+async def test_a_stop_leaves_nothing(name: str) -> None:
+    async with Children() as children:
+        child = await ready(children, name)
+        await child.stop()
+        assert left_of(child.mark.as_dict()) == []
+        assert adopted_zombies(child.mark.as_dict()) == []
+        assert not children.running
+
+
+@pytest.mark.parametrize("name", HOUSEHOLDS)
+async def test_the_end_of_the_owner_leaves_nothing(name: str) -> None:
+    async with Children() as children:
+        child = await ready(children, name)
+        guardian = children.guardian_pid
+    assert left_of(child.mark.as_dict()) == []
+    assert guardian is not None and state_of(guardian) == ""
+
+
+@pytest.mark.parametrize("name", HOUSEHOLDS)
+async def test_a_child_that_is_killed_takes_its_family_along(name: str) -> None:
+    async with Children() as children:
+        child = await ready(children, name)
+        os.kill(child.pid, signal.SIGKILL)
+        await child.gone()
+        assert child.returncode == -signal.SIGKILL
+        assert left_of(child.mark.as_dict()) == []
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("name", HOUSEHOLDS)
+def test_a_daemon_that_is_sigkilled_leaves_nothing(name: str, loop: str) -> None:
+    options = ["--uvloop"] if loop == "uvloop" else []
+    daemon = subprocess.Popen([*DAEMON, name, *options], stdout=subprocess.PIPE, cwd=ROOT)
+    assert daemon.stdout is not None
+    with daemon.stdout:
+        try:
+            guardian, token, brand = wait_for_line(daemon.stdout.fileno()).decode().split()
+            marks = {token: int(brand)}
+            assert len(left_of(marks)) == HOUSEHOLDS[name][1]
+        finally:
+            daemon.kill()
+            daemon.wait()
+    wait_for_end(int(guardian))
+    assert left_of(marks) == []
+
+
+async def test_a_guardian_that_was_killed_is_replaced_before_the_next_child() -> None:
+    async with Children() as children:
+        first = await ready(children, "a setsid grandchild")
+        killed = children.guardian_pid
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        wait_for_end(killed)
+        second = await ready(children, "one process")
+        replaced = children.guardian_pid
+        assert replaced is not None and replaced != killed
+        # It knows of those from before, too: when its pipe ends, both are gone.
+        children._guard.close()
+        assert left_of({**first.mark.as_dict(), **second.mark.as_dict()}) == []
+        await asyncio.gather(first.gone(), second.gone())
+
+
+async def test_the_marks_of_those_that_started_us_stay_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARI_CHILD", "outer")
+    async with Children() as children:
+        child = await ready(children, "one process")
+        environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
+        assert f"DARI_CHILD=outer:{child.mark.token}".encode() in environment
+        assert left_of({"outer": 0}) == [child.pid]
+
+
+async def test_the_brand_reaches_grandchildren_and_a_stranger_has_none() -> None:
+    async with Children() as children:
+        child = await ready(children, "a grandchild with an empty environment")
+        assert {brand_of(pid) for pid in left_of(child.mark.as_dict())} == {b"%d" % child.mark.brand}
+        assert brand_of(os.getpid()) != b"%d" % child.mark.brand
+
+
+async def test_a_grandchild_that_holds_stdout_does_not_delay_the_end() -> None:
+    async with Children() as children:
+        child = await children.start(ChildSpec("holder", ("sh", "-c", "setsid sleep 600 & exit 3")))
+        assert await child.ended(5)
+        assert child.returncode == 3
+        await child.gone()
+        assert left_of(child.mark.as_dict()) == []
+
+
+async def test_a_stubborn_child_is_asked_first_and_killed_after_five_seconds_by_default() -> None:
+    patience = Patience()
+    assert patience.after_eof_s + patience.after_term_s == 5.0
+    async with Children() as children:
+        child = await ready(children, "ignores EOF and SIGTERM")
+        await child.stop()
+        assert child.returncode == -signal.SIGKILL
+
+
+async def test_eof_alone_ends_a_polite_child() -> None:
+    async with Children() as children:
+        spec = ChildSpec("polite", ("cat",), patience=Patience(after_eof_s=15, after_term_s=0))
+        child = await children.start(spec)
+        await child.stop()
+        assert child.returncode == 0
+
+
+async def test_sigterm_reaches_the_whole_group() -> None:
+    # The first process ignores SIGTERM and waits; what it started does not, and tells.
+    asked = "import signal, sys; signal.signal(15, lambda *_: sys.exit('asked')); print('ready', flush=True)"
+    script = (
+        "import signal, subprocess, sys; signal.signal(15, signal.SIG_IGN);"
+        f"subprocess.run([sys.executable, '-c', {asked + '; signal.pause()'!r}]); sys.exit(7)"
+    )
+    async with Children() as children:
+        spec = ChildSpec("group", (sys.executable, "-c", script), patience=Patience(after_eof_s=0, after_term_s=15))
+        child = await children.start(spec)
+        await asyncio.to_thread(wait_for_line, child.stdout.fileno())
+        await child.stop()
+        assert (await child.last_words(), child.returncode) == ("asked", 7)
+
+
+async def test_a_stop_that_is_cancelled_still_ends_everything() -> None:
+    async with Children() as children:
+        child = await children.start(
+            ChildSpec("slow", HOUSEHOLDS["ignores EOF and SIGTERM"][0], patience=Patience(after_eof_s=60))
+        )
+        await asyncio.to_thread(wait_for_line, child.stdout.fileno())
+        stopping = asyncio.create_task(child.stop())
+        await asyncio.sleep(0)
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+        await child.gone()
+        assert left_of(child.mark.as_dict()) == []
+
+
+async def test_a_hundred_children_leave_no_descriptor_behind() -> None:
+    async with Children() as children:
+        await (await children.start(ChildSpec("warm", ("true",), patience=IMPATIENT))).stop()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(10):
+            started = [await children.start(ChildSpec("short", ("cat",))) for _ in range(10)]
+            await asyncio.gather(*(child.stop() for child in started))
+        assert len(os.listdir("/proc/self/fd")) <= before

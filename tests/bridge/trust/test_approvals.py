@@ -1,0 +1,253 @@
+"""Calls that wait for a person: 30 s in silence, 270 s more once the caller is told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dari.bridge.trust.approvals import Approvals
+from dari.bridge.trust.confirming import Confirming
+from dari.bridge.trust.questions import Answer, Question, Told
+from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
+from tests.bridge.limits.fake_clock import FakeClock, settled
+
+
+class Desk:
+    """Approvals with a clock that the test sets, and all that a listener was told."""
+
+    def __init__(self, **more: Any) -> None:
+        self.clock = FakeClock()
+        self.told: list[Told] = []
+        self.approvals = Approvals(
+            redact=lambda value: {"redacted": True}, clock=self.clock, now=lambda: self.clock.now, **more
+        )
+        self.approvals.subscribe(self.told.append)
+
+    async def asked(self, arguments: object = None, **more: Any) -> tuple[asyncio.Task[Answer], Question]:
+        given = {"who": "claude", "session": "s1", **more}
+        task = asyncio.create_task(self.approvals.ask("fs", "delete", arguments or {"path": "/a"}, **given))
+        await settled()
+        return task, self.approvals.pending()[-1]
+
+    @property
+    def changes(self) -> list[str]:
+        return [told.change for told in self.told]
+
+
+async def test_an_approved_call_goes_on() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    assert (question.server, question.tool, question.who, question.arguments) == (
+        "fs",
+        "delete",
+        "claude",
+        {"redacted": True},
+    )
+    desk.approvals.approve(question.id, by="ann")
+    assert (await task).by == "ann"
+    assert desk.approvals.pending() == [] and desk.clock.timers == 0
+    assert desk.changes == ["asked", "approved"]
+
+
+async def test_a_denied_call_ends_with_the_reason() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    desk.approvals.deny(question.id, by="ann", reason="not on a Friday")
+    with pytest.raises(Denied, match="ann denied fs/delete") as caught:
+        await task
+    assert caught.value.hint == "not on a Friday"
+
+
+async def test_after_30_s_the_caller_is_told_and_after_270_more_it_is_over() -> None:
+    desk = Desk()
+    waiting: list[Question] = []
+    task, question = await desk.asked(on_waiting=waiting.append)
+    desk.clock.advance(29.9)
+    assert waiting == []
+    desk.clock.advance(0.1)
+    assert waiting == [question] and desk.changes == ["asked", "waiting"]
+    desk.clock.advance(269.9)
+    await settled()
+    assert not task.done()
+    desk.clock.advance(0.1)
+    with pytest.raises(TimedOut, match="nobody answered for fs/delete in 300 s"):
+        await task
+    assert desk.changes == ["asked", "waiting", "expired"]
+    assert desk.approvals.pending() == [] and desk.clock.timers == 0
+
+
+async def test_an_answer_in_the_second_phase_still_counts() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    desk.clock.advance(200)
+    desk.approvals.approve(question.id, by="ann")
+    assert (await task).outcome == "approved"
+
+
+async def test_a_caller_of_short_patience_is_sent_away_and_gets_the_answer_when_it_calls_again() -> None:
+    desk = Desk()
+    task, question = await desk.asked(patience="short")
+    desk.clock.advance(30)
+    with pytest.raises(NeedsApproval, match=question.id) as caught:
+        await task
+    assert "same call again within 270 s" in caught.value.hint
+    desk.approvals.approve(question.id, by="ann")
+    answer = await desk.approvals.ask("fs", "delete", {"path": "/a"}, who="claude", session="s1", patience="short")
+    assert answer.by == "ann"
+    assert desk.approvals.pending() == []
+    assert desk.changes == ["asked", "waiting", "approved"]
+
+
+async def test_a_call_made_again_before_the_answer_joins_its_question() -> None:
+    desk = Desk()
+    task, question = await desk.asked(patience="short")
+    desk.clock.advance(30)
+    await asyncio.gather(task, return_exceptions=True)
+    again, same = await desk.asked(patience="short")
+    assert same.id == question.id
+    desk.approvals.deny(question.id, by="ann")
+    with pytest.raises(Denied):
+        await again
+
+
+async def test_an_approval_that_nobody_fetches_does_not_last() -> None:
+    desk = Desk()
+    task, question = await desk.asked(patience="short")
+    desk.clock.advance(30)
+    await asyncio.gather(task, return_exceptions=True)
+    desk.approvals.approve(question.id, by="ann")
+    desk.clock.advance(270)
+    task, fresh = await desk.asked()
+    assert fresh.id != question.id
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_one_approval_lets_one_call_through() -> None:
+    desk = Desk()
+    first, question = await desk.asked()
+    second, other = await desk.asked()
+    assert question.id != other.id
+    desk.approvals.approve(question.id, by="ann")
+    await first
+    await settled()
+    assert not second.done()
+    desk.approvals.deny(other.id, by="ann")
+    with pytest.raises(Denied):
+        await second
+
+
+async def test_other_arguments_or_another_caller_are_another_question() -> None:
+    desk = Desk()
+    task, question = await desk.asked(patience="short")
+    desk.clock.advance(30)
+    await asyncio.gather(task, return_exceptions=True)
+    desk.approvals.approve(question.id, by="ann")
+    for more in ({"arguments": {"path": "/b"}}, {"who": "other"}, {"session": "s2"}):
+        task, fresh = await desk.asked(**more)
+        assert fresh.id != question.id and not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_approval_for_the_session_covers_this_tool_of_this_session_until_it_ends() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    desk.approvals.approve(question.id, by="ann", for_session=True)
+    await task
+    answer = await desk.approvals.ask("fs", "delete", {"path": "/other"}, who="claude", session="s1")
+    assert answer.for_session and answer.by == "ann"
+    assert not desk.approvals.is_granted("s1", "fs", "write")
+    assert not desk.approvals.is_granted("s2", "fs", "delete")
+    desk.approvals.end_session("s1")
+    assert not desk.approvals.is_granted("s1", "fs", "delete")
+
+
+async def test_without_a_session_nothing_is_approved_for_it() -> None:
+    desk = Desk()
+    task, question = await desk.asked(session="")
+    desk.approvals.approve(question.id, by="ann", for_session=True)
+    await task
+    assert not desk.approvals.is_granted("", "fs", "delete")
+
+
+async def test_a_caller_who_leaves_takes_its_question_along() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled() and desk.approvals.pending() == [] and desk.clock.timers == 0
+    assert desk.changes == ["asked", "withdrawn"]
+    with pytest.raises(Conflict, match="withdrawn already"):
+        desk.approvals.approve(question.id, by="ann")
+
+
+async def test_the_end_of_a_session_ends_what_it_asked() -> None:
+    desk = Desk()
+    task, _ = await desk.asked()
+    desk.approvals.end_session("s1")
+    with pytest.raises(Unavailable, match="withdrawn"):
+        await task
+    assert desk.clock.timers == 0
+
+
+async def test_a_second_answer_is_a_conflict_and_an_unknown_id_is_not_found() -> None:
+    desk = Desk()
+    task, question = await desk.asked()
+    desk.approvals.approve(question.id, by="ann")
+    with pytest.raises(Conflict, match="approved already"):
+        desk.approvals.deny(question.id, by="bob")
+    await task
+    with pytest.raises(Conflict, match="approved already"):
+        desk.approvals.deny(question.id, by="bob")
+    with pytest.raises(NotFound):
+        desk.approvals.approve("nope", by="ann")
+
+
+async def test_the_queue_has_a_bound() -> None:
+    desk = Desk(questions=2)
+    tasks = [(await desk.asked({"n": at}))[0] for at in range(2)]
+    with pytest.raises(Unavailable, match="2 calls wait for a person already"):
+        await desk.approvals.ask("fs", "delete", {"n": 3}, who="x")
+    desk.approvals.close()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [Unavailable] * 2
+    assert desk.clock.timers == 0
+
+
+async def test_a_listener_that_left_is_told_no_more() -> None:
+    desk = Desk()
+    told: list[Told] = []
+    leave = desk.approvals.subscribe(told.append)
+    leave()
+    task, question = await desk.asked()
+    desk.approvals.approve(question.id, by="ann")
+    await task
+    assert told == []
+
+
+async def test_the_usual_clock_is_the_event_loop() -> None:
+    approvals = Approvals(redact=lambda value: value, first_wait_s=0.005, long_wait_s=0.005)
+    with pytest.raises(TimedOut):
+        await approvals.ask("fs", "delete", {}, who="claude")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "named", "not_named"),
+    [
+        (["*delete*"], ["delete", "deleteFile", "bulk_Delete_all"], ["del", "write"]),
+        (["write_file", "move_?"], ["write_file", "move_a"], ["write_files", "move_ab"]),
+        (["*"], ["anything", "with\nline"], []),
+        ([], [], ["delete"]),
+        (["[ab]*"], ["a1", "b"], ["c"]),
+    ],
+)
+def test_confirm_patterns_are_globs_over_the_whole_name(
+    patterns: list[str], named: list[str], not_named: list[str]
+) -> None:
+    confirming = Confirming(patterns)
+    for _ in range(2):
+        assert [name for name in named if not confirming.names(name)] == []
+        assert [name for name in not_named if confirming.names(name)] == []

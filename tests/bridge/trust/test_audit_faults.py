@@ -1,0 +1,232 @@
+"""The audit log after tampering, torn writes, kill -9 and a full disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dari.bridge.trust.audit.checking import verify
+from dari.bridge.trust.audit.files import log_files
+from dari.bridge.trust.audit.log import SLACK, AuditLog
+from dari.bridge.trust.audit.query import query
+from dari.errors import Conflict, Unavailable
+from tests.bridge.trust.audit_days import Days, Opened, lines
+
+ROOT = Path(__file__).parents[3]
+
+
+def written(opened: Opened, calls: int = 20) -> Path:
+    log = opened(now=Days())
+    for at in range(calls):
+        log.call("fs", f"tool{at}", "ok", arguments=b'{"n":%d}' % at)
+    log.close()
+    return log_files(log.directory)[0].path
+
+
+def edit(lines: list[bytes]) -> None:
+    lines[7] = lines[7].replace(b'"ok"', b'"error"')
+
+
+def remove(lines: list[bytes]) -> None:
+    del lines[7]
+
+
+def swap(lines: list[bytes]) -> None:
+    lines[7], lines[8] = lines[8], lines[7]
+
+
+def insert(lines: list[bytes]) -> None:
+    lines.insert(7, lines[6])
+
+
+def garble(lines: list[bytes]) -> None:
+    lines[7] = b"\0" * len(lines[7])
+
+
+@pytest.mark.parametrize(("tamper", "line"), [(edit, 9), (remove, 8), (swap, 8), (insert, 8), (garble, 8)])
+def test_the_first_broken_link_is_found(opened: Opened, tamper: Callable[[list[bytes]], None], line: int) -> None:
+    path = written(opened)
+    content = path.read_bytes().splitlines()
+    tamper(content)
+    path.write_bytes(b"\n".join(content) + b"\n")
+    broken = verify(path.parent).broken
+    assert broken is not None and (broken.file, broken.line) == (path.name, line)
+
+
+def test_a_missing_end_is_found_by_the_head(opened: Opened) -> None:
+    path = written(opened)
+    content = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(content[:-3]))
+    broken = verify(path.parent).broken
+    assert broken is not None and "records up to 22 were written, the last one here is 19" in broken.why
+
+
+def test_a_log_that_was_forged_as_a_whole_is_found_by_who_noted_the_head(opened: Opened) -> None:
+    path = written(opened)
+    known = verify(path.parent).head
+    for file in path.parent.iterdir():
+        file.unlink()
+    written(opened, 30)
+    assert verify(path.parent).is_whole
+    broken = verify(path.parent, known).broken
+    assert broken is not None and "not the one that was noted" in broken.why
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_byte_of_a_log_can_be_changed_unnoticed(tmp_path: Path, data: Any) -> None:
+    directory = tmp_path / "audit"
+    if not directory.exists():
+        log = AuditLog(directory, redact=lambda given: given, batch_s=0.001)
+        for at in range(5):
+            log.call("fs", f"tool{at}", "ok")
+        log.close()
+    path = log_files(directory)[0].path
+    original = path.read_bytes()
+    at = data.draw(st.integers(0, len(original) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != original[at]))
+    path.write_bytes(original[:at] + bytes([byte]) + original[at + 1 :])
+    try:
+        assert not verify(directory).is_whole
+    finally:
+        path.write_bytes(original)
+
+
+@pytest.mark.parametrize("tail", [b'{"n":23,"at":"20', b"\0\0\0\0", b'{"n":23}\n\xff\xfe\n{"'])
+def test_a_torn_tail_is_told_moved_away_and_the_chain_goes_on(opened: Opened, tail: bytes) -> None:
+    path = written(opened)
+    with path.open("ab") as stream:
+        stream.write(tail)
+    report = verify(path.parent)
+    assert not report.is_whole
+    log = opened(now=Days())
+    log.close()
+    report = verify(path.parent)
+    assert report.is_whole and report.records == 25
+    assert [each.get("kind") for each in lines(path.parent)[-3:]] == ["repaired", "opened", "closed"]
+    assert lines(path.parent)[-3]["detail"] == {"bytes": len(tail)}
+    assert [kept.read_bytes() for kept in path.parent.glob("*.torn")] == [tail]
+
+
+def test_only_one_process_writes(opened: Opened) -> None:
+    log = opened()
+    with pytest.raises(Conflict, match="another process writes"):
+        opened()
+    log.close()
+    opened()
+
+
+def test_a_link_in_the_place_of_the_log_is_not_written_through(opened: Opened, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (tmp_path / "audit").mkdir(mode=0o700)
+    (tmp_path / "audit" / "2026-11-16.jsonl").symlink_to(victim)
+    log = opened(now=Days(), retry_s=0.001, grace_s=0)
+    assert not log.flush(0.2)
+    with pytest.raises(Unavailable, match="cannot be written"):
+        log.check()
+    assert victim.read_text() == "untouched"
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from dari.bridge.trust.audit.log import SLACK, AuditLog
+
+log = AuditLog(Path(sys.argv[1]), redact=lambda data: data)
+at = 0
+while True:
+    log.call("fs", f"tool{at}", "ok", arguments=b'{"text":"' + b"x" * 500 + b'"}')
+    print(at, time.monotonic(), flush=True)
+    at += 1
+    time.sleep(0.0005)
+"""
+
+
+def test_kill_9_loses_less_than_the_last_second_and_the_chain_holds(tmp_path: Path) -> None:
+    directory = tmp_path / "audit"
+    before = 0
+    for _ in range(2):
+        command = [sys.executable, "-c", WRITER, str(directory)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as writer:
+            assert writer.stdout is not None
+            made = [writer.stdout.readline() for _ in range(1500)]
+            os.kill(writer.pid, signal.SIGKILL)
+            made += writer.stdout.readlines()
+        times = [float(words[1]) for line in made if len(words := line.split()) == 2]
+        AuditLog(directory, redact=lambda data: data).close()
+        report = verify(directory)
+        assert report.is_whole
+        kept = len(query(directory, kind="call", limit=10**6)) - before
+        before += kept
+        assert kept > 0 and all(times[-1] - at < 1.0 for at in times[kept:])
+
+
+FULL_DISK = """
+import resource, sys, threading
+from pathlib import Path
+from dari.bridge.trust.audit.checking import verify
+from dari.bridge.trust.audit.log import SLACK, AuditLog
+from dari.errors import Unavailable
+
+directory = Path(sys.argv[1])
+log = AuditLog(directory, redact=lambda data: data, batch_s=0.001, retry_s=0.005, grace_s=0.01)
+log.flush()
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+for at in range(100):
+    log.call("fs", f"tool{at}", "ok")
+assert not log.flush(0.3), "nothing may be told to be on disk"
+assert "File too large" in (log.problem or ""), log.problem
+try:
+    log.check()
+except Unavailable as refusal:
+    assert "cannot be written" in refusal.message
+else:
+    raise SystemExit("calls went on without a record")
+assert verify(directory).is_whole, "a part of the batch stayed in the file"
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert log.flush(10)
+log.check()
+log.close()
+report = verify(directory)
+assert report.is_whole and report.records == 102, report
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="needs a limit on the size of files")
+def test_when_the_disk_takes_no_more_calls_are_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "audit")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_full_queue_refuses_calls_and_what_still_comes_is_recorded_or_counted(opened: Opened, tmp_path: Path) -> None:
+    obstacle = tmp_path / "audit" / "2026-11-16.jsonl"
+    obstacle.parent.mkdir(mode=0o700)
+    obstacle.symlink_to(tmp_path / "nowhere")
+    log = opened(now=Days(), queue=100, retry_s=0.001, grace_s=1000)
+    for _ in range(100):
+        log.call("s", "t", "ok")
+    with pytest.raises(Unavailable, match="cannot be written"):
+        log.check()
+    for _ in range(SLACK + 50):  # calls that were under way when the queue became full, and more of them than can be
+        log.call("s", "t", "ok")
+    assert log.lost > 0
+    obstacle.unlink()
+    assert log.flush()
+    log.check()
+    log.close()
+    assert verify(log.directory).is_whole
+    (dropped,) = query(log.directory, kind="dropped")
+    calls = query(log.directory, kind="call", limit=10**6)
+    assert len(calls) + dropped.detail["records"] == 100 + SLACK + 50

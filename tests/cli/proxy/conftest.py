@@ -1,0 +1,40 @@
+"""A home with a short path for every test, and a check that nothing goes on running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.proxy.rig import JSON, Shell, serving
+from tests.ipc.rig import wait_until_unlocked
+from tests.proxy.origins.origin import Origin, answering
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="dari-"))
+    monkeypatch.setenv("DARI_HOME", str(path))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def shell(home: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Shell]:
+    made = Shell(home, capfd)
+    yield made
+    if (pid := made.daemon_pid) is not None:
+        os.kill(pid, signal.SIGTERM)
+        wait_until_unlocked(made.place.files.lock)
+        wait_until_unlocked(made.place.state_path / "lock")
+
+
+@pytest.fixture
+def site() -> Iterator[Origin]:
+    with serving(answering(JSON)) as made:
+        yield made
