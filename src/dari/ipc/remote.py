@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Union, cast
 import msgspec
 
 from dari.ipc.client import DaemonClient
-from dari.ipc.methods import Method
+from dari.ipc.methods import Method, params_reader
 
 _MARK = "__dari_exposed__"
 S = TypeVar("S")
@@ -50,13 +50,7 @@ def exposed(
 def methods_of(service: object, without: Container[str] = ()) -> list[Method]:
     """What a daemon serves of this service."""
     return [
-        Method(
-            mark.name,
-            mark.scope,
-            _handler(getattr(service, name)),
-            _params_of(function, mark.name),
-            ends_with_caller=mark.ends_with_caller,
-        )
+        _ExposedMethod(mark.name, mark.scope, getattr(service, name), function, ends_with_caller=mark.ends_with_caller)
         for name, function, mark in _exposed_in(type(service))
         if mark.name not in without
     ]
@@ -70,20 +64,41 @@ def remote(service: type[S], client: DaemonClient) -> S:
     return cast(S, stand_in)
 
 
+class _ExposedMethod(Method):
+    """Reads its signature when it is first called: for sixty methods that is 15 ms which a start does not need."""
+
+    __slots__ = ("_function", "_method")
+
+    def __init__(
+        self,
+        name: str,
+        scope: str,
+        method: Callable[..., Awaitable[object]],
+        function: Callable[..., Any],
+        *,
+        ends_with_caller: bool,
+    ) -> None:
+        super().__init__(name, scope, self._spread, ends_with_caller=ends_with_caller)
+        self._method = method
+        self._function: Callable[..., Any] | None = function
+
+    async def call(self, params: bytes) -> object:
+        if self._function is not None:
+            self._read = params_reader(_params_of(self._function, self.name))
+            self._function = None
+        return await super().call(params)
+
+    async def _spread(self, params: Any) -> object:
+        given = {
+            name: value for name in params.__struct_fields__ if (value := getattr(params, name)) is not msgspec.UNSET
+        }
+        return await self._method(**given)
+
+
 def _exposed_in(service: type) -> Iterator[tuple[str, Callable[..., Any], Exposed]]:
     for name, function in inspect.getmembers(service, inspect.isfunction):
         if (mark := getattr(function, _MARK, None)) is not None:
             yield name, function, mark
-
-
-def _handler(method: Callable[..., Awaitable[object]]) -> Callable[[Any], Awaitable[object]]:
-    async def handle(params: msgspec.Struct) -> object:
-        given = {
-            name: value for name in params.__struct_fields__ if (value := getattr(params, name)) is not msgspec.UNSET
-        }
-        return await method(**given)
-
-    return handle
 
 
 def _params_of(function: Callable[..., Any], name: str) -> type[msgspec.Struct]:

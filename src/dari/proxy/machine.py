@@ -6,13 +6,14 @@ import asyncio
 import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dari.errors import DariError
 from dari.proxy.breakpoints import Breakpoints
-from dari.proxy.certs import CertificateAuthority
 from dari.proxy.configuration import Configuration, shown_address
+from dari.proxy.deferred_authority import deferred
 from dari.proxy.engine.listener import Engine
 from dari.proxy.faults import ProxyAlreadyRunning, ProxyNotRunning
 from dari.proxy.gate import ClientAllowlist, Gate, PrivateTargetPolicy
@@ -23,6 +24,9 @@ from dari.proxy.state_files import StateFiles
 from dari.proxy.throttle import FlowThrottle, Throttle
 from dari.proxy.traffic.traffic import Limits, Traffic
 from dari.redaction import Redactor
+
+if TYPE_CHECKING:
+    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 logger = logging.getLogger("dari.proxy")
 
@@ -44,6 +48,7 @@ class Machine:
         self.configuration = Configuration()
         self.authority: CertificateAuthority | None = None
         self._changing = asyncio.Lock()
+        self._warming: asyncio.Task[None] | None = None
         self.engine = Engine(rules=self.rules, recorder=traffic.recorder, gate=_NotingGate(self), authority=None)
 
     @classmethod
@@ -67,6 +72,8 @@ class Machine:
         await self.stop()
 
     async def close(self) -> None:
+        if self._warming is not None:
+            await self._warming
         await self._stop_engine()
         try:
             await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
@@ -124,7 +131,7 @@ class Machine:
         """A setting that no longer holds (a CA file that is gone) costs itself, not the start."""
         if saved.ca_cert_path and saved.ca_key_path:
             try:
-                self.trust(CertificateAuthority.load(Path(saved.ca_cert_path), Path(saved.ca_key_path)))
+                self.trust(deferred(Path(saved.ca_cert_path), Path(saved.ca_key_path)))
             except DariError as error:
                 self.files.notes.append(f"the CA was not loaded: {error.message}")
         try:
@@ -140,6 +147,17 @@ class Machine:
                 await self.start()
             except DariError as error:
                 self.files.notes.append(f"the proxy ran before and could not start again: {error.message}")
+        if self.authority is not None:
+            self._warming = asyncio.create_task(self._warm_up(self.authority))
+
+    async def _warm_up(self, authority: CertificateAuthority) -> None:
+        """Read the CA after the start, so that the first handshake does not have to."""
+        try:
+            await asyncio.to_thread(getattr, authority, "certificate")
+        except DariError as error:
+            self.files.notes.append(f"the CA was not loaded: {error.message}")
+            if self.authority is authority:
+                self.trust(None)
 
     def _put_in_force(self, configuration: Configuration) -> None:
         self.throttle.replace(configuration.throttle)

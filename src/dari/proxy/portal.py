@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
+from typing import TYPE_CHECKING
 
-from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.ports import LocalAnswer
+
+if TYPE_CHECKING:
+    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 PORTAL_HOSTS = frozenset(("crab-proxy.local", "crab-proxy.invalid", "proxy.crab"))
 

@@ -75,6 +75,17 @@ async def test_a_ca_that_is_gone_costs_the_ca_alone(tmp_path: Path) -> None:
         assert (info.ca, info.rules, info.status) == ("missing", 1, "running") and "CA" in info.notes[0]
 
 
+async def test_a_ca_that_turns_out_to_be_none_is_told_and_nothing_is_decrypted(tmp_path: Path) -> None:
+    async with proxy(tmp_path, starts=False) as rig:
+        await rig.service.authority.generate()
+    key = tmp_path / "state/ca/ca-key.pem"
+    key.write_text("-----BEGIN PRIVATE KEY-----\nbm90IGEga2V5\n-----END PRIVATE KEY-----\n")
+    async with proxy(tmp_path) as rig:
+        while (await rig.service.control.info()).ca == "loaded":  # noqa: ASYNC110 (it is read after the start)
+            await asyncio.sleep(0.001)
+        assert "CA" in (await rig.service.control.info()).notes[0]
+
+
 @pytest.fixture
 def place() -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="crab"))  # pytest's own are too long for a socket

@@ -208,13 +208,12 @@ def test_a_file_that_is_no_database_is_put_aside(path: Path) -> None:
     assert any(".broken-" in name for name in os.listdir(path.parent))
 
 
-def test_the_questions_that_a_search_asks_walk_the_newest_rows_or_an_index(store: Store) -> None:
+def test_the_questions_that_a_search_asks_walk_from_the_newest_row_and_sort_nothing(store: Store) -> None:
     def plan(where: str, *values: Any) -> str:
         query = f"EXPLAIN QUERY PLAN SELECT id FROM flows WHERE id < 99 AND {where} ORDER BY id DESC LIMIT 10"
         return " ".join(row[3] for row in store._rows(query, values))
 
-    assert "flows_host" in plan("host >= 'a' AND host < 'b'") or "PRIMARY KEY" in plan("host >= 'a' AND host < 'b'")
-    for where in ("started_unix_ms >= 5", "status = 404"):
+    for where in ("host >= 'a' AND host < 'b'", "started_unix_ms >= 5", "status = 404"):
         assert "PRIMARY KEY" in plan(where) and "TEMP B-TREE" not in plan(where)
 
 
@@ -244,7 +243,7 @@ def test_a_running_socket_is_written_again_when_messages_came(path: Path) -> Non
 
 def test_a_flow_that_cannot_be_written_does_not_end_the_writer(store: Store) -> None:
     broken = flow(1)
-    broken.response_headers = None  # type: ignore[assignment]
+    broken.method = object()  # type: ignore[assignment]
     store.put(broken)
     store.flush()
     store.put(flow(2))

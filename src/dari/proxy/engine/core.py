@@ -6,9 +6,8 @@ import asyncio
 import itertools
 import time
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.dial import Dialer
 from dari.proxy.engine.pool import Pool
@@ -17,6 +16,9 @@ from dari.proxy.engine.process import Owner, ProcessFinder
 from dari.proxy.engine.tunnel import Tunnel
 from dari.proxy.flow import Flow
 from dari.proxy.portal import Portal
+
+if TYPE_CHECKING:
+    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 
 class Connection(Protocol):

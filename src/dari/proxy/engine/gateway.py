@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dari.errors import DariError
 from dari.proxy.engine.client import Client, Via
 from dari.proxy.engine.dial import DialFailed, FarEnd
 from dari.proxy.engine.hello import Incomplete, server_name
@@ -205,7 +206,7 @@ class Gateway(Peer):
             return
         try:
             context = core.authority.context_for(name)
-        except ValueError as error:
+        except (ValueError, DariError) as error:
             self._note_problem(f"no certificate can be made for {name[:100]!r}: {error}")
             self._host = host
             self._tunnel()

@@ -7,15 +7,17 @@ import socket
 import struct
 import sys
 from types import EllipsisType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dari.errors import Conflict, Failed
-from dari.proxy.certs import CertificateAuthority
 from dari.proxy.engine.client import Client
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.core import Core
 from dari.proxy.engine.gateway import Gateway
 from dari.proxy.engine.ports import Gate, Recorder, Rules, Throttle
+
+if TYPE_CHECKING:
+    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 _BACKLOG = 1024
 _SO_ORIGINAL_DST = 80

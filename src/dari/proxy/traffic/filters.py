@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -101,48 +102,27 @@ def sql_of(wanted: Filter) -> tuple[str, list[Any]]:
     values: list[Any] = []
     if wanted.since_unix_ms is not None:
         conditions.append("started_unix_ms >= ?")
-        values.append(max(-(2**63), min(wanted.since_unix_ms, 2**63 - 1)))  # what SQLite can compare with
+        values.append(wanted.since_unix_ms)
     if wanted.host is not None:
-        # Names are stored backwards (`moc.elpmaxe.`), so a domain with all below it is one range of the index.
+        # Names are stored backwards (`moc.elpmaxe.`), so a domain with all below it is one range.
         key = host_key(_split_port(wanted.host.lower().removeprefix("*."))[0])
         conditions.append("host >= ? AND host < ?")
         values += [key, key + "\U0010ffff"]
-    if wanted.method is not None:
-        methods = sorted(_words(wanted.method.upper()))
-        conditions.append(f"upper(method) IN ({','.join('?' * len(methods))})")
-        values += methods
     if wanted.status is not None:
         ranges = status_ranges(wanted.status)
         conditions.append("(" + " OR ".join("status BETWEEN ? AND ?" for _ in ranges) + ")")
         values += [bound for pair in ranges for bound in pair]
-    if wanted.event is not None:
-        conditions.append("event = ?")
-        values.append(wanted.event)
-    if wanted.has_error is not None:
-        conditions.append("has_error = ?")
-        values.append(int(wanted.has_error))
-    for column, text in (("mime", wanted.mime), ("url", wanted.url_contains), ("process", wanted.process)):
-        if text is not None:
-            conditions.append(f"instr({column}, ?) > 0")
-            values.append(text.lower().encode("utf-8", "replace").decode())
     return " AND ".join(conditions) or "1", values
 
 
-def columns_of(flow: Flow) -> tuple[int, int, str, str, int | None, str, int, str, str, str]:
-    """What `sql_of` compares: id, started_unix_ms, host, method, status, event, has_error, mime, process, url."""
-    url = flow.url.lower().encode("utf-8", "replace").decode()
-    return (
-        flow.id,
-        flow.started_unix_ms,
-        host_key(host_of(flow)),
-        flow.method,
-        flow.status,
-        flow.event,
-        int(is_error(flow)),
-        mime_of(flow),
-        _process(flow),
-        url,
-    )
+def columns_of(flow: Flow) -> tuple[int, int, str, int | None]:
+    """What `sql_of` compares: id, started_unix_ms, host, status."""
+    return flow.id, flow.started_unix_ms, _authority_key(flow.authority), flow.status
+
+
+@lru_cache(maxsize=1024)
+def _authority_key(authority: str) -> str:
+    return host_key(_split_port(authority)[0])
 
 
 def host_key(host: str) -> str:
