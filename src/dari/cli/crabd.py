@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
@@ -51,6 +52,9 @@ def main(argv: list[str] | None = None) -> int:
     from dari.running import run_to_exit
 
     log.set_up(arguments.log)
+
+    # Many requests make garbage that is gone at once; looking for cycles every 700 objects costs them 2 µs each.
+    gc.set_threshold(50_000, 20, 100)
 
     async def run() -> int:
         await serve(Place(arguments.run_dir, arguments.socket, arguments.state_dir))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dari.proxy.engine.answers import refusal, status_line
@@ -15,7 +16,7 @@ from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
 from dari.proxy.engine.peer import PIPELINED, Peer
 from dari.proxy.engine.ports import PASS
 from dari.proxy.engine.process import Owner
-from dari.proxy.engine.targets import BadTarget, Target, target_of, tunnel_target
+from dari.proxy.engine.targets import DEFAULT_PORTS, Authority, BadTarget, Target, target_of, tunnel_target
 from dari.proxy.engine.tunnel import ESTABLISHED
 from dari.proxy.engine.upstream import Route
 from dari.proxy.flow import Flow, Tls
@@ -40,6 +41,11 @@ class Via:
     sni: str | None = None
     is_multiplexed: bool = False
     """The client speaks HTTP/2 in it, and so may we at its far end."""
+
+
+@lru_cache(maxsize=1024)
+def _route_to(scheme: str, authority: Authority) -> Route:
+    return Route(scheme, authority.host, authority.port or DEFAULT_PORTS[scheme], authority.host)
 
 
 class Client(Peer):
@@ -239,7 +245,7 @@ class Client(Peer):
         core = self.core
         host = target.authority.host
         flow = self._flow(head, target.scheme, target.authority.text, target.path.decode("latin-1"))
-        route = self._route or Route(target.scheme, host, target.port, host)
+        route = self._route or _route_to(target.scheme, target.authority)
         decision = core.rules.decide(flow)
         core.begin(flow, decision)
         self._exchange = exchange = self.exchanges(self, head, target, route, flow, decision)

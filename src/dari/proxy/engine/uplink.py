@@ -28,7 +28,7 @@ _NEVER = float("inf")
 
 
 class Uplink(Ending):
-    __slots__ = ("_collected", "_has_continued", "_has_retried", "_is_paused")
+    __slots__ = ("_collected", "_has_continued", "_has_retried", "_is_paused", "_is_replayable")
 
     def __init__(
         self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
@@ -37,6 +37,8 @@ class Uplink(Ending):
         self._has_retried = False
         self._has_continued = False
         self._is_paused = False
+        self._is_replayable = False
+        """Asking twice would do no harm, and all of it is still here; known when it is first sent."""
         self._collected: list[bytes] | None = None
         """The payload so far, while a rule waits for the whole body."""
 
@@ -223,15 +225,14 @@ class Uplink(Ending):
             self._fail(error.status, str(error))
             return
         self.outbox = head + raw if raw else head
+        self._is_replayable = (
+            self.is_request_done and self.flow.method in _IDEMPOTENT and len(self.outbox) <= _REPLAY_BYTES
+        )
         upstream = core.pool.take(self.route, self._is_replayable)
         if upstream is not None:
             self.attach(upstream)
         else:
             self._connect()
-
-    @property
-    def _is_replayable(self) -> bool:
-        return self.is_request_done and self.flow.method in _IDEMPOTENT and len(self.outbox) <= _REPLAY_BYTES
 
     def _retries(self, upstream: Upstream) -> bool:
         """A pooled connection was closed while our request was on its way; nobody has answered it, so ask again."""
