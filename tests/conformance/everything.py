@@ -11,8 +11,9 @@ import argparse
 from dari import log
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
+from dari.running import run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import Supervisor, run_to_exit
+from dari.transport.supervisor import Supervisor
 from tests.conformance.fixtures.changes import ChangeTools
 from tests.conformance.fixtures.prompts import add_prompts
 from tests.conformance.fixtures.questions import QuestionTools, RoundTools

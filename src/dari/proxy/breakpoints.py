@@ -32,7 +32,8 @@ class HeldFlow(Struct, frozen=True):
     method: str
     url: str
     status: int | None
-    headers: list[tuple[str, str]]
+    headers: list[list[str]]
+    """Name and value of each."""
     body_sample: str
     resumes_in_s: float
 
@@ -165,7 +166,7 @@ class Breakpoints:
             method=flow.method,
             url=self._redactor.url(flow.url),
             status=None if is_request else flow.status or flow.upstream_status,
-            headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in head],
+            headers=[[name.decode("latin-1"), value.decode("latin-1")] for name, value in head],
             body_sample=self._redactor.body(body.sample[:_SHOWN_CHARS].decode(errors="replace"), ""),
             resumes_in_s=round(max(held.timer.when() - asyncio.get_running_loop().time(), 0), 1),
         )

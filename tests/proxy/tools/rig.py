@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import jsonschema_rs
+
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from dari.proxy.service import ProxyService
@@ -50,6 +52,9 @@ class Crab:
         result = reply["result"]
         if result.get("isError"):
             raise Refused(result["structuredContent"]["error"])
+        schema = self.server.registry.tools[f"crab_{name}"].output_schema
+        if schema is not None:
+            jsonschema_rs.Draft202012Validator(schema).validate(result["structuredContent"])
         return dict(result["structuredContent"])
 
 

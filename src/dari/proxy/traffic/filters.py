@@ -102,7 +102,7 @@ def sql_of(wanted: Filter) -> tuple[str, list[Any]]:
     values: list[Any] = []
     if wanted.since_unix_ms is not None:
         conditions.append("started_unix_ms >= ?")
-        values.append(wanted.since_unix_ms)
+        values.append(max(-(2**63), min(wanted.since_unix_ms, 2**63 - 1)))  # what SQLite can compare with
     if wanted.host is not None:
         # Names are stored backwards (`moc.elpmaxe.`), so a domain with all below it is one range.
         key = host_key(_split_port(wanted.host.lower().removeprefix("*."))[0])
