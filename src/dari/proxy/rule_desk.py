@@ -13,7 +13,7 @@ from dari.ipc.remote import exposed
 from dari.proxy.engine_settings import Ok
 from dari.proxy.rules import classic
 from dari.proxy.rules.book import Added
-from dari.proxy.rules.explanation import Explanation
+from dari.proxy.rules.explanation import Explanation, parse_url
 from dari.proxy.rules.mocks import mock_of
 from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
 from dari.proxy.traffic import views
@@ -167,7 +167,15 @@ class RuleDesk:
     @exposed("rules.test", "read")
     async def test(self, url: str, method: str = "GET") -> Explanation:
         """What the rules would do with such a request now, and why not more."""
-        return self._book.explain(url, method, has_ca=self._machine.authority is not None)
+        machine = self._machine
+        found = self._book.explain(url, method, has_ca=machine.authority is not None)
+        host = parse_url(url)[0].host
+        if found.is_decrypted and host in machine.engine.pinned_hosts:
+            passes = machine.configuration.passes_through_pinned
+            then = "so it is passed through unread" if passes else "so the connection fails: install the CA there"
+            hint = f"a client refused our certificate for {host} (pinned, or the CA is not installed), {then}"
+            return msgspec.structs.replace(found, is_decrypted=not passes, hints=(*found.hints, hint))
+        return found
 
     async def _add_classic(self, rule: AnyRule) -> Ok:
         await self._add(rule)

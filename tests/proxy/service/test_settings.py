@@ -23,6 +23,14 @@ def trusting(rig: Rig) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=rig.machine.authority.pem.decode())
 
 
+def refuse_certificate(port: int, authority: str) -> None:
+    """As a client does that knows nothing of our CA; asyncio would close without the alert that says so."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        assert b" 200 " in connection.recv(1000)
+        ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
+
+
 async def test_starting_twice_is_an_error_and_stopping_twice_is_not(tmp_path: Path) -> None:
     async with proxy(tmp_path) as rig:
         with pytest.raises(ProxyAlreadyRunning) as caught:
@@ -89,6 +97,25 @@ async def test_a_generated_ca_decrypts_the_next_connection(tmp_path: Path) -> No
         assert (await rig.service.authority.export()).pem != first.pem
         async with tunnel(rig.machine.engine, where) as client:
             await client.start_tls(trusting(rig), "localhost")
+
+
+async def test_a_client_that_refuses_our_certificate_is_told_by_rules_test_and_the_doctor(tmp_path: Path) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        await rig.service.authority.generate()
+        await rig.service.rules.add_allow("localhost")
+        where = f"localhost:{site.port}"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await asyncio.to_thread(refuse_certificate, rig.port, where)
+        while not (await rig.service.control.info()).pinned_hosts:  # noqa: ASYNC110 (the alert is on its way)
+            await asyncio.sleep(0)
+        why = await rig.service.rules.test(f"https://{where}/")
+        assert why.is_decrypted and "refused our certificate for localhost" in why.hints[-1]
+        await rig.service.settings.set_policy(passes_through_pinned=True)
+        assert (await rig.service.rules.test(f"https://{where}/")).is_decrypted is False
+        checks = {check.name: check for check in (await rig.service.health.doctor()).checks}
+        assert checks["ca"].status == "warning" and "localhost" in checks["ca"].found
+        entry = (await rig.service.traffic.tail()).entries[0]
+        assert entry.error is not None and entry.error.startswith("tls_client_rejected")
 
 
 async def test_the_certificate_of_an_origin_is_verified_unless_told_otherwise(tmp_path: Path) -> None:
