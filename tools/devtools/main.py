@@ -80,7 +80,8 @@ def _lint(arguments: list[str]) -> int:
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
     system.ensure_programs("curl", "chromium", "openssl")  # clients that the proxy is tried with
-    system.ensure_files({"/usr/bin/bwrap": "bubblewrap"})  # namespaces around other people's servers
+    # Namespaces around other people's servers; a redirect in a namespace of its own.
+    system.ensure_files({"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"})
     outcomes = []
     env = _child_environment()
     started = time.monotonic()
