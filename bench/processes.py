@@ -1,11 +1,13 @@
 """Server processes: started on the server core, ended by their pid, memory read from /proc."""
 
+import os
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.contenders import Contender
@@ -41,7 +43,14 @@ def spawn(contender: Named, command: list[str], scratch: Scratch, *, pipes: bool
     pipe = subprocess.PIPE if pipes else subprocess.DEVNULL
     with on_core(SERVER_CORE), scratch.log(contender).open("ab") as log:
         return subprocess.Popen(
-            command, cwd=ROOT, env=clean_environment(), bufsize=0, stdin=pipe, stdout=pipe, stderr=log
+            command,
+            cwd=ROOT,
+            env=clean_environment(),
+            bufsize=0,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=log,
+            start_new_session=True,
         )
 
 
@@ -56,6 +65,9 @@ def stop(process: Process) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(STOP_TIMEOUT_S)
+    # A worker that was being forked when its parent was told to end (proxy.py, at a cold start) hears of nothing.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
