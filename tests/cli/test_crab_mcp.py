@@ -90,6 +90,7 @@ def test_version_loads_nothing_of_ours_but_the_command() -> None:
         "dari",
         "dari.cli",
         "dari.cli.crab_mcp",
+        "dari.cli.ports",
         "dari.version",
     }
     assert not {"asyncio", "msgspec", "logging"} & loaded

@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 
+from dari.cli.ports import port_number
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # from typing it costs a tenth of `--version`; type checkers know the name
@@ -38,7 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"crab-mcp {VERSION}")
     add("--transport", choices=("stdio", "http", "both"), default="stdio", help="default: %(default)s")
     add("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
-    add("--http-port", metavar="PORT", type=_port, help="default: 3847, or the next free one up to 3857")
+    add("--http-port", metavar="PORT", type=port_number, help="default: 3847, or the next free one up to 3857")
     add(
         "--tools",
         choices=("core", "all"),
@@ -160,12 +161,6 @@ async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClie
 def _announce(url: str, token_path: str) -> None:
     print(f"crab-mcp listening on {url}", file=sys.stderr)
     print(f"crab-mcp token file {token_path}", file=sys.stderr, flush=True)
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; use a number from 0 to 65535 (0: any free one)")
-    return int(text)
 
 
 def _switch(text: str) -> bool:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 
+from dari.cli.ports import port_number
 from dari.version import VERSION
 
 _EPILOG = """\
@@ -80,7 +81,7 @@ def _add_mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
     parser.add_argument(
-        "--http-port", metavar="PORT", type=_port, help="default: 3847, or the next free one up to 3857"
+        "--http-port", metavar="PORT", type=port_number, help="default: 3847, or the next free one up to 3857"
     )
     parser.add_argument("--token-path", metavar="PATH", help="bearer token file, mode 0600 (made when missing)")
     parser.add_argument(
@@ -97,12 +98,6 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate-limit", metavar="N", type=_rate, help="requests a second and client (default: none)")
     parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; use a number from 0 to 65535 (0: any free one)")
-    return int(text)
 
 
 def _rate(text: str) -> float:

@@ -12,7 +12,6 @@ from dari.proxy.flow import SAMPLE_BYTES
 from dari.proxy.throttle import ThrottleSettings
 
 DEFAULT_LISTEN = "127.0.0.1:8888"
-SPOOL_MAX_BYTES = 100 * 1024 * 1024
 
 
 class Transparent(Struct, frozen=True):

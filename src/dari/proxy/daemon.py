@@ -72,7 +72,7 @@ async def serve(place: Place) -> None:
                 run_dir=place.files.run_dir,
                 socket_path=place.socket_path,
                 version=VERSION,
-                on_stop=machine.stop_serving,
+                on_stop=machine.stop,
             )
             await daemon.serve()
         finally:

@@ -12,7 +12,6 @@ from msgspec import Struct
 from dari.errors import Failed, InvalidInput
 from dari.ipc.remote import exposed
 from dari.proxy.configuration import (
-    SPOOL_MAX_BYTES,
     ClientCertificate,
     ClientRule,
     Transparent,
@@ -84,8 +83,8 @@ class EngineSettings:
                 now.inspect,
                 SAMPLE_BYTES,
                 now.inspect and bodies is not None,
-                str(machine.files.traffic),
-                SPOOL_MAX_BYTES,
+                str(bodies.directory) if bodies is not None else "",
+                bodies.body_bytes if bodies is not None else 0,
             ),
             throttle=now.throttle,
             client_allowlist=now.client_allowlist,

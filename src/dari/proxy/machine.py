@@ -67,10 +67,6 @@ class Machine:
         await machine._restore(saved)
         return machine
 
-    async def stop_serving(self) -> None:
-        """End the engine and keep the rest: an orderly end means that it shall not run at the next start."""
-        await self.stop()
-
     async def close(self) -> None:
         if self._warming is not None:
             await self._warming
@@ -96,7 +92,7 @@ class Machine:
             logger.info("event=proxy_started address=%s", self.address)
 
     async def stop(self) -> None:
-        """No error when it does not run."""
+        """No error when it does not run. Whoever stops it does not want it at the next start, either."""
         async with self._changing:
             await self._stop_engine()
             if self.configuration.is_running:

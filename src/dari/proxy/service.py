@@ -12,7 +12,7 @@ health       ping, version, doctor
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,10 @@ class ProxyService:
     health: Health
     rpc: Rpc
     """Any method by its wire name."""
+
+    @property
+    def desks(self) -> tuple[object, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self) if each.name != "rpc")
 
 
 def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
@@ -96,13 +100,4 @@ def remote_service(client: DaemonClient) -> ProxyService:
 def daemon_methods(service: ProxyService) -> list[Method]:
     """What a daemon serves beside its own `system.*`."""
     own = ("system.ping", "system.version")
-    desks = (
-        service.control,
-        service.settings,
-        service.authority,
-        service.rules,
-        service.traffic,
-        service.breakpoints,
-        service.health,
-    )
-    return [method for desk in desks for method in methods_of(desk, without=own)]
+    return [method for desk in service.desks for method in methods_of(desk, without=own)]

@@ -216,6 +216,16 @@ async def test_the_client_allowlist_folds_and_checks_addresses(tmp_path: Path) -
         assert caught.value.message == "invalid IP address: 10.0.0.0/8"
 
 
+async def test_the_dump_tells_where_bodies_go_and_how_large_one_may_be(tmp_path: Path) -> None:
+    async with proxy(tmp_path, starts=False) as rig:
+        bodies = rig.machine.traffic.bodies
+        assert bodies is not None
+        inspect = (await rig.service.settings.dump()).inspect
+        assert (inspect.spool_dir, inspect.spool_max_bytes) == (str(bodies.directory), bodies.body_bytes)
+        await rig.service.settings.set_inspect_enabled(False)
+        assert not (await rig.service.settings.dump()).inspect.spool
+
+
 async def test_the_environment_names_proxy_and_roots(tmp_path: Path) -> None:
     async with proxy(tmp_path) as rig:
         plain = await rig.service.control.environment()
