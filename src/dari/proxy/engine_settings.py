@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,6 +177,7 @@ class EngineSettings:
         for path in (ca_file, *(file for one in client_certificates or () for file in (one.cert_path, one.key_path))):
             if path and not os.path.isfile(path):
                 raise Failed(f"file not found: {path}", "give the absolute path of a PEM file")
+        _check_certificates(ca_file, client_certificates or ())
         wanted = UpstreamSettings(
             proxy=now.proxy if proxy is None else proxy or None,
             ca_file=now.ca_file if ca_file is None else ca_file or None,
@@ -206,3 +208,26 @@ class EngineSettings:
         await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
         self._machine.trust(authority)
         return Ok()
+
+
+def _check_certificates(ca_file: str | None, pairs: Iterable[ClientCertificate]) -> None:
+    """Read them once now: a wrong file would otherwise show as a 502 for every request."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if ca_file:
+            context.load_verify_locations(ca_file)
+    except (ssl.SSLError, OSError) as error:
+        raise InvalidInput(
+            f"{ca_file} holds no PEM certificates: {error}", "give the roots of your CA as PEM"
+        ) from None
+    for pair in pairs:
+        try:
+            # A password would be asked for on the terminal of the daemon.
+            context.load_cert_chain(pair.cert_path, pair.key_path, password="")
+        except (ssl.SSLError, OSError) as error:
+            raise InvalidInput(
+                f"{pair.cert_path} and {pair.key_path} are no certificate with its key: {error}",
+                "give both as PEM, the key without a password",
+            ) from None

@@ -134,7 +134,7 @@ class Machine:
             await self.engine.apply(saved.engine_config())
             self._put_in_force(saved)
         except DariError as error:
-            self.files.notes.append(f"the settings were not taken over: {error.message}")
+            self.files.set_aside(self.files.config, error.message)
             saved = Configuration()
         was_running = saved.is_running
         self.configuration = msgspec.structs.replace(saved, is_running=False)

@@ -63,7 +63,7 @@ class StateFiles:
         try:
             return msgspec.json.decode(data, type=Configuration)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._set_aside(self.config, str(error))
+            self.set_aside(self.config, str(error))
             return Configuration()
 
     def load_rules(self, book: RuleBook) -> None:
@@ -73,7 +73,7 @@ class StateFiles:
         try:
             self.notes.extend(book.load_state(data))
         except DariError as error:
-            self._set_aside(self.rules, error.message)
+            self.set_aside(self.rules, error.message)
 
     async def save_configuration(self, configuration: Configuration) -> None:
         await self._write(self.config, msgspec.json.format(msgspec.json.encode(configuration), indent=2))
@@ -97,10 +97,11 @@ class StateFiles:
         except FileNotFoundError:
             return None
 
-    def _set_aside(self, path: Path, reason: str) -> None:
+    def set_aside(self, path: Path, reason: str) -> None:
+        """Keep a file that cannot be used under another name, so that the next save does not write over it."""
         kept = path.with_suffix(".unreadable.json")
         with suppress(OSError):
             os.replace(path, kept)
-        note = f"{path.name} could not be read ({reason}); it was kept as {kept.name} and the defaults are used"
+        note = f"{path.name} could not be used ({reason}); it was kept as {kept.name} and the defaults are used"
         self.notes.append(note)
         logger.warning("event=state_unreadable file=%s", path.name)

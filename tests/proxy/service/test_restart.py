@@ -65,6 +65,18 @@ async def test_files_that_cannot_be_read_are_set_aside_and_told(tmp_path: Path) 
         assert sum(check.name == "start" for check in doctor.checks) == 2
 
 
+async def test_settings_that_cannot_be_used_are_kept_aside_and_told(tmp_path: Path) -> None:
+    async with proxy(tmp_path, starts=False) as rig:
+        await rig.service.settings.set_upstream(insecure_hosts=["dev.local"])
+    config = tmp_path / "state/config.json"
+    config.write_text(config.read_text().replace("127.0.0.1:0", "localhost"))
+    async with proxy(tmp_path) as rig:
+        info = await rig.service.control.info()
+        assert info.status == "running" and "listen_addr" in info.notes[0]
+    kept = json.loads((tmp_path / "state/config.unreadable.json").read_text())
+    assert kept["upstream"]["insecure_hosts"] == ["dev.local"]
+
+
 async def test_a_ca_that_is_gone_costs_the_ca_alone(tmp_path: Path) -> None:
     async with proxy(tmp_path, starts=False) as rig:
         await rig.service.authority.generate()

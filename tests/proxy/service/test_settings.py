@@ -11,7 +11,7 @@ import pytest
 
 from dari.errors import Conflict, Failed, InvalidInput
 from dari.proxy.certs import CertificateAuthority
-from dari.proxy.configuration import read_address
+from dari.proxy.configuration import ClientCertificate, read_address
 from dari.proxy.faults import ProxyAlreadyRunning
 from tests.proxy.engine.rig import request, tunnel, wire
 from tests.proxy.origins.origin import answering, origin
@@ -156,6 +156,23 @@ async def test_an_upstream_proxy_gets_every_request_and_its_password_is_not_show
         with pytest.raises(InvalidInput):
             await rig.service.settings.set_upstream(proxy="not a proxy")
         assert (await rig.service.settings.dump()).upstream.proxy is None
+
+
+@pytest.mark.parametrize("starts", [True, False])
+async def test_wrong_ways_to_an_origin_are_refused_whether_it_runs_or_not(tmp_path: Path, starts: bool) -> None:
+    bad = str(tmp_path / "bad.pem")
+    Path(bad).write_text("no certificate")
+    async with proxy(tmp_path, starts=starts) as rig:
+        before = await rig.service.settings.dump()
+        with pytest.raises(InvalidInput, match=r"bad\.pem"):
+            await rig.service.settings.set_upstream(ca_file=bad)
+        with pytest.raises(InvalidInput, match=r"bad\.pem"):
+            await rig.service.settings.set_upstream(client_certificates=[ClientCertificate("a.test", bad, bad)])
+        with pytest.raises(InvalidInput):
+            await rig.service.settings.set_upstream(proxy="socks5://a:1")
+        with pytest.raises(Failed):
+            await rig.service.settings.set_upstream(ca_file=str(tmp_path / "missing.pem"))
+        assert await rig.service.settings.dump() == before
 
 
 async def test_private_targets_are_refused_when_asked(tmp_path: Path) -> None:

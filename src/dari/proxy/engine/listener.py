@@ -13,8 +13,9 @@ from dari.errors import Conflict, Failed
 from dari.proxy.engine.client import Client
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.core import Core
+from dari.proxy.engine.dial import Dialer
 from dari.proxy.engine.gateway import Gateway
-from dari.proxy.engine.ports import Gate, Recorder, Rules, Throttle
+from dari.proxy.engine.ports import Gate, OpenGate, Recorder, Rules, Throttle
 
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
@@ -97,11 +98,12 @@ class Engine:
     async def apply(self, config: EngineConfig) -> None:
         """Change the settings; connections live on. Only a changed address is bound anew."""
         before, core = self._config, self._core
-        if core is not None:
-            core.configure(config)
-        self._config = config
         if core is None:
+            Dialer(config, OpenGate(), lambda _: False)  # raises what a running engine would
+            self._config = config
             return
+        core.configure(config)
+        self._config = config
         try:
             if (before.host, before.port) != (config.host, config.port):
                 await self._rebind(core, "proxy", config.host, config.port)
