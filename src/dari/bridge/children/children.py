@@ -64,7 +64,7 @@ class Children:
         become_subreaper()
         mark = Mark.new()
         cwd = Path(os.path.abspath(spec.cwd)) if spec.cwd is not None else Path.cwd()
-        environment = build_environment(spec.env, spec.inherit_env)
+        environment = build_environment(spec.env, spec.inherit_env, spec.environ)
         program = find_program(spec.command[0], environment, cwd)
         prepared = prepare(
             program,

@@ -29,6 +29,10 @@ class ChildSession:
         assert channel.child is not None
         return cls(client, channel.child)
 
+    @property
+    def is_open(self) -> bool:
+        return self.client.is_open
+
     async def ended(self) -> Ending:
         error = await self.client.ended()
         return Ending(error, is_fault=self.child.returncode != 0)

@@ -24,6 +24,8 @@ class ChildSpec:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     inherit_env: tuple[str, ...] = ()
+    environ: Mapping[str, str] | None = None
+    """Where inherited names are taken from; None: from our own environment."""
     cwd: Path | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """Resource limits by their short names: as, nofile, cpu …"""

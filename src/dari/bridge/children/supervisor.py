@@ -31,6 +31,10 @@ class Ending:
 class Session(Protocol):
     """What is kept alive: a child that has said hello."""
 
+    @property
+    def is_open(self) -> bool:
+        """False as soon as it has ended."""
+
     async def ended(self) -> Ending:
         """Wait until it ends by itself."""
 
@@ -75,6 +79,7 @@ class Supervisor(Generic[S]):
         self._is_clearing = False
         self._ending = asyncio.Lock()
         self._leases = 0
+        self._idle_since_s = 0.0
 
     @property
     def state(self) -> State:
@@ -95,19 +100,35 @@ class Supervisor(Generic[S]):
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[S]:
         """A session that is ready; while it is held, idleness does not end it."""
-        self._leases += 1
-        self._cancel_rest()
+        session = await self.acquire()
         try:
-            yield await self.ensure()
+            yield session
         finally:
-            self._leases -= 1
-            if not self._leases and self._session is not None:
-                self._rest()
+            self.release()
+
+    async def acquire(self) -> S:
+        """`lease` for the hot path: every `acquire` that returns is followed by one `release`."""
+        self._leases += 1
+        session = self._session
+        if session is not None and session.is_open:
+            return session
+        try:
+            return await self.ensure()
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        self._leases -= 1
+        if not self._leases and self._session is not None:
+            self._rest()
 
     async def ensure(self) -> S:
         """Start it if need be. All who ask at the same time share one start, and its error."""
-        if self._session is not None:
-            return self._session
+        while self._session is not None:
+            if self._session.is_open:
+                return self._session
+            await asyncio.sleep(0)  # it ended in this very moment; who watches it is about to take note
         wait_s = self._supervision.wait_s(self._clock())
         # Who asks during a long pause is told at once why, and does not wait for its end.
         if wait_s is None or wait_s > self._init_s or (self.state is State.CRASH_LOOP and wait_s > 0):
@@ -195,8 +216,9 @@ class Supervisor(Generic[S]):
             self._starting.add_done_callback(_look_away)
 
     def _rest(self) -> None:
-        self._cancel_rest()
-        if self._idle_exit_s > 0:
+        """Nobody uses it now. One task watches over all pauses: to start one after every call would cost more."""
+        self._idle_since_s = self._clock()
+        if self._idle_exit_s > 0 and self._resting is None:
             self._resting = asyncio.get_running_loop().create_task(self._exit_when_idle())
 
     def _cancel_rest(self) -> None:
@@ -205,11 +227,16 @@ class Supervisor(Generic[S]):
         self._resting = None
 
     async def _exit_when_idle(self) -> None:
-        await self._sleep(self._idle_exit_s)
-        if not self._leases and self._session is not None:
-            self._supervision.idle()
-            self._changed()
-            await self._end()
+        left_s = self._idle_exit_s
+        while left_s > 0:
+            await self._sleep(left_s)
+            if self._session is None:
+                return
+            idle_s = 0.0 if self._leases else self._clock() - self._idle_since_s
+            left_s = self._idle_exit_s - idle_s
+        self._supervision.idle()
+        self._changed()
+        await self._end()
 
     async def _end(self) -> None:
         """Without a trace in the supervision: the caller has said why. Who comes second waits for the first."""

@@ -4,6 +4,7 @@ DariError
 ├── Failed ── RemoteError       the server answered with a JSON-RPC error
 ├── Denied ── Unauthorized      HTTP 401: it wants a token, or another one
 └── Unavailable
+    ├── NotSent                 there was no connection to send it on; nothing ran
     ├── Refused                 an HTTP status instead of an answer
     └── SessionExpired          the server has forgotten our session; nothing ran
 """
@@ -32,6 +33,10 @@ class Unauthorized(Denied):
 
     name = "unauthorized"
     http_status = 401
+
+
+class NotSent(Unavailable):
+    """Nothing of the request has left: it may be sent elsewhere."""
 
 
 class Refused(Unavailable):

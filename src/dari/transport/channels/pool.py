@@ -6,8 +6,9 @@ import asyncio
 import ssl
 from collections import deque
 
-from dari.errors import TimedOut, Unavailable
+from dari.errors import TimedOut
 from dari.ipc.dial import dial
+from dari.mcp.client.failures import NotSent
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Connection
 
@@ -87,12 +88,10 @@ class Pool:
             raise TimedOut(late, "check that the server runs and can be reached") from None
         except ssl.SSLCertVerificationError as error:
             hint = "trust its issuer, or give an ssl_context of your own"
-            raise Unavailable(f"the certificate of {address.host} is not valid: {error.verify_message}", hint) from None
+            raise NotSent(f"the certificate of {address.host} is not valid: {error.verify_message}", hint) from None
         except OSError as error:
             where = address.socket_path or address.host_header
-            raise Unavailable(
-                f"cannot connect to {where}: {error.strerror or error}", "is the server running?"
-            ) from None
+            raise NotSent(f"cannot connect to {where}: {error.strerror or error}", "is the server running?") from None
         finally:
             self._dialling -= 1
             if not connection.is_usable:

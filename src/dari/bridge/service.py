@@ -1,0 +1,139 @@
+"""Other people's MCP servers, in plain Python: one `Bridge` per process holds what all of its users share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from dari.bridge.children.children import Children
+from dari.bridge.profiles.book import ProfileBook
+from dari.bridge.profiles.places import Surroundings
+from dari.bridge.profiles.trust import TrustStore
+from dari.bridge.trust.approvals import FIRST_WAIT_S, LONG_WAIT_S, Approvals
+from dari.bridge.trust.audit.log import AuditLog
+from dari.bridge.trust.pin_store import PinStore
+from dari.bridge.trust.pins import Pins
+from dari.bridge.trust.secrets import redact_json, redact_value
+from dari.bridge.upstream.memory import Memory
+from dari.bridge.upstream.opening import MakeOAuth
+from dari.bridge.upstream.pool import Pool
+from dari.bridge.upstream.status import Status
+from dari.bridge.upstream.upstream import Parts
+from dari.bridge.view import View
+from dari.paths import home as dari_home
+
+MOST_VIEWS = 64
+
+
+def bridge_home() -> Path:
+    """Pins, the audit log, and what is remembered of servers."""
+    return dari_home() / "bridge"
+
+
+class Bridge:
+    """`async with Bridge() as bridge`: leaving it ends every server. Nothing is opened before it is needed."""
+
+    def __init__(
+        self,
+        home: Path | None = None,
+        *,
+        protected: Sequence[Path] = (),
+        first_wait_s: float = FIRST_WAIT_S,
+        long_wait_s: float = LONG_WAIT_S,
+        audits: bool = True,
+        make_oauth: MakeOAuth | None = None,
+    ) -> None:
+        """`protected`: folders with our own sockets and tokens, which no sandboxed child may see."""
+        self.home = home or bridge_home()
+        self._protected = (*protected, self.home)
+        self._waits_s = (first_wait_s, long_wait_s)
+        self._audits = audits
+        self._make_oauth = make_oauth
+        self._views: dict[Surroundings | tuple[object, ...], View] = {}
+        self.pool = Pool(lambda: self._parts)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @cached_property
+    def children(self) -> Children:
+        return Children(protected=self._protected)
+
+    @cached_property
+    def pins(self) -> Pins:
+        return Pins(self._pin_store, on_change=self._pins_changed)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        first_wait_s, long_wait_s = self._waits_s
+        return Approvals(redact=redact_value, first_wait_s=first_wait_s, long_wait_s=long_wait_s)
+
+    @cached_property
+    def audit(self) -> AuditLog | None:
+        return AuditLog(self.home / "audit", redact=redact_json) if self._audits else None
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self.home / "memory")
+
+    def view(self, around: Surroundings) -> View:
+        """The servers as a caller in this directory, with this environment, means them."""
+        key = (around.home, around.cwd, tuple(sorted(around.environ.items())))
+        view = self._views.get(key)
+        if view is None:
+            if len(self._views) >= MOST_VIEWS:
+                del self._views[next(iter(self._views))]
+            view = self._views[key] = View(around, ProfileBook(around, TrustStore()), self.pool.get)
+        return view
+
+    def statuses(self) -> list[Status]:
+        """Of the servers that somebody has asked for since the start."""
+        return [one.status() for one in self.pool]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a server runs, a call is under way, or a person is asked."""
+        return any(one.is_active for one in self.pool) or bool("approvals" in vars(self) and self.approvals.pending())
+
+    async def stop_server(self, id: str) -> int:
+        """End the sessions of every server of this name; returns how many servers that were."""
+        found = self.pool.named(id)
+        for one in found:
+            await one.stop()
+        return len(found)
+
+    async def close(self) -> None:
+        made = vars(self)
+        if "approvals" in made:
+            self.approvals.close()
+        await self.pool.close()
+        if "children" in made:
+            await self.children.close()
+        if "audit" in made and self.audit is not None:
+            self.audit.close()
+        if "_pin_store" in made:
+            self._pin_store.close()
+
+    @cached_property
+    def _pin_store(self) -> PinStore:
+        return PinStore(self.home / "pins.db")
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts(
+            children=self.children,
+            pins=self.pins,
+            approvals=self.approvals,
+            audit=self.audit,
+            memory=self.memory,
+            make_oauth=self._make_oauth,
+        )
+
+    def _pins_changed(self, server: str) -> None:
+        for one in self.pool.named(server):
+            one.review()

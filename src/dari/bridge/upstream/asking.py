@@ -1,0 +1,51 @@
+"""Questions of a server, brought to the one whose call it works on.
+
+A server of the stateless era asks inside a result, so it is known whose call it is. One of the handshake era asks in
+between, without naming a call: then everybody who uses the session at the time has to be one and the same client.
+An answer of somebody else would be a leak, so when in doubt nobody is asked.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import Raw
+
+from dari.bridge.upstream.caller import Caller
+from dari.errors import Unavailable
+
+CURRENT: ContextVar[Caller | None] = ContextVar("dari_bridge_caller", default=None)
+"""Set in the task of a call before it is sent."""
+
+
+class Asking:
+    """Who uses one session now."""
+
+    __slots__ = ("callers",)
+
+    def __init__(self) -> None:
+        self.callers: list[Caller] = []
+
+    async def ask(self, method: str, params: Raw) -> Any:
+        """The answer of the caller. Raises Unavailable, which the server is told, when there is nobody to ask."""
+        caller = self.sole()
+        if caller is None:
+            reason = "more than one client uses it" if self.callers else "no call is running"
+            raise Unavailable(f"nobody can be asked for {method}: {reason}", 'use "isolation": "per-client"')
+        if caller.ask is None:
+            raise Unavailable(f"nobody can be asked for {method}", "call from a client that can answer")
+        return await caller.ask(method, params)
+
+    def sole(self) -> Caller | None:
+        """The caller, when there is no doubt; the latest of several calls of one client."""
+        current = CURRENT.get()
+        if current is not None:
+            return current
+        callers = self.callers
+        if not callers:
+            return None
+        last = callers[-1]
+        if all(one is last or (one.session and one.session == last.session) for one in callers):
+            return last
+        return None

@@ -1,0 +1,39 @@
+"""On whose behalf a server is used: who it is, what may be asked of them, and where to tell how far a call is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Raw
+
+from dari.bridge.trust.approvals import Patience
+from dari.bridge.trust.questions import Question
+from dari.core.context import Level, LogRecord
+from dari.mcp.client.calls import OnProgress
+
+Ask = Callable[[str, Raw], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    who: str
+    """Principal or program, as the audit log and the questions to a person show it."""
+    session: str = ""
+    """What `per-client` isolation and approvals for a session go by."""
+    patience: Patience = "long"
+    for_model: bool = False
+    """Results are cleaned of characters that a person would not see."""
+    ask: Ask | None = None
+    """Answers `elicitation/create` and `sampling/createMessage`; None: nobody is there to be asked."""
+    on_progress: OnProgress | None = None
+    on_waiting: Callable[[Question], None] | None = None
+    """The call waits for a person, and has done so for a while."""
+    on_log: Callable[[LogRecord], None] | None = None
+    """What the server logs while the call runs."""
+    log_level: Level | None = None
+
+
+NOBODY = Caller("dari")
+"""Ourselves, when a list is fetched or a server is warmed up."""

@@ -1,0 +1,271 @@
+"""The way of a call to a server, the same for everybody who makes one:
+
+pin → arguments → a person, where one is asked → audit log → limits → the server → size → hidden characters → audit log
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
+from time import perf_counter
+
+from msgspec import Raw
+
+from dari.bridge.limits.limiter import Limiter
+from dari.bridge.limits.results import MAX_RESULT_BYTES, Excess, limited
+from dari.bridge.trust.approvals import Approvals
+from dari.bridge.trust.audit.log import AuditLog
+from dari.bridge.trust.audit.record import Outcome
+from dari.bridge.trust.hidden import may_hide
+from dari.bridge.trust.sanitising import value_for_model
+from dari.bridge.upstream.asking import CURRENT
+from dari.bridge.upstream.caller import Caller
+from dari.bridge.upstream.exposure import RemoteTool
+from dari.bridge.upstream.lists import Lists
+from dari.bridge.upstream.opening import UpstreamSession
+from dari.bridge.upstream.sessions import Sessions, Supervised
+from dari.bridge.upstream.target import Target
+from dari.core.context import LEVELS
+from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
+from dari.mcp.client.failures import NotSent, RemoteError
+from dari.rpc.codec import UNREADABLE, decode_any, encode
+
+Review = Callable[[UpstreamSession], Awaitable[None]]
+
+
+class Calls:
+    def __init__(
+        self,
+        target: Target,
+        sessions: Sessions,
+        lists: Lists,
+        review: Review,
+        approvals: Approvals,
+        audit: AuditLog | None,
+    ) -> None:
+        profile = target.profile
+        self._id = profile.id
+        self._mask = target.mask
+        self._sessions = sessions
+        self._lists = lists
+        self._review = review
+        self._approvals = approvals
+        self._audit = audit
+        self._timeout_s = profile.timeout_ms / 1000
+        self._max_bytes = profile.limits.max_result_bytes
+        self.running = 0
+        limits, circuit = profile.limits, profile.circuit
+        self.limiter = Limiter(
+            profile.id,
+            rps=limits.rps,
+            burst=limits.burst,
+            concurrency=limits.concurrency,
+            failures=circuit.failures,
+            recover_s=circuit.recover_ms / 1000,
+        )
+
+    async def tool(self, name: str, arguments: bytes, caller: Caller, timeout_s: float | None) -> Raw:
+        started = perf_counter()
+        self.running += 1
+        try:
+            tool = self._lists.tools.get(name)
+            if tool is None:
+                tool = await self.find(name)
+            self._lists.sight.check_tool(tool.original)
+            tool.check(arguments)
+            if tool.needs_confirmation:
+                await self._confirmed(tool, arguments, caller)
+            if self._audit is not None:
+                self._audit.check()
+            params = b'{"name":%b,"arguments":%b}' % (encode(tool.original), bytes(arguments))
+            result = await self._sent("tools/call", params, caller, timeout_s, tool)
+            result = self._fitted(result, name, caller)
+        except BaseException as error:
+            self._hide_secrets(error)
+            self._record(name, outcome_of(error), caller, started, arguments, error=error)
+            raise
+        finally:
+            self.running -= 1
+        self._record(name, "tool_error" if _is_error(result) else "ok", caller, started, arguments, result=result)
+        return result
+
+    async def other(self, method: str, name: str, params: bytes, caller: Caller, timeout_s: float | None) -> Raw:
+        """A resource, a prompt or a completion."""
+        started = perf_counter()
+        self.running += 1
+        try:
+            if self._audit is not None:
+                self._audit.check()
+            result = await self._sent(method, params, caller, timeout_s, None)
+            result = self._fitted(result, name, caller, cut=False)
+        except BaseException as error:
+            self._hide_secrets(error)
+            self._record(method, outcome_of(error), caller, started, params, error=error)
+            raise
+        finally:
+            self.running -= 1
+        if method != "completion/complete":  # one for every key that a person presses
+            self._record(method, "ok", caller, started, params, result=result)
+        return result
+
+    async def find(self, name: str) -> RemoteTool:
+        """A tool that is not known yet: the list may be missing or old."""
+        lists = self._lists
+        if not lists.has("tools") or lists.is_stale("tools"):
+            await lists.fetch("tools")
+        tool = lists.tools.get(name)
+        if tool is not None:
+            return tool
+        try:
+            lists.sight.check_tool(name)
+        except NotFound:
+            close = get_close_matches(name, lists.tools, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"see: dari remote list-tools --server {self._id}"
+            raise NotFound(f"{self._id} has no tool {name!r}", hint) from None
+        raise Denied(f"the profile of {self._id} does not allow the tool {name!r}", "see tools.allow and tools.deny")
+
+    async def _confirmed(self, tool: RemoteTool, arguments: bytes, caller: Caller) -> None:
+        await self._approvals.ask(
+            self._id,
+            tool.name,
+            decode_any(arguments),
+            who=caller.who,
+            session=caller.session,
+            patience=caller.patience,
+            on_waiting=caller.on_waiting,
+        )
+
+    async def _sent(
+        self, method: str, params: bytes, caller: Caller, timeout_s: float | None, tool: RemoteTool | None
+    ) -> Raw:
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        async with self.limiter.call(caller.session or caller.who):
+            addresses = self._sessions.addresses
+            if addresses is not None:
+                return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s))
+            try:
+                return await self._at(None, method, params, caller, limit_s)
+            except Unavailable as error:
+                if tool is None or not tool.is_repeatable or isinstance(error, NotSent):
+                    raise
+            # It went away during the call. The tool says that once more does no harm, and a new process may work.
+            return await self._at(None, method, params, caller, limit_s)
+
+    async def _at(self, url: str | None, method: str, params: bytes, caller: Caller, limit_s: float) -> Raw:
+        supervised = self._sessions.of(caller, url)
+        session = await self._acquired(supervised, caller)
+        callers = session.asking.callers
+        try:
+            if not session.is_reviewed and method == "tools/call":
+                await self._reviewed(session)
+            if caller.log_level is not None:
+                await self._logging(session, caller)
+            CURRENT.set(caller if session.client.era == "stateless" else None)
+            callers.append(caller)
+            try:
+                return await session.client.request(method, params, timeout_s=limit_s, progress=caller.on_progress)
+            finally:
+                callers.remove(caller)
+        finally:
+            supervised.release()
+            if supervised.is_passing:
+                await self._sessions.finish(supervised)
+
+    async def _acquired(self, supervised: Supervised, caller: Caller) -> UpstreamSession:
+        try:
+            return await supervised.acquire()
+        except (Unavailable, TimedOut) as error:
+            await self._sessions.finish(supervised)
+            raise NotSent(error.message, error.hint) if isinstance(error, Unavailable) else error from error
+
+    async def _reviewed(self, session: UpstreamSession) -> None:
+        """Look at what this session lists before its first call; many calls wait for one look."""
+        if session.reviewing is None:
+            session.reviewing = asyncio.ensure_future(self._review(session))
+            session.reviewing.add_done_callback(lambda _: setattr(session, "reviewing", None))
+        await asyncio.shield(session.reviewing)
+
+    async def _logging(self, session: UpstreamSession, caller: Caller) -> None:
+        """Ask the server for messages as detailed as its most curious caller wants."""
+        assert caller.log_level is not None
+        wanted = LEVELS.index(caller.log_level)
+        if session.level and LEVELS.index(session.level) <= wanted:
+            return
+        session.level = caller.log_level
+        if "logging" in session.client.agreement.capabilities:
+            try:
+                await session.client.set_level(caller.log_level)
+            except RemoteError:
+                pass  # it only says that it can
+
+    def _fitted(self, result: Raw, name: str, caller: Caller, *, cut: bool = True) -> Raw:
+        data = bytes(result)
+        max_bytes = self._max_bytes or (MAX_RESULT_BYTES if caller.for_model else None)
+        is_large = max_bytes is not None and len(data) > max_bytes
+        is_hiding = caller.for_model and may_hide(data)
+        if not is_large and not is_hiding:
+            return result
+        try:
+            value = decode_any(data)
+        except UNREADABLE:
+            return result
+        if is_large and isinstance(value, dict):
+            assert max_bytes is not None
+            excess: Excess = "truncate" if cut else "refuse"
+            value = limited(value, max_bytes, on_excess=excess, what=f"the result of {self._id}/{name}")
+        if is_hiding:
+            value, _ = value_for_model(value)
+        return Raw(encode(value))
+
+    def _hide_secrets(self, error: BaseException) -> None:
+        """A child's last words may hold what it was given in its environment."""
+        if isinstance(error, DariError):
+            error.message, error.hint = self._mask(error.message), self._mask(error.hint)
+
+    def _record(
+        self,
+        tool: str,
+        outcome: Outcome,
+        caller: Caller,
+        started: float,
+        arguments: bytes,
+        *,
+        result: Raw | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        if self._audit is None:
+            return
+        said = error.message if isinstance(error, DariError) else repr(error) if error else ""
+        self._audit.call(
+            self._id,
+            tool,
+            outcome,
+            who=caller.who,
+            session=caller.session,
+            ms=(perf_counter() - started) * 1000,
+            result_bytes=0 if result is None else len(bytes(result)),
+            arguments=bytes(arguments),
+            error=said[:500],
+        )
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    if isinstance(error, NeedsApproval):
+        return "held"
+    if isinstance(error, Denied):
+        return "denied"
+    return "timed_out" if isinstance(error, TimedOut) else "error"
+
+
+def _is_error(result: Raw) -> bool:
+    data = bytes(result)
+    if b'"isError"' not in data:
+        return False
+    try:
+        value = decode_any(data)
+    except UNREADABLE:
+        return False
+    return isinstance(value, dict) and value.get("isError") is True

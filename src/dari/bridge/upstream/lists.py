@@ -1,0 +1,156 @@
+"""What a server lists: kept in memory and on disk, compared with its pins whenever it is fetched, shown by its rules."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dari.bridge.trust.items import Listing as Shown
+from dari.bridge.trust.pins import Pins
+from dari.bridge.trust.sanitising import value_for_model
+from dari.bridge.upstream.exposure import Exposure, RemoteTool
+from dari.bridge.upstream.memory import JsonObject, Known, KnownList, ListName, Memory
+from dari.bridge.upstream.target import Target
+from dari.core.events import ListKind
+from dari.errors import DariError
+from dari.log import event
+from dari.mcp.client.results import Listing
+from dari.rpc.codec import decode_any
+
+Fetch = Callable[[ListName], Awaitable[Listing]]
+_KINDS: dict[ListName, ListKind] = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resources",
+}
+_log = logging.getLogger("dari.bridge")
+
+
+class Lists:
+    """One per server. `tools` and `sight` are what a call looks into; both are there at once when the disk knows them."""
+
+    def __init__(
+        self, target: Target, memory: Memory, pins: Pins, fetch: Fetch, on_change: Callable[[ListKind], object]
+    ) -> None:
+        self._target = target
+        self._memory = memory
+        self._pins = pins
+        self._fetch = fetch
+        self._on_change = on_change
+        self._exposure = Exposure(target.profile.tools)
+        self._fetching: dict[ListName, asyncio.Task[None]] = {}
+        self.known: Known = memory.load(target.memory_key)
+        self.sight = pins.sight(target.profile.id, target.pin_scope)
+        self.tools: dict[str, RemoteTool] = {}
+        self.prompts: tuple[JsonObject, ...] = ()
+        self.templates: tuple[JsonObject, ...] = ()
+        self.resources: tuple[JsonObject, ...] = ()
+        self.instructions = ""
+        if self.known.lists:
+            self.review()
+
+    def has(self, name: ListName) -> bool:
+        """Whether it was ever listed."""
+        return name in self.known.lists
+
+    def is_stale(self, name: ListName) -> bool:
+        listed = self.known.lists.get(name)
+        if listed is None:
+            return True
+        ttl_ms = self._target.profile.tools_cache_ttl_ms if listed.ttl_ms is None else listed.ttl_ms
+        return (self._memory.now() - listed.fetched_unix) * 1000 >= ttl_ms
+
+    async def get(self, name: ListName, *, fresh: bool = False) -> None:
+        """See to it that the list is there. What is only stale is fetched behind the caller's back."""
+        if fresh or not self.has(name):
+            await self.fetch(name)
+        elif self.is_stale(name):
+            self.fetch_later(name)
+
+    async def fetch(self, name: ListName) -> None:
+        """All who ask at the same time share one request."""
+        await asyncio.shield(self._fetching.get(name) or self._begin(name))
+
+    def fetch_later(self, name: ListName) -> None:
+        if name not in self._fetching:
+            self._begin(name)
+
+    def learned(self, **about: Any) -> None:
+        """What `initialize` or `server/discover` told."""
+        for field, value in about.items():
+            setattr(self.known, field, value)
+        self._memory.save(self._target.memory_key, self.known)
+
+    def review(self) -> None:
+        """Compare what is known with the pins, and tell what looks different now."""
+        known, profile = self.known, self._target.profile
+        tools, prompts, templates = (self._items(name) for name in ("tools", "prompts", "resourceTemplates"))
+        listing = Shown(
+            instructions=known.instructions or None, tools=tools, prompts=prompts, templates=templates
+        )
+        review = self._pins.review(profile.id, listing, mode=profile.tools.pin, profile=self._target.pin_scope)
+        before = (self._shown_tools(), self.prompts, self.templates, self.resources)
+        self.tools = {tool.name: tool for tool in self._exposure.apply(review.shown.get("tool", []))}
+        self.prompts = _cleaned(review.shown.get("prompt", []))
+        self.templates = _cleaned(review.shown.get("template", []))
+        self.resources = _cleaned(self._items("resources") or [])
+        texts = review.shown.get("instructions", [])
+        self.instructions = str(value_for_model(texts[0].get("text", ""))[0]) if texts else ""
+        after = (self._shown_tools(), self.prompts, self.templates, self.resources)
+        kinds = [kind for kind, old, new in zip(_ORDER, before, after, strict=True) if old != new]
+        for kind in dict.fromkeys(kinds):
+            self._on_change(kind)
+
+    def take(self, name: ListName, listing: Listing) -> None:
+        """A list as the server just gave it."""
+        items = [value for raw in listing.items if isinstance(value := decode_any(raw), dict)]
+        before = self.known.lists.get(name)
+        self.known.lists[name] = KnownList(items, self._memory.now(), listing.ttl_ms)
+        self._memory.save(self._target.memory_key, self.known)
+        if before is None or before.items != items:
+            self.review()
+        else:
+            self._pins.refresh()
+
+    async def close(self) -> None:
+        tasks = list(self._fetching.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, name: ListName) -> asyncio.Task[None]:
+        task = self._fetching[name] = asyncio.get_running_loop().create_task(self._run(name))
+        task.add_done_callback(lambda _: self._fetching.pop(name, None))
+        task.add_done_callback(self._told)
+        return task
+
+    async def _run(self, name: ListName) -> None:
+        self.take(name, await self._fetch(name))
+
+    def _told(self, task: asyncio.Task[None]) -> None:
+        """Those who wait get the error too; a fetch behind everybody's back has only the log."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, DariError):
+            _log.info(event("bridge", "stale", f"server={self._target.profile.id} {error.message}"))
+        elif error is not None:
+            _log.error(event("bridge", "fatal", f"server={self._target.profile.id}"), exc_info=error)
+
+    def _items(self, name: ListName) -> list[JsonObject] | None:
+        listed = self.known.lists.get(name)
+        return None if listed is None else listed.items
+
+    def _shown_tools(self) -> list[JsonObject]:
+        return [tool.shown for tool in self.tools.values()]
+
+
+_ORDER: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resources")
+
+
+def _cleaned(items: list[JsonObject]) -> tuple[JsonObject, ...]:
+    """With the pins every prompt, template and resource reaches a model through here: nothing hidden comes along."""
+    return tuple(value_for_model(item)[0] for item in items)

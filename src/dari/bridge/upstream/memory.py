@@ -1,0 +1,93 @@
+"""What is remembered of a server between runs: its era, and what it listed. One small file each, none of it secret."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from dari.log import event
+from dari.paths import private_dir
+from dari.rpc.codec import UNREADABLE
+
+Era = Literal["handshake", "stateless"]
+ListName = Literal["tools", "prompts", "resources", "resourceTemplates"]
+JsonObject = dict[str, Any]
+
+FORMAT = 1
+ERA_S = 24 * 3600.0
+"""A server that was upgraded is asked again for the newer era after this time."""
+
+_log = logging.getLogger("dari.bridge")
+
+
+class KnownList(Struct):
+    """A list as the server last gave it."""
+
+    items: list[JsonObject]
+    fetched_unix: float
+    ttl_ms: int | None = None
+    """What the server said about how long it holds; None: nothing."""
+
+
+class Known(Struct, omit_defaults=True):
+    """Everything known about one server."""
+
+    format: int = FORMAT
+    era: Era | None = None
+    era_unix: float = 0.0
+    flavour: Literal["http", "sse"] | None = None
+    version: str = ""
+    server: JsonObject = field(default_factory=dict)
+    capabilities: JsonObject = field(default_factory=dict)
+    instructions: str = ""
+    lists: dict[str, KnownList] = field(default_factory=dict)
+
+    def era_at(self, now_unix: float) -> Era | None:
+        return self.era if now_unix - self.era_unix < ERA_S else None
+
+
+class Memory:
+    """Files below one folder. A file that cannot be read or written is only a cache that is empty."""
+
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self.now = now
+
+    def load(self, key: str) -> Known:
+        try:
+            known = msgspec.json.decode(self._path(key).read_bytes(), type=Known)
+        except (OSError, *UNREADABLE):
+            return Known()
+        return known if known.format == FORMAT else Known()
+
+    def save(self, key: str, known: Known) -> None:
+        path = self._path(key)
+        draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            private_dir(self._folder)
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(known))
+            os.replace(draft, path)
+        except (OSError, UnicodeEncodeError) as error:
+            draft.unlink(missing_ok=True)
+            _log.warning(event("bridge", "memory", f"{path}: {error}"))
+
+    def forget(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
+
+
+def memory_key(*parts: str) -> str:
+    """A file name for a server: the same for the same parts."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:24]

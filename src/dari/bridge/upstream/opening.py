@@ -1,0 +1,156 @@
+"""A session with a server, by whatever way its profile names: a child process, Streamable HTTP, the older HTTP+SSE."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+
+from dari.bridge.children.channel import SupervisedChannel
+from dari.bridge.children.child import Child
+from dari.bridge.children.children import Children
+from dari.bridge.children.supervisor import Ending
+from dari.bridge.profiles.profile import Auth, HttpSettings, Profile
+from dari.bridge.upstream.asking import Asking
+from dari.bridge.upstream.memory import Era
+from dari.bridge.upstream.target import Target
+from dari.errors import DariError
+from dari.mcp.client.agreement import Mode
+from dari.mcp.client.client import Client
+from dari.mcp.client.failures import Refused
+from dari.mcp.client.oauth import OAuth
+from dari.transport.connect import ClientOptions
+
+Flavour = Literal["http", "sse"]
+# What a server of 2024-11-05 says to a POST on its event stream's address.
+_NOT_STREAMABLE = (400, 404, 405, 406, 415)
+
+
+class MakeOAuth(Protocol):
+    def __call__(self, profile: Profile, url: str) -> OAuth | None: ...
+
+
+@dataclass(eq=False, slots=True)
+class UpstreamSession:
+    """An open client, who uses it now, and whether its lists have been looked at."""
+
+    client: Client
+    url: str = ""
+    flavour: Flavour | None = None
+    child: Child | None = None
+    channel: SupervisedChannel | None = None
+    asking: Asking = field(default_factory=Asking)
+    is_reviewed: bool = False
+    """Whether the list of tools has been compared with the pins since this session began, or the list changed."""
+    reviewing: asyncio.Task[None] | None = None
+    level: str = ""
+    """The level of log messages that it was asked for."""
+
+    @property
+    def era(self) -> Era:
+        return self.client.era
+
+    @property
+    def is_open(self) -> bool:
+        return self.client.is_open
+
+    async def ended(self) -> Ending:
+        error = await self.client.ended()
+        return Ending(error, is_fault=self.child is None or self.child.returncode != 0)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+@dataclass(slots=True)
+class Opening:
+    """Opens sessions of one target. `options` are made per session, because callbacks belong to it."""
+
+    target: Target
+    children: Children
+    make_oauth: MakeOAuth | None = None
+
+    async def child(self, era: Era | None, options: ClientOptions) -> UpstreamSession:
+        spec = self.target.spec
+        assert spec is not None
+        channel = SupervisedChannel(lambda: self.children.start(spec))
+        client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
+        return UpstreamSession(client, child=channel.child, channel=channel)
+
+    async def http(
+        self, url: str, era: Era | None, flavour: Flavour | None, options: ClientOptions
+    ) -> UpstreamSession:
+        connection = cast(HttpSettings, self.target.profile.connection)
+        wanted = connection.flavour if connection.flavour != "auto" else flavour
+        if wanted != "sse":
+            try:
+                client = await self._agreed(lambda mode: self._streamable(url, _with(options, mode)), era)
+                return UpstreamSession(client, url=url, flavour="http")
+            except Refused as refused:
+                if wanted == "http" or refused.status not in _NOT_STREAMABLE:
+                    raise
+                first: DariError = refused
+            try:
+                return await self._legacy(url, options)
+            except DariError:
+                raise first from None
+        return await self._legacy(url, options)
+
+    async def _legacy(self, url: str, options: ClientOptions) -> UpstreamSession:
+        from dari.transport.channels.legacy_sse import SseChannel
+
+        client = Client(SseChannel(url, **self._http_options(url)), **_with(options, "handshake"))
+        await client.open()
+        return UpstreamSession(client, url=url, flavour="sse")
+
+    async def _agreed(self, make: Callable[[Mode], Client], era: Era | None) -> Client:
+        """Opened in the era that is remembered; in whatever the server speaks now when that has become wrong."""
+        protocol = self.target.profile.protocol
+        if protocol != "auto":
+            mode: Mode = "handshake" if protocol == "legacy" else "stateless"
+        else:
+            mode = era or "auto"
+        client = make(mode)
+        try:
+            await client.open()
+        except (DariError, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) or mode == "auto" or protocol != "auto" or _is_gone(error):
+                raise
+            client = make("auto")
+            await client.open()
+        return client
+
+    def _streamable(self, url: str, options: ClientOptions) -> Client:
+        from dari.transport.channels.http import HttpChannel
+
+        return Client(HttpChannel(url, **self._http_options(url)), **options)
+
+    def _http_options(self, url: str) -> Any:
+        profile = self.target.profile
+        connection = cast(HttpSettings, profile.connection)
+        headers = {name: value.reveal() for name, value in connection.headers.items()}
+        bearer = _bearer(connection.auth)
+        if connection.auth.type == "header" and connection.auth.token is not None:
+            headers[connection.auth.header] = f"{connection.auth.prefix}{connection.auth.token.reveal()}"
+        if not connection.keep_alive:
+            headers["Connection"] = "close"
+        given: dict[str, Any] = {"headers": headers, "bearer": bearer}
+        if self.make_oauth is not None and not bearer and "authorization" not in {name.lower() for name in headers}:
+            given["oauth"] = self.make_oauth(profile, url)
+        return given
+
+
+def _bearer(auth: Auth) -> str:
+    return auth.token.reveal() if auth.type == "bearer" and auth.token is not None else ""
+
+
+def _with(options: ClientOptions, mode: Mode) -> ClientOptions:
+    return {**options, "mode": mode}
+
+
+def _is_gone(error: BaseException) -> bool:
+    """The server is not there, or takes no one: another era would not help."""
+    from dari.errors import Denied, TimedOut, Unavailable
+
+    return isinstance(error, (Denied, TimedOut)) or (isinstance(error, Unavailable) and not isinstance(error, Refused))

@@ -1,0 +1,38 @@
+"""All servers of a process, by what makes them different: whoever resolves a profile to the same target shares one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.upstream import Parts, Upstream
+
+
+class Pool:
+    def __init__(self, parts: Callable[[], Parts]) -> None:
+        """`parts` is asked when the first server is needed: a listing of profiles needs none of them."""
+        self._parts = parts
+        self._upstreams: dict[str, Upstream] = {}
+
+    def get(self, target: Target) -> Upstream:
+        upstream = self._upstreams.get(target.key)
+        if upstream is None:
+            upstream = self._upstreams[target.key] = Upstream(target, self._parts())
+        return upstream
+
+    def __iter__(self) -> Iterator[Upstream]:
+        return iter(list(self._upstreams.values()))
+
+    def named(self, id: str) -> list[Upstream]:
+        return [one for one in self if one.id == id]
+
+    async def drop(self, upstream: Upstream) -> None:
+        """Its profile is gone or has changed: end it, and make it anew if somebody asks again."""
+        if self._upstreams.get(upstream.key) is upstream:
+            del self._upstreams[upstream.key]
+        await upstream.close()
+
+    async def close(self) -> None:
+        every, self._upstreams = list(self), {}
+        await asyncio.gather(*(one.close() for one in every), return_exceptions=True)

@@ -1,0 +1,117 @@
+"""The sessions of one server: one for all, one per client, or one per call; supervised, and shared while they start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+from dari.bridge.children.supervision import Restart, State
+from dari.bridge.children.supervisor import Supervisor
+from dari.bridge.limits.fallback import Addresses
+from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings
+from dari.bridge.upstream.caller import Caller
+from dari.bridge.upstream.opening import UpstreamSession
+from dari.mcp.client.failures import NotSent
+
+class Supervised(Supervisor[UpstreamSession]):
+    is_passing = False
+    """It was made for one call."""
+
+
+OpenAt = Callable[[str, float], Awaitable[UpstreamSession]]
+# A server that cannot be reached is tried by the next call; the circuit decides when to stop that.
+_AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
+
+
+class Sessions:
+    """`url` is empty for a child process; a server with a fallback address has sessions at both."""
+
+    def __init__(self, profile: Profile, open_at: OpenAt) -> None:
+        self._profile = profile
+        self._open_at = open_at
+        self._held: dict[tuple[str, str], Supervised] = {}
+        self._passing: set[Supervised] = set()
+        self.addresses: Addresses | None = None
+        self._url = ""
+        connection = profile.connection
+        if isinstance(connection, HttpSettings):
+            self._url = connection.url
+            if connection.fallback_url is not None:
+                recover_s = profile.circuit.recover_ms / 1000
+                self.addresses = Addresses(
+                    connection.url,
+                    connection.fallback_url,
+                    recover_s=recover_s,
+                    is_unreachable=lambda error: isinstance(error, NotSent),
+                )
+
+    @property
+    def url(self) -> str:
+        """Where calls go now."""
+        return self._url if self.addresses is None else self.addresses.current
+
+    def of(self, caller: Caller, url: str | None = None) -> Supervised:
+        """Whose session this caller uses. One per call has to be ended with it: see `finish`."""
+        isolation = self._profile.isolation
+        where = self._url if url is None else url
+        if isolation == "per-call":
+            supervised = self._make(where)
+            supervised.is_passing = True
+            self._passing.add(supervised)
+            return supervised
+        key = (where, caller.session if isolation == "per-client" else "")
+        supervised_or_none = self._held.get(key)
+        if supervised_or_none is None:
+            supervised_or_none = self._held[key] = self._make(where)
+        return supervised_or_none
+
+    async def finish(self, supervised: Supervised) -> None:
+        """The call is over: end what was only for it."""
+        if supervised in self._passing:
+            self._passing.discard(supervised)
+            await supervised.stop()
+
+    async def end_session(self, session: str) -> None:
+        """A client is gone, and its own session with it."""
+        if self._profile.isolation != "per-client" or not session:
+            return
+        gone = [self._held.pop(key) for key in list(self._held) if key[1] == session]
+        await asyncio.gather(*(one.stop() for one in gone))
+
+    async def stop(self) -> None:
+        """End them all; the next use starts anew."""
+        every = list(self)
+        await asyncio.gather(*(one.stop() for one in every))
+        for one in every:
+            one.reset()
+
+    def __iter__(self) -> Iterator[Supervised]:
+        return iter([*self._held.values(), *self._passing])
+
+    def open_sessions(self) -> list[UpstreamSession]:
+        return [one.session for one in self if one.session is not None]
+
+    def main(self) -> Supervised | None:
+        """The one that a status is about: the first that is ready, else any."""
+        every = list(self)
+        return next((one for one in every if one.state is State.READY), every[0] if every else None)
+
+    def _make(self, url: str) -> Supervised:
+        profile = self._profile
+        restart = _AT_ONCE
+        if isinstance(profile.connection, StdioSettings):
+            said = profile.connection.restart
+            restart = Restart(
+                policy=said.policy,
+                max_restarts=said.max_restarts,
+                backoff_s=said.backoff_ms / 1000,
+                window_s=said.window_ms / 1000,
+            )
+        return Supervised(
+            profile.id,
+            lambda init_s: self._open_at(url, init_s),
+            restart,
+            init_s=profile.init_timeout_ms / 1000,
+            idle_exit_s=profile.idle_exit_ms / 1000,
+        )
+

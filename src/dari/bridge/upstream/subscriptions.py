@@ -1,0 +1,63 @@
+"""Resources that somebody watches: subscribed once per URI, and again whenever the server was started anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from dari.bridge.upstream.caller import NOBODY
+from dari.bridge.upstream.sessions import Sessions
+from dari.core.events import ResourceUpdated
+from dari.errors import DariError
+from dari.log import event
+
+RETRY_S = 2.0
+_log = logging.getLogger("dari.bridge")
+
+
+class Subscriptions:
+    def __init__(self, sessions: Sessions, on_update: Callable[[str], object]) -> None:
+        self._sessions = sessions
+        self._on_update = on_update
+        self._wanted: Counter[str] = Counter()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def add(self, uri: str) -> None:
+        self._wanted[uri] += 1
+        if uri not in self._tasks:
+            self._tasks[uri] = asyncio.get_running_loop().create_task(self._follow(uri))
+
+    async def remove(self, uri: str) -> None:
+        if not self._wanted[uri]:
+            return
+        self._wanted[uri] -= 1
+        if not self._wanted[uri]:
+            del self._wanted[uri]
+            await self._end(self._tasks.pop(uri))
+
+    async def close(self) -> None:
+        self._wanted.clear()
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            await self._end(task)
+
+    async def _end(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self, uri: str) -> None:
+        """As long as it is wanted. The server is not ended for idleness meanwhile."""
+        while True:
+            try:
+                async with (
+                    self._sessions.of(NOBODY).lease() as session,
+                    session.client.events(lists=(), uris=[uri], logs=False) as events,
+                ):
+                    async for update in events:
+                        if isinstance(update, ResourceUpdated):
+                            self._on_update(update.uri)
+            except DariError as error:
+                _log.info(event("bridge", "subscription", f"uri={uri} {error.message}"))
+            await asyncio.sleep(RETRY_S)

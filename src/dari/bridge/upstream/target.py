@@ -1,0 +1,137 @@
+"""A profile made concrete for one place: what to start or reach, and by which key it is shared and remembered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dari.bridge.children.environment import build_environment
+from dari.bridge.children.program import find_program
+from dari.bridge.children.spec import ChildSpec
+from dari.bridge.profiles.catalog import Listed
+from dari.bridge.profiles.places import Surroundings
+from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings
+from dari.bridge.profiles.secret import Mask
+from dari.bridge.profiles.substitution import Resolved
+from dari.bridge.sandbox.confinement import OFF, AllowedPath, Confinement
+from dari.bridge.upstream.memory import memory_key
+from dari.errors import InvalidInput, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Two places that resolve a profile to the same target share one server."""
+
+    profile: Profile
+    mask: Mask
+    key: str
+    """Over everything that makes a difference, secrets included: it never leaves this process."""
+    memory_key: str
+    """Over what is not secret: it names a file."""
+    pin_scope: str
+    """Servers of one name in two projects are two servers; empty for those of the person."""
+    spec: ChildSpec | None = None
+
+    @classmethod
+    def of(cls, resolved: Resolved, around: Surroundings, listed: Listed | None = None) -> Target:
+        profile = resolved.profile
+        connection = profile.connection
+        scope = ""
+        if listed is not None and listed.source.layer == "project":
+            scope = hashlib.sha256(listed.source.file.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        if isinstance(connection, StdioSettings):
+            spec = child_spec(profile.id, connection, around, _cwd(connection, around, listed))
+            secret = [*spec.command, str(spec.cwd), *_pairs(spec.env), repr(spec.confinement), repr(sorted(spec.limits))]
+            secret += [_program(spec), *_pairs({name: around.environ.get(name, "") for name in spec.inherit_env})]
+            public = ["stdio", *spec.command, str(spec.cwd)]
+        else:
+            spec = None
+            secret = _http_parts(connection)
+            public = ["http", connection.url.partition("?")[0]]
+        policy = [repr(getattr(profile, name)) for name in _POLICY]
+        return cls(
+            profile=profile,
+            mask=resolved.mask,
+            key=memory_key(profile.id, scope, *secret, *policy),
+            memory_key=memory_key(profile.id, scope, *public),
+            pin_scope=scope,
+            spec=spec,
+        )
+
+
+_POLICY = (
+    "timeout_ms",
+    "init_timeout_ms",
+    "idle_exit_ms",
+    "tools_cache_ttl_ms",
+    "protocol",
+    "isolation",
+    "tools",
+    "limits",
+    "circuit",
+)
+
+
+def child_spec(name: str, settings: StdioSettings, around: Surroundings, cwd: Path) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        command=(settings.command, *settings.args),
+        env={key: value.reveal() for key, value in settings.env.items()},
+        inherit_env=settings.inherit_env,
+        environ=around.environ,
+        cwd=cwd,
+        limits=settings.rlimits,
+        confinement=confinement_of(settings, cwd),
+    )
+
+
+def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
+    """The walls that a profile asks for; `off` where it asks for none."""
+    if not settings.is_confined:
+        return OFF
+    if settings.network.mode == "listed":
+        # The kernel filters addresses, not names; half a wall would be taken for a whole one.
+        if settings.sandbox == "enforce":
+            raise InvalidInput(
+                "network with a list of hosts cannot be enforced on this machine", 'use "none", "loopback" or "all"'
+            )
+        network = "all"
+    else:
+        network = settings.network.mode
+    paths = settings.allowed_paths
+    return Confinement(
+        mode=settings.sandbox,
+        paths=None if paths is None else tuple(AllowedPath.of(one.path, one.mode, cwd) for one in paths),
+        network=network,  # type: ignore[arg-type]
+    )
+
+
+def _cwd(settings: StdioSettings, around: Surroundings, listed: Listed | None) -> Path:
+    """A server of the person that names no folder runs in their home, so that every project shares it."""
+    given = listed.profile.connection if listed is not None and listed.profile is not None else None
+    names_one = isinstance(given, StdioSettings) and bool(given.cwd)
+    if listed is not None and listed.source.layer == "user" and not names_one:
+        return around.home
+    return Path(settings.cwd or around.cwd)
+
+
+def _program(spec: ChildSpec) -> str:
+    """Two shells with another PATH mean the same program more often than not."""
+    try:
+        return str(find_program(spec.command[0], build_environment(spec.env, (), spec.environ), spec.cwd))
+    except Unavailable:
+        return ""  # told when it is started
+
+
+def _http_parts(connection: HttpSettings) -> list[str]:
+    auth = connection.auth
+    secrets = [value.reveal() if value is not None else "" for value in (auth.token, auth.client_secret)]
+    headers = _pairs({name: value.reveal() for name, value in connection.headers.items()})
+    plain = [connection.url, connection.fallback_url or "", connection.flavour, str(connection.keep_alive)]
+    return [*plain, *headers, auth.type, auth.header, auth.prefix, auth.client_id or "", *secrets]
+
+
+def _pairs(given: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(given.items())]

@@ -1,0 +1,320 @@
+"""One server, as everybody uses it: its sessions, its lists, and the calls that pass every check on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import Raw
+
+from dari.bridge.children.children import Children
+from dari.bridge.profiles.profile import HttpSettings, StdioSettings
+from dari.bridge.trust.approvals import Approvals
+from dari.bridge.trust.audit.log import AuditLog
+from dari.bridge.trust.pins import Pins
+from dari.bridge.upstream.asking import Asking
+from dari.bridge.upstream.caller import NOBODY, Caller
+from dari.bridge.upstream.calls import Calls
+from dari.bridge.upstream.exposure import RemoteTool
+from dari.bridge.upstream.fanout import Fanout
+from dari.bridge.upstream.lists import Lists
+from dari.bridge.upstream.memory import JsonObject, ListName, Memory
+from dari.bridge.upstream.opening import MakeOAuth, Opening, UpstreamSession
+from dari.bridge.upstream.sessions import Sessions
+from dari.bridge.upstream.status import About, Status
+from dari.bridge.upstream.subscriptions import Subscriptions
+from dari.bridge.upstream.target import Target
+from dari.core.context import LEVELS, Level, LogRecord
+from dari.core.events import ListChanged, ListKind, ResourceUpdated
+from dari.mcp.client.events import Event, LogMessage
+from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.results import Listing
+from dari.rpc.codec import METHOD_NOT_FOUND, encode
+from dari.transport.connect import ClientOptions
+
+_CAPABILITIES: dict[ListName, str] = {"prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
+_LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
+    "tools": ("tools",),
+    "prompts": ("prompts",),
+    "resources": ("resources", "resourceTemplates"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What all servers of a process share."""
+
+    children: Children
+    pins: Pins
+    approvals: Approvals
+    audit: AuditLog | None
+    memory: Memory
+    make_oauth: MakeOAuth | None = None
+
+
+class Upstream:
+    """Starts nothing before it is used. Names of tools are those after the profile's renames, without the server."""
+
+    def __init__(self, target: Target, parts: Parts) -> None:
+        self.target = target
+        self.profile = target.profile
+        self.id = target.profile.id
+        self.mask = target.mask
+        self.key = target.key
+        self.changes: Fanout[ListKind] = Fanout()
+        self.resource_updates: Fanout[str] = Fanout()
+        self.logs: Fanout[LogRecord] = Fanout()
+        """Log messages that belong to no call."""
+        self._parts = parts
+        self._opening = Opening(target, parts.children, parts.make_oauth)
+        self._sessions = Sessions(self.profile, self._open)
+        self._lists = Lists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
+        self._calls = Calls(target, self._sessions, self._lists, self._review_session, parts.approvals, parts.audit)
+        self._subscriptions = Subscriptions(self._sessions, self.resource_updates.publish)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a session is open or a call is running."""
+        return bool(self._calls.running) or any(one.session is not None for one in self._sessions)
+
+    def status(self) -> Status:
+        known, main = self._lists.known, self._sessions.main()
+        snapshot = None if main is None else main.snapshot()
+        sessions = self._sessions.open_sessions()
+        child = next((one.child for one in sessions if one.child is not None), None)
+        retry_in_s = None
+        if snapshot is not None and snapshot.retry_at is not None:
+            retry_in_s = max(0.0, snapshot.retry_at - asyncio.get_running_loop().time())
+        circuit = self._calls.limiter.circuit
+        connection = self.profile.connection
+        return Status(
+            id=self.id,
+            kind=self.profile.kind,
+            address=self.mask(self.profile.address),
+            state=str(snapshot.state) if snapshot is not None else "known" if self._lists.has("tools") else "configured",
+            isolation=self.profile.isolation,
+            era=known.era or "",
+            version=known.version,
+            server_name=str(known.server.get("name", "")),
+            server_version=str(known.server.get("version", "")),
+            pid=None if child is None else child.pid,
+            restarts=sum(one.snapshot().restarts for one in self._sessions),
+            failures=0 if snapshot is None else snapshot.failures,
+            last_error=self.mask(snapshot.last_error) if snapshot is not None else "",
+            retry_in_s=retry_in_s,
+            tools=len(self._lists.tools) if self._lists.has("tools") else None,
+            held=len(self._parts.pins.held(self.id)),
+            circuit="closed" if circuit is None else circuit.state,
+            sessions=len(sessions),
+            calls=self._calls.running,
+            url=self.mask(self._sessions.url) if isinstance(connection, HttpSettings) else "",
+            noise=sum(one.channel.noise_lines for one in sessions if one.channel is not None),
+        )
+
+    async def start(self) -> About:
+        """Open a session and fetch every list."""
+        supervised = self._sessions.of(NOBODY)
+        try:
+            await supervised.ensure()
+            await asyncio.gather(*(self._lists.fetch(name) for names in _LIST_NAMES.values() for name in names))
+        finally:
+            await self._sessions.finish(supervised)
+        return self._about()
+
+    async def about(self) -> About:
+        """What the server says about itself; from memory where it is known."""
+        if not self._lists.known.version:
+            async with self._sessions.of(NOBODY).lease():
+                pass
+        return self._about()
+
+    def known_tools(self) -> tuple[RemoteTool, ...] | None:
+        """Without asking the server; None: it was never listed."""
+        return tuple(self._lists.tools.values()) if self._lists.has("tools") else None
+
+    def known_lists(self) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...], tuple[JsonObject, ...]]:
+        """Prompts, resources and templates, as far as they are known, without asking the server."""
+        return self._lists.prompts, self._lists.resources, self._lists.templates
+
+    @property
+    def instructions(self) -> str:
+        """As pinned, cleaned for a model; empty while they are held or not known."""
+        return self._lists.instructions
+
+    def refresh_later(self) -> None:
+        """Fetch what is stale or unknown behind the caller's back."""
+        for names in _LIST_NAMES.values():
+            for name in names:
+                if self._lists.is_stale(name):
+                    self._lists.fetch_later(name)
+
+    def review(self) -> None:
+        """A person has decided about what is held: look at the lists again."""
+        if self._lists.known.lists:
+            self._lists.review()
+
+    async def tools(self, *, fresh: bool = False) -> tuple[RemoteTool, ...]:
+        await self._lists.get("tools", fresh=fresh)
+        return tuple(self._lists.tools.values())
+
+    async def tool(self, name: str) -> RemoteTool:
+        """One tool, or the error that says why not: unknown, held, or filtered."""
+        return self._lists.tools.get(name) or await self._calls.find(name)
+
+    async def prompts(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
+        await self._lists.get("prompts", fresh=fresh)
+        return self._lists.prompts
+
+    async def resources(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
+        await self._lists.get("resources", fresh=fresh)
+        return self._lists.resources
+
+    async def templates(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
+        await self._lists.get("resourceTemplates", fresh=fresh)
+        return self._lists.templates
+
+    async def call_tool(
+        self, name: str, arguments: bytes, caller: Caller, *, timeout_s: float | None = None
+    ) -> Raw:
+        """The result as the server wrote it, within the limits of its profile. Raises what stood in the way."""
+        return await self._calls.tool(name, arguments, caller, timeout_s)
+
+    async def read_resource(self, uri: str, caller: Caller, *, timeout_s: float | None = None) -> Raw:
+        return await self._calls.other("resources/read", uri, encode({"uri": uri}), caller, timeout_s)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str], caller: Caller, *, timeout_s: float | None = None
+    ) -> Raw:
+        if not self._lists.has("prompts"):
+            await self._lists.fetch("prompts")
+        self._lists.sight.check("prompt", name)
+        params = encode({"name": name, "arguments": dict(arguments)})
+        return await self._calls.other("prompts/get", name, params, caller, timeout_s)
+
+    async def complete(self, params: Mapping[str, Any], caller: Caller, *, timeout_s: float | None = None) -> Raw:
+        return await self._calls.other("completion/complete", "", encode(dict(params)), caller, timeout_s)
+
+    async def subscribe(self, uri: str) -> None:
+        """Hear of updates of a resource in `resource_updates`, across restarts. Each one is unsubscribed once."""
+        self._subscriptions.add(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        await self._subscriptions.remove(uri)
+
+    async def end_session(self, session: str) -> None:
+        await self._sessions.end_session(session)
+
+    async def stop(self) -> None:
+        """End its sessions; the next use starts it again."""
+        await self._sessions.stop()
+
+    async def close(self) -> None:
+        """For good."""
+        await self._subscriptions.close()
+        await self._lists.close()
+        await self._sessions.stop()
+
+    async def _open(self, url: str, init_s: float) -> UpstreamSession:
+        known, asking = self._lists.known, Asking()
+        era = known.era_at(self._parts.memory.now())
+        opened: list[UpstreamSession] = []
+        options: ClientOptions = {
+            "on_sample": lambda asked: asking.ask("sampling/createMessage", asked.raw),
+            "on_elicit": lambda asked: asking.ask("elicitation/create", asked.raw),
+            "on_roots": self._roots,
+            "on_event": lambda event: self._on_event(event, asking, opened),
+            "timeout_s": self.profile.timeout_ms / 1000,
+            "open_timeout_s": init_s,
+        }
+        if self.target.spec is not None:
+            session = await self._opening.child(era, options)
+        else:
+            session = await self._opening.http(url, era, known.flavour, options)
+        session.asking = asking
+        opened.append(session)
+        agreement = session.client.agreement
+        instructions = agreement.instructions
+        is_other = instructions != known.instructions
+        self._lists.learned(
+            era=session.era,
+            era_unix=self._parts.memory.now() if session.era != era else known.era_unix,
+            flavour=session.flavour,
+            version=agreement.version,
+            server={"name": agreement.server.name, "version": agreement.server.version, "title": agreement.server.title},
+            capabilities=agreement.capabilities,
+            instructions=instructions,
+        )
+        if is_other:
+            self._lists.review()
+        # Over HTTP every request may reach another process: what counts there is how old the list is.
+        session.is_reviewed = self.target.spec is None and not self._lists.is_stale("tools")
+        return session
+
+    async def _fetch(self, name: ListName) -> Listing:
+        supervised = self._sessions.of(NOBODY)
+        try:
+            async with supervised.lease() as session:
+                capability = _CAPABILITIES.get(name)
+                if capability is not None and capability not in session.client.agreement.capabilities:
+                    return Listing(items=[])
+                return await self._listing(session, name)
+        finally:
+            await self._sessions.finish(supervised)
+
+    async def _listing(self, session: UpstreamSession, name: ListName) -> Listing:
+        was_reviewed = session.is_reviewed
+        # Before the request: a change that is told while it runs must not get lost.
+        session.is_reviewed = was_reviewed or name == "tools"
+        try:
+            return await session.client.listing(name)
+        except BaseException as error:
+            session.is_reviewed = was_reviewed
+            if isinstance(error, RemoteError) and error.remote_code == METHOD_NOT_FOUND:
+                return Listing(items=[])
+            raise
+
+    async def _review_session(self, session: UpstreamSession) -> None:
+        """What a new process lists is looked at before its first call."""
+        self._lists.take("tools", await self._listing(session, "tools"))
+
+    def _on_event(self, event: Event, asking: Asking, opened: list[UpstreamSession]) -> None:
+        if isinstance(event, ListChanged):
+            for session in opened:
+                session.is_reviewed = session.is_reviewed and event.kind != "tools"
+            for name in _LIST_NAMES[event.kind]:
+                if self._lists.has(name):
+                    self._lists.fetch_later(name)
+        elif isinstance(event, ResourceUpdated):
+            self.resource_updates.publish(event.uri)
+        elif isinstance(event, LogMessage):
+            level: Level = next((known for known in LEVELS if known == event.level), "info")
+            record = LogRecord(level, event.data, event.logger or self.id)
+            caller = asking.sole()
+            if caller is not None and caller.on_log is not None:
+                caller.on_log(record)
+            else:
+                self.logs.publish(record)
+
+    async def _roots(self) -> list[str]:
+        """What the profile allows, never the roots of whoever calls through us: some servers believe those."""
+        connection = self.profile.connection
+        if not isinstance(connection, StdioSettings) or connection.allowed_paths is None:
+            return []
+        return [Path(os.path.realpath(one.path)).as_uri() for one in connection.allowed_paths]
+
+    def _about(self) -> About:
+        known = self._lists.known
+        return About(
+            name=str(known.server.get("name", "")),
+            server_version=str(known.server.get("version", "")),
+            title=str(known.server.get("title", "")),
+            version=known.version,
+            era=known.era or "",
+            capabilities=known.capabilities,
+            instructions=self._lists.instructions,
+        )
+

@@ -1,0 +1,90 @@
+"""The servers as seen from one place: a working directory and an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dari.bridge.profiles.arguments import endpoint_profile, overridden, read_headers
+from dari.bridge.profiles.book import ProfileBook
+from dari.bridge.profiles.catalog import Catalog, Listed
+from dari.bridge.profiles.places import Surroundings
+from dari.bridge.profiles.profile import Profile
+from dari.bridge.profiles.substitution import Context, resolve
+from dari.bridge.profiles.watch import Watch
+from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.upstream import Upstream
+from dari.errors import DariError, InvalidInput
+
+GetUpstream = Callable[[Target], Upstream]
+
+
+class View:
+    """Looks at the files again whenever it is asked; a file that has not changed is not read."""
+
+    def __init__(self, around: Surroundings, book: ProfileBook, get: GetUpstream) -> None:
+        self.around = around
+        self.book = book
+        self._get = get
+        self._watch: Watch | None = None
+        self._unresolved: tuple[str, ...] = ()
+
+    def catalog(self) -> Catalog:
+        if self._watch is None:
+            self._watch = Watch(self.book)
+        self._watch.poll()
+        return self._watch.catalog
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the files, and which servers could not be resolved when last asked for."""
+        return (*self.catalog().problems, *self._unresolved)
+
+    def upstream(
+        self,
+        id: str | None = None,
+        *,
+        endpoint: str | None = None,
+        key: str | None = None,
+        headers: Sequence[str] = (),
+        timeout_ms: int | None = None,
+    ) -> Upstream:
+        """The server that a command means (design 001 §6): the named one, the default one, or an address."""
+        given = read_headers(headers)
+        if endpoint is not None:
+            if id is not None:
+                raise InvalidInput("--server and --endpoint name two servers", "give one of them")
+            profile = overridden(endpoint_profile(endpoint), key=key, headers=given, timeout_ms=timeout_ms)
+            return self._get(Target.of(resolve(profile, self._context()), self.around))
+        listed = self.catalog().select(id)
+        return self._resolved(listed, lambda one: overridden(one, key=key, headers=given, timeout_ms=timeout_ms))
+
+    def upstreams(self) -> tuple[Upstream, ...]:
+        """All that may run. One that cannot be resolved is left out, and told in `problems`."""
+        found, unresolved = [], []
+        for listed in self.catalog().listed:
+            if listed.state != "ready":
+                continue
+            try:
+                found.append(self._resolved(listed, lambda one: one))
+            except DariError as error:
+                unresolved.append(f"{error.message} ({error.hint})" if error.hint else error.message)
+        self._unresolved = tuple(unresolved)
+        return tuple(found)
+
+    def _resolved(self, listed: Listed, change: Callable[[Profile], Profile]) -> Upstream:
+        from msgspec import structs
+
+        assert listed.profile is not None
+        changed = structs.replace(listed, profile=change(listed.profile))
+        return self._get(Target.of(self.book.resolve(changed), self.around, listed))
+
+    def _context(self) -> Context:
+        return Context(
+            environ=self.around.environ,
+            cwd=self.around.cwd,
+            home=self.around.home,
+            workspace=self.around.cwd,
+            inputs=(),
+            answers={},
+            keyring=None,
+        )
