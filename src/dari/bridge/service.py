@@ -22,9 +22,11 @@ from dari.bridge.upstream.pool import Pool
 from dari.bridge.upstream.status import Status
 from dari.bridge.upstream.upstream import Parts
 from dari.bridge.view import View
+from dari.errors import Conflict
 from dari.paths import home as dari_home
 
 MOST_VIEWS = 64
+MOST_BESIDE = 32
 
 
 def bridge_home() -> Path:
@@ -50,7 +52,7 @@ class Bridge:
         self._protected = (*protected, self.home)
         self._waits_s = (first_wait_s, long_wait_s)
         self._audits = audits
-        self._make_oauth = make_oauth
+        self.make_oauth = make_oauth
         self._views: dict[Surroundings | tuple[object, ...], View] = {}
         self.pool = Pool(lambda: self._parts)
 
@@ -75,7 +77,15 @@ class Bridge:
 
     @cached_property
     def audit(self) -> AuditLog | None:
-        return AuditLog(self.home / "audit", redact=redact_json) if self._audits else None
+        """None where calls are not recorded. A run beside the daemon, whose log is the daemon's, has one of its own."""
+        if not self._audits:
+            return None
+        for folder in ("audit", *(f"audit-beside/{number}" for number in range(1, MOST_BESIDE + 1))):
+            try:
+                return AuditLog(self.home / folder, redact=redact_json)
+            except Conflict as error:
+                taken = error
+        raise taken
 
     @cached_property
     def memory(self) -> Memory:
@@ -131,9 +141,10 @@ class Bridge:
             approvals=self.approvals,
             audit=self.audit,
             memory=self.memory,
-            make_oauth=self._make_oauth,
+            make_oauth=self.make_oauth,
         )
 
     def _pins_changed(self, server: str) -> None:
-        for one in self.pool.named(server):
-            one.review()
+        for one in self.pool:
+            if one.target.pin_name == server:
+                one.review()

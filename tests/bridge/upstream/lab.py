@@ -152,7 +152,12 @@ def serve() -> None:
                 answers[request_id] = message.get("result") or {"refused": message.get("error")}
                 answered.notify_all()
         elif method == "initialize":
-            capabilities = {"tools": {"listChanged": True}, "logging": {}, "resources": {"subscribe": True}, "prompts": {}}
+            capabilities = {
+                "tools": {"listChanged": True},
+                "logging": {},
+                "resources": {"subscribe": True},
+                "prompts": {},
+            }
             result = {
                 "protocolVersion": "2025-11-25",
                 "capabilities": capabilities,

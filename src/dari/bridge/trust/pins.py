@@ -123,10 +123,14 @@ class Pins:
             if not wanted:
                 what = f"{kind or 'item'} {name!r} of {server}" if name else f"nothing of {server}"
                 raise NotFound(f"{what} is held", f"see what is: dari remote approve {server} --diff")
-            if digest is not None and any(held.digest != digest for held in wanted):
-                raise Conflict(
-                    f"{server} changed {wanted[0].name!r} again after you looked at it", "look at the new diff first"
-                )
+            if digest is not None:
+                name = wanted[0].name
+                # One name can be held with two texts, under two capability profiles.
+                wanted = [held for held in wanted if held.digest == digest]
+                if not wanted:
+                    raise Conflict(
+                        f"{server} changed {name!r} again after you looked at it", "look at the new diff first"
+                    )
             for held in wanted:
                 if approve:
                     self._approve(held, by)

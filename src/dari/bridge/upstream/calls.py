@@ -143,22 +143,31 @@ class Calls:
         async with self.limiter.call(caller.session or caller.who):
             addresses = self._sessions.addresses
             if addresses is not None:
-                return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s))
+                return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s, tool))
             try:
-                return await self._at(None, method, params, caller, limit_s)
+                return await self._at(None, method, params, caller, limit_s, tool)
             except Unavailable as error:
                 if tool is None or not tool.is_repeatable or isinstance(error, NotSent):
                     raise
             # It went away during the call. The tool says that once more does no harm, and a new process may work.
-            return await self._at(None, method, params, caller, limit_s)
+            return await self._at(None, method, params, caller, limit_s, tool)
 
-    async def _at(self, url: str | None, method: str, params: bytes, caller: Caller, limit_s: float) -> Raw:
+    async def _at(
+        self,
+        url: str | None,
+        method: str,
+        params: bytes,
+        caller: Caller,
+        limit_s: float,
+        tool: RemoteTool | None,
+    ) -> Raw:
         supervised = self._sessions.of(caller, url)
         session = await self._acquired(supervised, caller)
         callers = session.asking.callers
         try:
-            if not session.is_reviewed and method == "tools/call":
+            if tool is not None and not session.is_reviewed:
                 await self._reviewed(session)
+                self._lists.sight.check_tool(tool.original)
             if caller.log_level is not None:
                 await self._logging(session, caller)
             CURRENT.set(caller if session.client.era == "stateless" else None)

@@ -1,4 +1,4 @@
-"""What a server lists: kept in memory and on disk, compared with its pins whenever it is fetched, shown by its rules."""
+"""What a server lists: kept in memory and on disk, compared with its pins when it is fetched, shown by its rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("dari.bridge")
 
 
 class Lists:
-    """One per server. `tools` and `sight` are what a call looks into; both are there at once when the disk knows them."""
+    """One per server. `tools` and `sight` are what a call looks into; both are there at once if the disk knows them."""
 
     def __init__(
         self, target: Target, memory: Memory, pins: Pins, fetch: Fetch, on_change: Callable[[ListKind], object]
@@ -43,7 +43,7 @@ class Lists:
         self._exposure = Exposure(target.profile.tools)
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
         self.known: Known = memory.load(target.memory_key)
-        self.sight = pins.sight(target.profile.id, target.pin_scope)
+        self.sight = pins.sight(target.pin_name)
         self.tools: dict[str, RemoteTool] = {}
         self.prompts: tuple[JsonObject, ...] = ()
         self.templates: tuple[JsonObject, ...] = ()
@@ -88,10 +88,8 @@ class Lists:
         """Compare what is known with the pins, and tell what looks different now."""
         known, profile = self.known, self._target.profile
         tools, prompts, templates = (self._items(name) for name in ("tools", "prompts", "resourceTemplates"))
-        listing = Shown(
-            instructions=known.instructions or None, tools=tools, prompts=prompts, templates=templates
-        )
-        review = self._pins.review(profile.id, listing, mode=profile.tools.pin, profile=self._target.pin_scope)
+        listing = Shown(instructions=known.instructions or None, tools=tools, prompts=prompts, templates=templates)
+        review = self._pins.review(self._target.pin_name, listing, mode=profile.tools.pin)
         before = (self._shown_tools(), self.prompts, self.templates, self.resources)
         self.tools = {tool.name: tool for tool in self._exposure.apply(review.shown.get("tool", []))}
         self.prompts = _cleaned(review.shown.get("prompt", []))

@@ -8,12 +8,14 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 
+from dari.errors import DariError
 from dari.log import event
 from dari.paths import private_dir
 from dari.rpc.codec import UNREADABLE
@@ -77,8 +79,9 @@ class Memory:
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(known))
             os.replace(draft, path)
-        except (OSError, UnicodeEncodeError) as error:
-            draft.unlink(missing_ok=True)
+        except (OSError, DariError, UnicodeEncodeError) as error:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
             _log.warning(event("bridge", "memory", f"{path}: {error}"))
 
     def forget(self, key: str) -> None:

@@ -41,11 +41,17 @@ class UpstreamSession:
     child: Child | None = None
     channel: SupervisedChannel | None = None
     asking: Asking = field(default_factory=Asking)
-    is_reviewed: bool = False
-    """Whether the list of tools has been compared with the pins since this session began, or the list changed."""
+    changes: int = 0
+    """How often the server has said that its tools changed."""
+    reviewed: int = -1
+    """Up to which of these changes its tools have been compared with the pins."""
     reviewing: asyncio.Task[None] | None = None
     level: str = ""
     """The level of log messages that it was asked for."""
+
+    @property
+    def is_reviewed(self) -> bool:
+        return self.reviewed == self.changes
 
     @property
     def era(self) -> Era:
@@ -78,9 +84,7 @@ class Opening:
         client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
         return UpstreamSession(client, child=channel.child, channel=channel)
 
-    async def http(
-        self, url: str, era: Era | None, flavour: Flavour | None, options: ClientOptions
-    ) -> UpstreamSession:
+    async def http(self, url: str, era: Era | None, flavour: Flavour | None, options: ClientOptions) -> UpstreamSession:
         connection = cast(HttpSettings, self.target.profile.connection)
         wanted = connection.flavour if connection.flavour != "auto" else flavour
         if wanted != "sse":

@@ -13,6 +13,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.mcp.client.failures import NotSent
 
+
 class Supervised(Supervisor[UpstreamSession]):
     is_passing = False
     """It was made for one call."""
@@ -114,4 +115,3 @@ class Sessions:
             init_s=profile.init_timeout_ms / 1000,
             idle_exit_s=profile.idle_exit_ms / 1000,
         )
-

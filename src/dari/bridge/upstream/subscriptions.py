@@ -14,6 +14,8 @@ from dari.errors import DariError
 from dari.log import event
 
 RETRY_S = 2.0
+FIRST_S = 5.0
+"""How long a subscriber waits for the server to take note; after that it goes on behind its back."""
 _log = logging.getLogger("dari.bridge")
 
 
@@ -23,18 +25,26 @@ class Subscriptions:
         self._on_update = on_update
         self._wanted: Counter[str] = Counter()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tried: dict[str, asyncio.Event] = {}
 
-    def add(self, uri: str) -> None:
+    async def add(self, uri: str) -> None:
+        """Returns when the server has been told, or could not be."""
         self._wanted[uri] += 1
         if uri not in self._tasks:
-            self._tasks[uri] = asyncio.get_running_loop().create_task(self._follow(uri))
+            self._tried[uri] = asyncio.Event()
+            self._tasks[uri] = asyncio.get_running_loop().create_task(self._follow(uri, self._tried[uri]))
+        try:
+            async with asyncio.timeout(FIRST_S):
+                await self._tried[uri].wait()
+        except TimeoutError:
+            pass
 
     async def remove(self, uri: str) -> None:
         if not self._wanted[uri]:
             return
         self._wanted[uri] -= 1
         if not self._wanted[uri]:
-            del self._wanted[uri]
+            del self._wanted[uri], self._tried[uri]
             await self._end(self._tasks.pop(uri))
 
     async def close(self) -> None:
@@ -47,7 +57,7 @@ class Subscriptions:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    async def _follow(self, uri: str) -> None:
+    async def _follow(self, uri: str, tried: asyncio.Event) -> None:
         """As long as it is wanted. The server is not ended for idleness meanwhile."""
         while True:
             try:
@@ -55,9 +65,11 @@ class Subscriptions:
                     self._sessions.of(NOBODY).lease() as session,
                     session.client.events(lists=(), uris=[uri], logs=False) as events,
                 ):
+                    tried.set()
                     async for update in events:
                         if isinstance(update, ResourceUpdated):
                             self._on_update(update.uri)
             except DariError as error:
                 _log.info(event("bridge", "subscription", f"uri={uri} {error.message}"))
+            tried.set()
             await asyncio.sleep(RETRY_S)

@@ -30,20 +30,19 @@ class Target:
     """Over everything that makes a difference, secrets included: it never leaves this process."""
     memory_key: str
     """Over what is not secret: it names a file."""
-    pin_scope: str
-    """Servers of one name in two projects are two servers; empty for those of the person."""
+    pin_name: str
+    """Servers of one name in two projects are two servers: a project's has its folder in the name of its pins."""
     spec: ChildSpec | None = None
 
     @classmethod
     def of(cls, resolved: Resolved, around: Surroundings, listed: Listed | None = None) -> Target:
         profile = resolved.profile
         connection = profile.connection
-        scope = ""
-        if listed is not None and listed.source.layer == "project":
-            scope = hashlib.sha256(listed.source.file.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        scope = "" if listed is None or listed.source.layer != "project" else _project_of(listed)
         if isinstance(connection, StdioSettings):
             spec = child_spec(profile.id, connection, around, _cwd(connection, around, listed))
-            secret = [*spec.command, str(spec.cwd), *_pairs(spec.env), repr(spec.confinement), repr(sorted(spec.limits))]
+            walls = [repr(spec.confinement), repr(sorted(spec.limits.items()))]
+            secret = [*spec.command, str(spec.cwd), *_pairs(spec.env), *walls]
             secret += [_program(spec), *_pairs({name: around.environ.get(name, "") for name in spec.inherit_env})]
             public = ["stdio", *spec.command, str(spec.cwd)]
         else:
@@ -56,7 +55,7 @@ class Target:
             mask=resolved.mask,
             key=memory_key(profile.id, scope, *secret, *policy),
             memory_key=memory_key(profile.id, scope, *public),
-            pin_scope=scope,
+            pin_name=f"{profile.id}@{scope}" if scope else profile.id,
             spec=spec,
         )
 
@@ -106,6 +105,12 @@ def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
         paths=None if paths is None else tuple(AllowedPath.of(one.path, one.mode, cwd) for one in paths),
         network=network,  # type: ignore[arg-type]
     )
+
+
+def _project_of(listed: Listed) -> str:
+    """Readable, and different for folders of one name."""
+    place = hashlib.sha256(listed.source.file.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{listed.workspace.name}-{place}"
 
 
 def _cwd(settings: StdioSettings, around: Surroundings, listed: Listed | None) -> Path:

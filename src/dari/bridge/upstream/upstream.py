@@ -89,13 +89,14 @@ class Upstream:
         retry_in_s = None
         if snapshot is not None and snapshot.retry_at is not None:
             retry_in_s = max(0.0, snapshot.retry_at - asyncio.get_running_loop().time())
+        state = "configured" if snapshot is None else str(snapshot.state)
         circuit = self._calls.limiter.circuit
         connection = self.profile.connection
         return Status(
             id=self.id,
             kind=self.profile.kind,
             address=self.mask(self.profile.address),
-            state=str(snapshot.state) if snapshot is not None else "known" if self._lists.has("tools") else "configured",
+            state="known" if snapshot is None and self._lists.has("tools") else state,
             isolation=self.profile.isolation,
             era=known.era or "",
             version=known.version,
@@ -107,7 +108,7 @@ class Upstream:
             last_error=self.mask(snapshot.last_error) if snapshot is not None else "",
             retry_in_s=retry_in_s,
             tools=len(self._lists.tools) if self._lists.has("tools") else None,
-            held=len(self._parts.pins.held(self.id)),
+            held=len(self._parts.pins.held(self.target.pin_name)),
             circuit="closed" if circuit is None else circuit.state,
             sessions=len(sessions),
             calls=self._calls.running,
@@ -177,9 +178,7 @@ class Upstream:
         await self._lists.get("resourceTemplates", fresh=fresh)
         return self._lists.templates
 
-    async def call_tool(
-        self, name: str, arguments: bytes, caller: Caller, *, timeout_s: float | None = None
-    ) -> Raw:
+    async def call_tool(self, name: str, arguments: bytes, caller: Caller, *, timeout_s: float | None = None) -> Raw:
         """The result as the server wrote it, within the limits of its profile. Raises what stood in the way."""
         return await self._calls.tool(name, arguments, caller, timeout_s)
 
@@ -200,7 +199,7 @@ class Upstream:
 
     async def subscribe(self, uri: str) -> None:
         """Hear of updates of a resource in `resource_updates`, across restarts. Each one is unsubscribed once."""
-        self._subscriptions.add(uri)
+        await self._subscriptions.add(uri)
 
     async def unsubscribe(self, uri: str) -> None:
         await self._subscriptions.remove(uri)
@@ -237,21 +236,22 @@ class Upstream:
         session.asking = asking
         opened.append(session)
         agreement = session.client.agreement
-        instructions = agreement.instructions
+        instructions, server = agreement.instructions, agreement.server
         is_other = instructions != known.instructions
         self._lists.learned(
             era=session.era,
             era_unix=self._parts.memory.now() if session.era != era else known.era_unix,
             flavour=session.flavour,
             version=agreement.version,
-            server={"name": agreement.server.name, "version": agreement.server.version, "title": agreement.server.title},
+            server={"name": server.name, "version": server.version, "title": server.title},
             capabilities=agreement.capabilities,
             instructions=instructions,
         )
         if is_other:
             self._lists.review()
         # Over HTTP every request may reach another process: what counts there is how old the list is.
-        session.is_reviewed = self.target.spec is None and not self._lists.is_stale("tools")
+        if self.target.spec is None and not self._lists.is_stale("tools"):
+            session.reviewed = session.changes
         return session
 
     async def _fetch(self, name: ListName) -> Listing:
@@ -266,16 +266,16 @@ class Upstream:
             await self._sessions.finish(supervised)
 
     async def _listing(self, session: UpstreamSession, name: ListName) -> Listing:
-        was_reviewed = session.is_reviewed
-        # Before the request: a change that is told while it runs must not get lost.
-        session.is_reviewed = was_reviewed or name == "tools"
+        changes = session.changes  # one that is told while the request runs must not get lost
         try:
-            return await session.client.listing(name)
-        except BaseException as error:
-            session.is_reviewed = was_reviewed
-            if isinstance(error, RemoteError) and error.remote_code == METHOD_NOT_FOUND:
-                return Listing(items=[])
-            raise
+            listing = await session.client.listing(name)
+        except RemoteError as error:
+            if error.remote_code != METHOD_NOT_FOUND:
+                raise
+            listing = Listing(items=[])
+        if name == "tools":
+            session.reviewed = changes
+        return listing
 
     async def _review_session(self, session: UpstreamSession) -> None:
         """What a new process lists is looked at before its first call."""
@@ -284,7 +284,7 @@ class Upstream:
     def _on_event(self, event: Event, asking: Asking, opened: list[UpstreamSession]) -> None:
         if isinstance(event, ListChanged):
             for session in opened:
-                session.is_reviewed = session.is_reviewed and event.kind != "tools"
+                session.changes += event.kind == "tools"
             for name in _LIST_NAMES[event.kind]:
                 if self._lists.has(name):
                     self._lists.fetch_later(name)
@@ -317,4 +317,3 @@ class Upstream:
             capabilities=known.capabilities,
             instructions=self._lists.instructions,
         )
-

@@ -42,6 +42,7 @@ class Conversation:
         self.noise: deque[str] = deque(maxlen=_MOST_NOISE)
         self._channel = channel
         self._questions = questions
+        questions.clocks = self
         self._feed = feed
         self._on_session_lost = on_session_lost
         self._on_hold = on_hold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Raw, UnsetType
 
@@ -18,11 +18,24 @@ MOST_QUESTIONS = 64
 _REFUSED_BY_PERSON = -1
 
 
+# A person or a model answers these, and takes longer than a call has time.
+_SLOW = ("elicitation/create", "sampling/createMessage")
+
+
+class Clocks(Protocol):
+    """The time limits of the requests that run."""
+
+    def hold(self) -> None: ...
+    def release(self) -> None: ...
+
+
 class Questions:
     """Answers each question in a task of its own, at most 64 at once; one more is refused."""
 
     def __init__(self, answers: Answers, send: Callable[[bytes], None]) -> None:
         self.answers = answers
+        self.clocks: Clocks | None = None
+        """Stopped while a person or a model is asked."""
         self._send = send
         self._tasks: dict[Any, asyncio.Task[None]] = {}
 
@@ -47,6 +60,9 @@ class Questions:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _reply(self, question_id: Any, method: str, params: Raw) -> None:
+        clocks = self.clocks if method in _SLOW else None
+        if clocks is not None:
+            clocks.hold()
         try:
             message = result_message(question_id, encode(await self.answers.answer(method, params)))
         except RemoteError as error:
@@ -58,4 +74,6 @@ class Questions:
             message = error_message(question_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         finally:
             self._tasks.pop(question_id, None)
+            if clocks is not None:
+                clocks.release()
         self._send(message)

@@ -1,0 +1,41 @@
+"""OAuth for the HTTP servers of profiles: who gets it, and what to do where it does not help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dari.bridge.oauth.interact import NOBODY, Interact
+from dari.bridge.oauth.kept import KeptOAuth
+from dari.bridge.oauth.keychain import Backend, Keychain
+from dari.bridge.oauth.store import LoginStore
+from dari.bridge.profiles.profile import HttpSettings, Profile
+from dari.mcp.client.oauth import OAuth
+
+
+def oauth_for(
+    profile: Profile, url: str, *, home: Path, keyring: Backend | Keychain | None = None, interact: Interact = NOBODY
+) -> OAuth | None:
+    """OAuth for a server that may ask for it; None for one that is told by a token or a header who asks.
+
+    Without a person (`NOBODY`) it uses and renews what `dari remote login` has left, and else says to run that. The
+    SDK is imported when a token has to be renewed or a login starts, never before. Share one `Keychain` where many
+    are made: it knows whether the system's keyring answers.
+    """
+    if not isinstance(profile.connection, HttpSettings) or profile.connection.auth.type not in ("oauth2", "none"):
+        return None
+    auth = profile.connection.auth
+    keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
+    kept = LoginStore(home, keychain).login(profile.id, url, uses_keyring=auth.uses_keyring)
+    return KeptOAuth(kept, url, auth, interact)
+
+
+def denied_hint(profile: Profile) -> str:
+    """The next step when a server does not accept a profile's own token."""
+    connection = profile.connection
+    if not isinstance(connection, HttpSettings):
+        return ""
+    if connection.auth.type in ("bearer", "header"):
+        return f"check apiKey (or auth.token) of the profile '{profile.id}' in {profile.source}"
+    if any(name.lower() == "authorization" for name in connection.headers):
+        return f"check the header Authorization of the profile '{profile.id}' in {profile.source}"
+    return f"set apiKey in the profile '{profile.id}', or log in: dari remote login {profile.id}"

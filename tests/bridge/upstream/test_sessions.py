@@ -1,0 +1,191 @@
+"""Who shares a server, how it is started, and what becomes of it when nobody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dari.bridge.upstream.caller import Caller
+from dari.errors import TimedOut, Unavailable
+from tests.bridge.upstream.place import ME, Place, lab, text_of, until
+
+HELD = json.dumps({"steps": 1, "until": "/nowhere"}).encode()
+
+
+def starts(place: Place) -> int:
+    return sum(line.startswith("start") for line in place.noted())
+
+
+async def test_nothing_is_started_before_it_is_used_and_then_once_for_all(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    async with place.upstream() as server:
+        assert server.status().state == "configured" and starts(place) == 0
+        pids = await asyncio.gather(*(server.call_tool("pid", b"{}", Caller(f"c{n}", f"c{n}")) for n in range(20)))
+    assert len({text_of(pid) for pid in pids}) == 1
+    assert starts(place) == 1
+
+
+async def test_per_client_keeps_clients_apart_and_ends_with_them(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(tmp_path, isolation="per-client"))
+    one, other = Caller("a", "s1"), Caller("b", "s2")
+    async with place.upstream() as server:
+        await server.tools()
+        first = text_of(await server.call_tool("pid", b"{}", one))
+        assert text_of(await server.call_tool("pid", b"{}", one)) == first
+        assert text_of(await server.call_tool("pid", b"{}", other)) != first
+        sessions = server.status().sessions
+        await server.end_session("s1")
+        assert server.status().sessions == sessions - 1
+        assert text_of(await server.call_tool("pid", b"{}", one)) != first
+
+
+async def test_per_call_gives_every_call_a_process_of_its_own(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(tmp_path, isolation="per-call"))
+    async with place.upstream() as server:
+        pids = {text_of(await server.call_tool("pid", b"{}", ME)) for _ in range(3)}
+        assert len(pids) == 3
+        assert server.status().sessions == 0
+
+
+async def test_an_idle_server_ends_but_never_during_a_call(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(tmp_path, idleExitMs=50))
+    release = tmp_path / "go"
+    async with place.upstream() as server:
+        arrived = asyncio.Event()
+        given = json.dumps({"steps": 1, "until": str(release)}).encode()
+        call = asyncio.create_task(server.call_tool("wait", given, Caller("t", on_progress=lambda _: arrived.set())))
+        await arrived.wait()
+        await asyncio.sleep(0.15)  # three idle times
+        assert server.status().state == "ready"
+        release.touch()
+        assert text_of(await call) == "waited"
+        await until(lambda: server.status().state == "idle")
+        assert text_of(await server.call_tool("greet", b"{}", ME)) == "hello"
+    assert starts(place) == 2
+
+
+async def test_a_server_that_hangs_at_the_start_is_given_up_with_what_it_wrote(tmp_path: Path) -> None:
+    source = (
+        "import sys,time; print('waiting for the moon', file=sys.stderr, flush=True); sys.stdin.read(); time.sleep(9)"
+    )
+    entry = lab(tmp_path, args=["-c", source], initTimeoutMs=300)
+    async with Place(tmp_path, entry).upstream() as server:
+        with pytest.raises(TimedOut) as late:
+            await server.call_tool("greet", b"{}", ME)
+    assert "waiting for the moon" in late.value.hint
+
+
+async def test_a_server_that_keeps_crashing_is_left_alone_and_says_why(tmp_path: Path) -> None:
+    entry = lab(tmp_path, args=["-c", "import sys; sys.exit('no licence')"])
+    entry["restart"] = {"policy": "on-failure", "maxRestarts": 1, "backoffMs": 1}
+    async with Place(tmp_path, entry, circuit={"failures": 0}).upstream() as server:
+        for _ in range(3):
+            with pytest.raises(Unavailable) as refused:
+                await server.tools()
+        assert server.status().state == "crash-loop"
+        assert "no licence" in refused.value.hint
+
+
+async def test_one_dead_server_does_not_delay_the_others(tmp_path: Path) -> None:
+    hanging = lab(tmp_path, args=["-c", "import sys; sys.stdin.read()"], initTimeoutMs=60_000) | {"id": "dead"}
+    place = Place(tmp_path, lab(tmp_path), hanging)
+    async with place.bridge() as bridge:
+        view = bridge.view(place.around())
+        waiting = asyncio.create_task(view.upstream("dead").tools())
+        await asyncio.sleep(0)
+        assert text_of(await view.upstream("lab").call_tool("greet", b"{}", ME)) == "hello"
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_a_question_goes_to_the_one_client_that_uses_the_session(tmp_path: Path) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    async def answer(method: str, params: Raw) -> Any:
+        asked.append((method, json.loads(bytes(params))))
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    async with Place(tmp_path).upstream() as server:
+        result = await server.call_tool("elicit", b"{}", Caller("a", "s1", ask=answer))
+    assert json.loads(text_of(result)) == {"action": "accept", "content": {"name": "Ada"}}
+    assert asked[0][0] == "elicitation/create" and asked[0][1]["message"] == "Who?"
+
+
+async def test_a_question_is_not_brought_to_the_wrong_client(tmp_path: Path) -> None:
+    async def answer(method: str, params: Raw) -> Any:
+        raise AssertionError("nobody may be asked")
+
+    async with Place(tmp_path).upstream() as server:
+        arrived = asyncio.Event()
+        held = Caller("b", "s2", on_progress=lambda _: arrived.set(), ask=answer)
+        other = asyncio.create_task(server.call_tool("wait", HELD, held))
+        await arrived.wait()
+        refused = json.loads(text_of(await server.call_tool("elicit", b"{}", Caller("a", "s1", ask=answer))))
+        other.cancel()
+    assert "more than one client" in refused["refused"]["message"]
+
+
+async def test_the_server_is_told_the_roots_of_its_profile(tmp_path: Path) -> None:
+    allowed = [{"path": str(tmp_path / "inside"), "mode": "rw"}]
+    entry = lab(tmp_path, allowedPaths=allowed, sandbox="off")
+    async with Place(tmp_path, entry).upstream() as server:
+        roots = json.loads(text_of(await server.call_tool("roots", b"{}", ME)))
+    assert roots == {"roots": [{"uri": (tmp_path / "inside").as_uri()}]}
+
+
+async def test_a_child_sees_the_callers_environment_as_far_as_it_is_named_and_nothing_else(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(tmp_path, inheritEnv=["EXTRA"], env={"OWN": "${GIVEN}"}))
+    async with place.bridge() as bridge:
+        server = bridge.view(place.around(EXTRA="1", GIVEN="2", SECRET="3")).upstream("lab")
+        seen = json.loads(text_of(await server.call_tool("env", b"{}", ME)))
+    assert (seen["EXTRA"], seen["OWN"], seen["HOME"]) == ("1", "2", str(place.home))
+    assert "SECRET" not in seen and "DARI_HOME" not in seen
+
+
+async def test_another_environment_means_another_server_only_where_it_matters(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(tmp_path, env={"LAB_SAYS": "${WORD}"}), lab(tmp_path) | {"id": "plain"})
+    async with place.bridge() as bridge:
+        one, other = bridge.view(place.around(WORD="one")), bridge.view(place.around(WORD="two", TERM="x"))
+        assert text_of(await one.upstream("lab").call_tool("greet", b"{}", ME)) == "one"
+        assert text_of(await other.upstream("lab").call_tool("greet", b"{}", ME)) == "two"
+        assert one.upstream("plain") is other.upstream("plain")
+
+
+async def test_the_era_is_remembered(tmp_path: Path) -> None:
+    methods = tmp_path / "methods"
+    source = f"""
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    open({str(methods)!r}, "a").write(message["method"] + "\\n")
+    if "id" not in message:
+        continue
+    hello = {{"protocolVersion": "2025-06-18", "capabilities": {{"tools": {{}}}}}}
+    results = {{"initialize": hello, "tools/list": {{"tools": []}}}}
+    result = results.get(message["method"])
+    reply = {{"result": result}} if result else {{"error": {{"code": -32601, "message": "unknown"}}}}
+    print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **reply}}), flush=True)
+"""
+    place = Place(tmp_path, {"id": "old", "kind": "stdio", "command": sys.executable, "args": ["-c", source]})
+    for _ in range(2):
+        async with place.upstream("old") as server:
+            await server.tools(fresh=True)
+    assert methods.read_text().split().count("server/discover") == 1
+    assert methods.read_text().split().count("initialize") == 2
+
+
+async def test_a_person_who_is_asked_has_more_time_than_the_call(tmp_path: Path) -> None:
+    async def answer(method: str, params: Raw) -> Any:
+        await asyncio.sleep(0.5)  # five times what the call has
+        return {"action": "decline"}
+
+    async with Place(tmp_path, lab(tmp_path, timeoutMs=100)).upstream() as server:
+        await server.tools()
+        result = await server.call_tool("elicit", b"{}", Caller("a", "s1", ask=answer))
+    assert json.loads(text_of(result)) == {"action": "decline"}
