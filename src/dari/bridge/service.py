@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from dari.bridge.children.children import Children
 from dari.bridge.profiles.book import ProfileBook
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.profiles.trust import TrustStore
@@ -24,6 +23,9 @@ from dari.bridge.upstream.upstream import Parts
 from dari.bridge.view import View
 from dari.errors import Conflict
 from dari.paths import home as dari_home
+
+if TYPE_CHECKING:
+    from dari.bridge.children.children import Children
 
 MOST_VIEWS = 64
 MOST_BESIDE = 32
@@ -64,6 +66,8 @@ class Bridge:
 
     @cached_property
     def children(self) -> Children:
+        from dari.bridge.children.children import Children
+
         return Children(protected=self._protected)
 
     @cached_property
@@ -136,7 +140,7 @@ class Bridge:
     @cached_property
     def _parts(self) -> Parts:
         return Parts(
-            children=self.children,
+            children=lambda: self.children,
             pins=self.pins,
             approvals=self.approvals,
             audit=self.audit,

@@ -53,10 +53,13 @@ class View:
         if endpoint is not None:
             if id is not None:
                 raise InvalidInput("--server and --endpoint name two servers", "give one of them")
-            profile = overridden(endpoint_profile(endpoint), key=key, headers=given, timeout_ms=timeout_ms)
-            return self._get(Target.of(resolve(profile, self._context()), self.around))
+            return self.of(overridden(endpoint_profile(endpoint), key=key, headers=given, timeout_ms=timeout_ms))
         listed = self.catalog().select(id)
         return self._resolved(listed, lambda one: overridden(one, key=key, headers=given, timeout_ms=timeout_ms))
+
+    def of(self, profile: Profile) -> Upstream:
+        """A server that stands in no file."""
+        return self._get(Target.of(resolve(profile, self._context()), self.around))
 
     def upstreams(self) -> tuple[Upstream, ...]:
         """All that may run. One that cannot be resolved is left out, and told in `problems`."""

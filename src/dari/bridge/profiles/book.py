@@ -107,7 +107,7 @@ class ProfileBook:
     def trust(self, path: Path | None = None, sha256: str | None = None) -> Pin:
         """Pin a project's file. With `sha256`, of the content that was shown, another content is refused."""
         path, data = self._project_file(path)
-        contents = read(data, path, "project")
+        contents = self.contents(path, data)
         if not contents.is_readable:
             raise InvalidInput(contents.problems[0], "correct the file first")
         if sha256 is not None and sha256 != contents.digest:
@@ -117,7 +117,19 @@ class ProfileBook:
     def trust_state(self, path: Path | None = None) -> tuple[Path, str, TrustState]:
         """The file, its hash, and how it stands to what was pinned."""
         path, data = self._project_file(path)
-        return path, read(data, path, "project").digest, self.store.state(path, data)
+        return path, self.contents(path, data).digest, self.store.state(path, data)
+
+    def contents(self, path: Path, data: bytes) -> FileContents:
+        """A project's file as it would be read: one of ours, or one of another program in its own format."""
+        from dari.bridge.profiles import importing
+        from dari.bridge.profiles.programs import PROGRAMS
+
+        for folder in (self.around.cwd, path.parent, path.parent.parent):
+            around = structs.replace(self.around, cwd=folder)
+            for found in importing.found_files(PROGRAMS, around):
+                if found.path == path and found.project is not None:
+                    return importing.contents_of(found, data)
+        return read(data, path, "project")
 
     def distrust(self, path: Path | None = None) -> bool:
         return self.store.distrust(path or self._project_file(None)[0])

@@ -21,6 +21,7 @@ from dari.bridge.profiles.profile import (
     Network,
     Profile,
     Restart,
+    Roots,
     Source,
     StdioSettings,
     ToolRules,
@@ -71,11 +72,19 @@ def build(
         tools_cache_ttl_ms=_first(entry.tools_cache_ttl_ms, defaults.tools_cache_ttl_ms, 60_000),
         protocol=_first(entry.protocol, defaults.protocol, "auto"),
         isolation=_first(entry.isolation, defaults.isolation, "shared"),
+        roots=_roots(entry, defaults, connection),
         tools=_tools(entry),
         limits=_limits(entry, defaults),
         circuit=_circuit(entry, defaults),
         notes=notes,
     )
+
+
+def _roots(entry: ServerEntry, defaults: DefaultsEntry, connection: StdioSettings | HttpSettings) -> Roots:
+    roots: Roots = _first(entry.roots, defaults.roots, "allowedPaths")
+    if roots == "client" and isinstance(connection, StdioSettings) and connection.allowed_paths is not None:
+        raise FieldProblem(("roots",), "the client's folders contradict allowedPaths", 'remove it, or "allowedPaths"')
+    return roots
 
 
 def _first(*values: T | UnsetType) -> T:

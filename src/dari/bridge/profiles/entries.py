@@ -20,6 +20,7 @@ from dari.bridge.profiles.profile import (
     PrefixRule,
     Protocol,
     RestartPolicy,
+    Roots,
     SandboxMode,
 )
 
@@ -141,6 +142,9 @@ class SharedEntry(_Part, frozen=True):
     restart: RestartPolicy | RestartEntry | UnsetType = UNSET
     protocol: Protocol | UnsetType = UNSET
     isolation: Isolation | UnsetType = UNSET
+    roots: (
+        Annotated[Roots, Meta(description="Whose folders the server is told; allowedPaths when absent.")] | UnsetType
+    ) = UNSET
     limits: LimitsEntry | UnsetType = UNSET
     circuit: CircuitEntry | UnsetType = UNSET
     inherit_env: (

@@ -19,6 +19,7 @@ from dari.bridge.profiles.secret import MARK, Secret
 
 Protocol = Literal["auto", "legacy", "2026-07-28"]
 Isolation = Literal["shared", "per-client", "per-call"]
+Roots = Literal["allowedPaths", "client"]
 RestartPolicy = Literal["never", "on-failure", "always"]
 SandboxMode = Literal["auto", "enforce", "off"]
 PathMode = Literal["ro", "rw"]
@@ -169,6 +170,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     tools_cache_ttl_ms: int = 60_000
     protocol: Protocol = "auto"
     isolation: Isolation = "shared"
+    roots: Roots = "allowedPaths"
+    """Who answers `roots/list`: the profile, or the client that calls."""
     tools: ToolRules = ToolRules()
     limits: Limits = Limits()
     circuit: Circuit = Circuit()

@@ -127,6 +127,8 @@ def changes(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]])
             lines.append(f"- {name}: removed")
         elif old != new:
             lines.append(f"~ {name}: {', '.join(_field_changes(old, new))}")
+    if not before and not after:
+        return ("the file changed",)  # one of another program, whose servers stand elsewhere
     return tuple(lines) or ("the servers are the same; something else in the file changed",)
 
 

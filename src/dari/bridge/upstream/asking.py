@@ -10,13 +10,19 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
 from dari.bridge.upstream.caller import Caller
+from dari.core.context import Root
 from dari.errors import Unavailable
 
 CURRENT: ContextVar[Caller | None] = ContextVar("dari_bridge_caller", default=None)
 """Set in the task of a call before it is sent."""
+
+
+class _Roots(Struct):
+    roots: list[Root] = []
 
 
 class Asking:
@@ -36,6 +42,17 @@ class Asking:
         if caller.ask is None:
             raise Unavailable(f"nobody can be asked for {method}", "call from a client that can answer")
         return await caller.ask(method, params)
+
+    async def roots(self) -> list[str | Root]:
+        """The folders that the caller has open."""
+        answer = await self.ask("roots/list", Raw(b"{}"))
+        told = msgspec.json.decode(answer) if isinstance(answer, Raw | bytes) else answer
+        try:
+            return list(msgspec.convert(told, _Roots).roots)
+        except msgspec.ValidationError as error:
+            raise Unavailable(
+                f"the answer to roots/list is none: {error}", "report it to the client's author"
+            ) from None
 
     def sole(self) -> Caller | None:
         """The caller, when there is no doubt; the latest of several calls of one client."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,15 @@ class Caller:
     for_model: bool = False
     """Results are cleaned of characters that a person would not see."""
     ask: Ask | None = None
-    """Answers `elicitation/create` and `sampling/createMessage`; None: nobody is there to be asked."""
+    """Answers `elicitation/create`, `sampling/createMessage` and, where the profile says so, `roots/list`; None: nobody
+    is there to be asked."""
+    takes_questions: bool = False
+    """A result of the stateless era that asks back (`input_required`) is handed on as it is, not answered by `ask`."""
+    answered: bytes = b""
+    """What such a caller brings with its next request: `"inputResponses":{…},"requestState":"…"`, members of an object.
+    A server of the handshake era never sees it."""
+    capabilities: Mapping[str, Any] | None = None
+    """What it declared that can be asked of it: a server of the stateless era is told. None: everything."""
     on_progress: OnProgress | None = None
     on_waiting: Callable[[Question], None] | None = None
     """The call waits for a person, and has done so for a while."""

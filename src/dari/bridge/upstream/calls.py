@@ -170,10 +170,18 @@ class Calls:
                 self._lists.sight.check_tool(tool.original)
             if caller.log_level is not None:
                 await self._logging(session, caller)
-            CURRENT.set(caller if session.client.era == "stateless" else None)
+            is_stateless = session.client.era == "stateless"
+            CURRENT.set(caller if is_stateless else None)
             callers.append(caller)
             try:
-                return await session.client.request(method, params, timeout_s=limit_s, progress=caller.on_progress)
+                return await session.client.request(
+                    method,
+                    params if not caller.answered or not is_stateless else b"%b,%b}" % (params[:-1], caller.answered),
+                    timeout_s=limit_s,
+                    progress=caller.on_progress,
+                    answer_questions=not caller.takes_questions,
+                    capabilities=caller.capabilities,
+                )
             finally:
                 callers.remove(caller)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from dari.bridge.oauth.interact import NOBODY, Interact
@@ -18,8 +19,8 @@ def oauth_for(
     """OAuth for a server that may ask for it; None for one that is told by a token or a header who asks.
 
     Without a person (`NOBODY`) it uses and renews what `dari remote login` has left, and else says to run that. The
-    SDK is imported when a token has to be renewed or a login starts, never before. Share one `Keychain` where many
-    are made: it knows whether the system's keyring answers.
+    SDK is imported when a token has to be renewed or a login starts, never before. `home` is the bridge's. Share one
+    `Keychain` where many are made: it knows whether the system's keyring answers.
     """
     if not isinstance(profile.connection, HttpSettings) or profile.connection.auth.type not in ("oauth2", "none"):
         return None
@@ -27,6 +28,16 @@ def oauth_for(
     keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
     kept = LoginStore(home, keychain).login(profile.id, url, uses_keyring=auth.uses_keyring)
     return KeptOAuth(kept, url, auth, interact)
+
+
+def oauth_maker(home: Path, keyring: Backend | Keychain | None = None) -> Callable[[Profile, str], OAuth | None]:
+    """`oauth_for` for all servers of one bridge, none of which may ask a person."""
+    keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
+
+    def make_oauth(profile: Profile, url: str) -> OAuth | None:
+        return oauth_for(profile, url, home=home, keyring=keychain)
+
+    return make_oauth
 
 
 def denied_hint(profile: Profile) -> str:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from dari.bridge.children.channel import SupervisedChannel
-from dari.bridge.children.child import Child
-from dari.bridge.children.children import Children
 from dari.bridge.children.supervisor import Ending
 from dari.bridge.profiles.profile import Auth, HttpSettings, Profile
 from dari.bridge.upstream.asking import Asking
@@ -21,6 +18,11 @@ from dari.mcp.client.client import Client
 from dari.mcp.client.failures import Refused
 from dari.mcp.client.oauth import OAuth
 from dari.transport.connect import ClientOptions
+
+if TYPE_CHECKING:
+    from dari.bridge.children.channel import SupervisedChannel
+    from dari.bridge.children.child import Child
+    from dari.bridge.children.children import Children
 
 Flavour = Literal["http", "sse"]
 # What a server of 2024-11-05 says to a POST on its event stream's address.
@@ -74,13 +76,16 @@ class Opening:
     """Opens sessions of one target. `options` are made per session, because callbacks belong to it."""
 
     target: Target
-    children: Children
+    children: Callable[[], Children]
+    """Asked for when the first child is started: what starts processes takes 40 ms to import."""
     make_oauth: MakeOAuth | None = None
 
     async def child(self, era: Era | None, options: ClientOptions) -> UpstreamSession:
+        from dari.bridge.children.channel import SupervisedChannel
+
         spec = self.target.spec
         assert spec is not None
-        channel = SupervisedChannel(lambda: self.children.start(spec))
+        channel = SupervisedChannel(lambda: self.children().start(spec))
         client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
         return UpstreamSession(client, child=channel.child, channel=channel)
 

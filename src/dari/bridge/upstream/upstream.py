@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from dari.bridge.children.children import Children
 from dari.bridge.profiles.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.audit.log import AuditLog
@@ -28,13 +27,16 @@ from dari.bridge.upstream.sessions import Sessions
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
-from dari.core.context import LEVELS, Level, LogRecord
+from dari.core.context import LEVELS, Level, LogRecord, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.mcp.client.events import Event, LogMessage
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.results import Listing
 from dari.rpc.codec import METHOD_NOT_FOUND, encode
 from dari.transport.connect import ClientOptions
+
+if TYPE_CHECKING:
+    from dari.bridge.children.children import Children
 
 _CAPABILITIES: dict[ListName, str] = {"prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
 _LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
@@ -48,7 +50,7 @@ _LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
 class Parts:
     """What all servers of a process share."""
 
-    children: Children
+    children: Callable[[], Children]
     pins: Pins
     approvals: Approvals
     audit: AuditLog | None
@@ -224,7 +226,7 @@ class Upstream:
         options: ClientOptions = {
             "on_sample": lambda asked: asking.ask("sampling/createMessage", asked.raw),
             "on_elicit": lambda asked: asking.ask("elicitation/create", asked.raw),
-            "on_roots": self._roots,
+            "on_roots": lambda: self._roots(asking),
             "on_event": lambda event: self._on_event(event, asking, opened),
             "timeout_s": self.profile.timeout_ms / 1000,
             "open_timeout_s": init_s,
@@ -299,8 +301,10 @@ class Upstream:
             else:
                 self.logs.publish(record)
 
-    async def _roots(self) -> list[str]:
-        """What the profile allows, never the roots of whoever calls through us: some servers believe those."""
+    async def _roots(self, asking: Asking) -> list[str | Root]:
+        """What the profile allows; those of whoever calls only where it says so, for servers believe them."""
+        if self.profile.roots == "client":
+            return await asking.roots()
         connection = self.profile.connection
         if not isinstance(connection, StdioSettings) or connection.allowed_paths is None:
             return []

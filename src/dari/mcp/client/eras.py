@@ -14,6 +14,7 @@ from dari.rpc.codec import decode_any, encode
 
 PREFIX = "io.modelcontextprotocol/"
 LOG_LEVEL = PREFIX + "logLevel"
+CAPABILITIES = PREFIX + "clientCapabilities"
 _MOST_CACHED = 1024
 
 
@@ -57,7 +58,9 @@ class Stateless:
 
     def wrap(self, params: bytes, token: int | None) -> bytes:
         if b'"_meta"' in params or params[1:2].isspace():
-            return with_meta(params, self._meta if token is None else self._meta | {"progressToken": token})
+            return with_meta(
+                params, self._meta if token is None else self._meta | {"progressToken": token}, CAPABILITIES
+            )
         head = self._encoded if token is None else b'%b,"progressToken":%d}' % (self._encoded[:-1], token)
         return head + (b"," + params[1:] if len(params) > 2 else b"}")
 
@@ -76,11 +79,13 @@ class Stateless:
 Era = Handshake | Stateless
 
 
-def with_meta(params: bytes, ours: Mapping[str, Any]) -> bytes:
-    """Params with members added to their `_meta`; ours win."""
+def with_meta(params: bytes, ours: Mapping[str, Any], kept: str = "") -> bytes:
+    """Params with members added to their `_meta`; ours win, but for the one that is `kept`."""
     members = decode_members(params) if params else {}
     theirs = decode_any(members["_meta"]) if "_meta" in members else {}
-    merged = {**theirs, **ours} if isinstance(theirs, dict) else ours
+    merged = {**theirs, **ours} if isinstance(theirs, dict) else {**ours}
+    if isinstance(theirs, dict) and kept in theirs:
+        merged[kept] = theirs[kept]
     return encode({**members, "_meta": merged})
 
 
