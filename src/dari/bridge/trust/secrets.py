@@ -45,11 +45,14 @@ def _is_secret(name: str, value: object) -> bool:
         return False
     if isinstance(value, (int, float)) and name.lower().endswith("s"):
         return False
-    return is_secret_name(name)
+    return _is_secret_name(name)
 
 
 def _text(text: str) -> str:
     return text if is_plain(text) else redact_text(text).text
+
+
+_is_secret_name = lru_cache(maxsize=4096)(is_secret_name)
 
 
 @lru_cache(maxsize=4096)

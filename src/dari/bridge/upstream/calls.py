@@ -87,7 +87,9 @@ class Calls:
             raise
         finally:
             self.running -= 1
-        self._record(name, "tool_error" if _is_error(result) else "ok", caller, started, arguments, result=result)
+        data = bytes(result)
+        outcome: Outcome = "tool_error" if b'"isError"' in data and _is_error(data) else "ok"
+        self._record(name, outcome, caller, started, arguments, size_bytes=len(data))
         return result
 
     async def other(self, method: str, name: str, params: bytes, caller: Caller, timeout_s: float | None) -> Raw:
@@ -106,7 +108,7 @@ class Calls:
         finally:
             self.running -= 1
         if method != "completion/complete":  # one for every key that a person presses
-            self._record(method, "ok", caller, started, params, result=result)
+            self._record(method, "ok", caller, started, params, size_bytes=len(bytes(result)))
         return result
 
     async def find(self, name: str) -> RemoteTool:
@@ -248,7 +250,7 @@ class Calls:
         started: float,
         arguments: bytes,
         *,
-        result: Raw | None = None,
+        size_bytes: int = 0,
         error: BaseException | None = None,
     ) -> None:
         if self._audit is None:
@@ -261,7 +263,7 @@ class Calls:
             who=caller.who,
             session=caller.session,
             ms=(perf_counter() - started) * 1000,
-            result_bytes=0 if result is None else len(bytes(result)),
+            result_bytes=size_bytes,
             arguments=bytes(arguments),
             error=said[:500],
         )
@@ -277,10 +279,7 @@ def outcome_of(error: BaseException) -> Outcome:
     return "timed_out" if isinstance(error, TimedOut) else "error"
 
 
-def _is_error(result: Raw) -> bool:
-    data = bytes(result)
-    if b'"isError"' not in data:
-        return False
+def _is_error(data: bytes) -> bool:
     try:
         value = decode_any(data)
     except UNREADABLE:
