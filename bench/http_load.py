@@ -45,38 +45,50 @@ def prepare(contender: Contender, port: int, call: Call, era: Era) -> CheckedCal
     # All servers get the same headers; only ours looks at the token.
     headers = {"Authorization": f"Bearer {TOKEN}"}
     if era == HANDSHAKE and contender.speaks_mcp:
-        headers["Mcp-Session-Id"] = _open_session(contender, port, headers)
+        headers["Mcp-Session-Id"] = open_session(contender.name, port, headers)
     request = http_request(port, {**headers, **call.headers(era)}, call.message(era))
-    reply = _exchange(contender.name, port, request)
-    call.check(contender.name, reply.json())
-    return CheckedCall(contender.name, port, request, reply.size)
+    return check(contender.name, port, request, call)
+
+
+def check(who: str, port: int, request: bytes, call: Call) -> CheckedCall:
+    """Send the request once and look at the reply."""
+    reply = exchange(who, port, request)
+    call.check(who, reply.json())
+    return CheckedCall(who, port, request, reply.size)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class Reply:
     status: int
     headers: dict[str, str]
     body: bytes
     size: int
+    """All bytes of it on the wire."""
 
     def json(self) -> Json:
-        decoded = json.loads(self.body)
+        text = self.body
+        if self.headers.get("content-type", "").startswith("text/event-stream"):
+            # The reply is the last event; a notification may come before it.
+            data = [line.removeprefix(b"data:") for line in text.splitlines() if line.startswith(b"data:")]
+            text = data[-1] if data else b"null"
+        decoded = json.loads(text or b"null")
         if self.status != 200 or not isinstance(decoded, dict):
             raise BenchError(f"HTTP {self.status}: {self.body[:400]!r}")
         return decoded
 
 
-def _open_session(contender: Contender, port: int, headers: dict[str, str]) -> str:
-    reply = _exchange(contender.name, port, http_request(port, headers, initialize()))
+def open_session(who: str, port: int, headers: dict[str, str]) -> str:
+    """Shake hands as a client of 2025-11-25 does; the id of the session."""
+    reply = exchange(who, port, http_request(port, headers, initialize()))
     session = reply.headers.get("mcp-session-id", "")
     if reply.status != 200 or not session:
-        raise BenchError(f"{contender.name} answered initialize with {reply.status} {reply.body[:400]!r}")
+        raise BenchError(f"{who} answered initialize with {reply.status} {reply.body[:400]!r}")
     headers = {**headers, "Mcp-Session-Id": session, "MCP-Protocol-Version": HANDSHAKE}
-    _exchange(contender.name, port, http_request(port, headers, initialized()))
+    exchange(who, port, http_request(port, headers, initialized()))
     return session
 
 
-def _exchange(who: str, port: int, request: bytes) -> _Reply:
+def exchange(who: str, port: int, request: bytes) -> Reply:
     """One request on its own connection, by raw bytes: wrk's count is compared with this size."""
     with socket.create_connection(("127.0.0.1", port), timeout=REPLY_TIMEOUT_S) as connection:
         connection.sendall(request)
@@ -88,11 +100,27 @@ def _exchange(who: str, port: int, request: bytes) -> _Reply:
         pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         if "chunked" in headers.get("transfer-encoding", ""):
-            raise BenchError(f"{who} answered in chunks: {received[:400]!r}")
-        length = int(headers.get("content-length", 0))
-        while len(body) < length:
-            body += _receive(who, connection)
-        return _Reply(int(status_line.split()[1]), headers, body, len(head) + 4 + length)
+            while not body.endswith(b"0\r\n\r\n"):
+                body += _receive(who, connection)
+            size, body = len(head) + 4 + len(body), _joined(body)
+        else:
+            length = int(headers.get("content-length", 0))
+            while len(body) < length:
+                body += _receive(who, connection)
+            size = len(head) + 4 + length
+        return Reply(int(status_line.split()[1]), headers, body, size)
+
+
+def _joined(chunks: bytes) -> bytes:
+    """The content of a chunked body."""
+    content = b""
+    while chunks:
+        size, _, rest = chunks.partition(b"\r\n")
+        length = int(size.partition(b";")[0], 16)
+        content, chunks = content + rest[:length], rest[length + 2 :]
+        if not length:
+            break
+    return content
 
 
 def _receive(who: str, connection: socket.socket) -> bytes:

@@ -39,13 +39,21 @@ class Scratch:
         return self.path / f"{contender.name}.log"
 
 
-def spawn(contender: Named, command: list[str], scratch: Scratch, *, pipes: bool) -> Process:
+def spawn(
+    contender: Named,
+    command: list[str],
+    scratch: Scratch,
+    *,
+    pipes: bool,
+    env: dict[str, str] | None = None,
+    cwd: Path = ROOT,
+) -> Process:
     pipe = subprocess.PIPE if pipes else subprocess.DEVNULL
     with on_core(SERVER_CORE), scratch.log(contender).open("ab") as log:
         return subprocess.Popen(
             command,
-            cwd=ROOT,
-            env=clean_environment(),
+            cwd=cwd,
+            env=clean_environment() if env is None else env,
             bufsize=0,
             stdin=pipe,
             stdout=pipe,

@@ -33,6 +33,38 @@ def verdict_line(measurements: Sequence[Measurement[C]]) -> str:
     )
 
 
+def promises(measurements: Sequence[Measurement[C]]) -> str:
+    rows = [row for one in measurements for row in _promises_of(one)]
+    return "\n".join([HEADER, *rows])
+
+
+def missed(measurements: Sequence[Measurement[C]]) -> list[str]:
+    """Every promise that does not hold, in words."""
+    return [
+        *(
+            f"{verdict.measure} against {verdict.peer.title} ({verdict.target})"
+            for one in measurements
+            for verdict in one.verdicts()
+            if verdict.missed
+        ),
+        *(f"{one.name} (≤ {one.limit:g} {one.unit})" for one in measurements if one.is_over_limit),
+    ]
+
+
+def count(measurements: Sequence[Measurement[C]]) -> int:
+    """How many promises there are."""
+    return sum(len(one.targets) + (one.limit is not None) for one in measurements)
+
+
+def _promises_of(one: Measurement[C]) -> list[str]:
+    rows = [row(verdict) for verdict in one.verdicts() if verdict.target is not None]
+    if one.limit is not None:
+        ours = number(one.median(one.ours), one.unit)
+        mark = "missed" if one.is_over_limit else "met"
+        rows.append(f"| {one.name} | {ours} | – | | | ≤ {one.limit:g} {one.unit} | {mark} |")
+    return rows
+
+
 def circumstances(rounds: int, seconds: int, cold_starts: int) -> str:
     """Date, machine and versions of this run."""
     lines = [

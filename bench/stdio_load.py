@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from bench.contenders import Contender
 from bench.errors import BenchError
 from bench.messages import ECHO, FIRST_ID, HANDSHAKE, Era, Json, encode, initialize, initialized
 from bench.processes import Process
+from bench.results import Named
 
 REPLY_TIMEOUT_S = 20
 # Ids come round after this many calls, far beyond the calls in flight.
@@ -99,7 +99,7 @@ class Pipe:
         raise BenchError(f"{self.who} closed its output in the middle of a reply")
 
 
-def connect(contender: Contender, process: Process, era: Era) -> Pipe:
+def connect(contender: Named, process: Process, era: Era) -> Pipe:
     """Shake hands where the era does, and check one echo."""
     if process.stdin is None or process.stdout is None:
         raise BenchError(f"{contender.name} was started without pipes")

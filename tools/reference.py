@@ -13,10 +13,14 @@ from typing import Any
 
 from dari import errors
 from dari.app import build
+from dari.bridge.profiles.schema import schema_text
+from dari.cli.audit import make_parser as make_audit_parser
 from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser
 from dari.cli.crabd import make_parser as make_crabd_parser
 from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
+from dari.cli.remote.main import REMOTE, overview, parser_of
+from dari.cli.remote.parser import COLUMNS
 from dari.core.tool import Tool
 from dari.errors import DariError
 from dari.proxy.faults import PROXY_ERRORS
@@ -34,7 +38,9 @@ def pages() -> dict[str, str]:
         "crab-tools.md": _crab_tools(),
         "commands.md": _commands(),
         "proxy.md": _proxy(),
+        "remote.md": _remote(),
         "errors.md": _errors(),
+        "mcp.schema.json": schema_text(),
     }
 
 
@@ -112,15 +118,26 @@ def _commands() -> str:
     parts = [_NOTE, "# Commands\n", _help("dari", parser)]
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            # `dari proxy` has a parser and a page of its own.
-            parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name != "proxy"]
-    parts += [*_tree(make_crab_mcp_parser()), *_tree(make_crabd_parser())]
+            # These have a parser of their own, the first two also a page.
+            apart = ("proxy", "remote", "audit")
+            parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name not in apart]
+    parts += [*_tree(make_audit_parser()), *_tree(make_crab_mcp_parser()), *_tree(make_crabd_parser())]
     return "\n".join(parts)
 
 
 def _proxy() -> str:
     parts = [_NOTE, "# Commands of `dari proxy`\n", "The guide is [proxy.md](../guide/proxy.md).\n"]
     return "\n".join([*parts, *_tree(make_proxy_parser())])
+
+
+def _remote() -> str:
+    parts = [_NOTE, "# Commands of `dari remote` and `crewx mcp remote`\n", "Both names have the same commands.\n"]
+    COLUMNS.set(100)
+    parts.append(f"```text\n{overview('dari remote').rstrip()}\n```\n")
+    for command in REMOTE:
+        if command.help:
+            parts.append(_help(f"dari remote {command.name}", parser_of(command, "dari remote")))
+    return "\n".join(parts)
 
 
 def _tree(parser: argparse.ArgumentParser) -> list[str]:

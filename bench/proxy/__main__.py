@@ -32,15 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         with on_core(LOAD_CORE), _plan(given) as plan:
             measurements = _measure(names, plan)
             text = "\n\n".join(
-                (report.circumstances(plan), report.promises(measurements), report.numbers(measurements))
+                (report.circumstances(plan), tables.promises(measurements), report.numbers(measurements))
             )
         if given.write:
             tables.write("proxy", text)
     except BenchError as failed:
         print(f"bench: {failed}", file=sys.stderr)
         return 2
-    missed = report.missed(measurements)
-    asked = report.count(measurements)
+    missed = tables.missed(measurements)
+    asked = tables.count(measurements)
     print(f"{text}\n\n{asked - len(missed)} of {asked} targets met", *(f"  missed: {one}" for one in missed), sep="\n")
     return 1 if missed else 0
 

@@ -15,6 +15,9 @@ from dari.system.tools import SystemTools
 from dari.version import VERSION
 
 if TYPE_CHECKING:
+    from dari.bridge.gateway.front import Fronts
+    from dari.bridge.gateway.late_relay import LateRelay
+    from dari.bridge.service import Bridge
     from dari.core.tool import Tool
     from dari.ipc.client import DaemonClient
 
@@ -52,6 +55,13 @@ def socket_path() -> Path:
 def build(settings: ServeSettings) -> Server:
     """The server with every toolkit that is built in."""
     registry = Registry()
+    add_built_ins(registry, settings)
+    info = Info(name="dari", version=VERSION, title="Dari")
+    return Server(registry, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
+
+
+def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
+    """The tools that are ours."""
     system = SystemService(
         token_path=settings.token_path or token_path(),
         socket_path=settings.socket_path or socket_path(),
@@ -59,8 +69,62 @@ def build(settings: ServeSettings) -> Server:
     )
     registry.add_toolkit(SystemTools(system))
     registry.defer(lambda: proxy_tools(proxy_client()))
+
+
+def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
+    """The hub's servers: everything at one address, and each set and each server at its own."""
+    from dari.bridge.gateway.choice import Choice
+    from dari.bridge.gateway.front import Fronts, Manner
+    from dari.bridge.profiles.places import Surroundings
+
+    manner = Manner(
+        instructions=INSTRUCTIONS,
+        is_strict=settings.protocol == "strict",
+        add_built_ins=lambda registry: add_built_ins(registry, settings),
+        approvals=bridge.approvals,
+    )
+    view = bridge.view(Surroundings.of_process())
+    return Fronts(view, manner, Choice(profile=settings.profile, server=settings.server, mode=settings.mode))
+
+
+def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
+    """The server of `dari mcp`: our own tools, and what the bridge's daemon offers from where we stand.
+
+    The daemon is started by whoever needs it, and by nobody when no server is named. The relay has to be started.
+    """
+    from dari.bridge.gateway.choice import OWN, Choice, Chosen, chosen
+    from dari.bridge.gateway.late_relay import LateRelay
+
+    choice = Choice(profile=settings.profile, server=settings.server, mode=settings.mode)
+    meant = Chosen(("*",), choice.mode or "full")
+    if choice.profile or choice.server or (choice.mode is None and _may_ask_for_search()):
+        from dari.bridge.profiles.book import ProfileBook
+
+        meant = chosen(ProfileBook().load(), choice)
+    registry = Registry()
+    if meant.has(OWN):
+        add_built_ins(registry, settings)
+    shown = registry
+    if meant.mode == "search":
+        from dari.bridge.gateway.search import search_registry
+
+        shown = search_registry(registry)
     info = Info(name="dari", version=VERSION, title="Dari")
-    return Server(registry, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
+    server = Server(shown, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
+    return server, LateRelay(registry, choice, on_log=server.log_to_sessions)
+
+
+def _may_ask_for_search() -> bool:
+    """Whether the files of profiles hold the word. To read them as what they are takes longer than a handshake."""
+    from dari.bridge.profiles.places import Surroundings
+
+    for place in Surroundings.of_process().places():
+        try:
+            if b"search" in place.path.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def build_crab(client: DaemonClient, settings: ServeSettings, which: Literal["core", "all"] = "all") -> Server:

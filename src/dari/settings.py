@@ -9,6 +9,7 @@ from msgspec import Struct
 
 Transport = Literal["stdio", "http", "both"]
 Protocol = Literal["negotiate", "strict"]
+Mode = Literal["full", "search"]
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True):
@@ -27,5 +28,13 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     rate_limit: float | None = None
     """Requests a second and client; None is no limit."""
     session_ttl_s: float = 30 * 60.0
+    mode: Mode | None = None
+    """How tools are listed; None: as the files say that name the servers."""
+    profile: str = ""
+    """Only the servers of this set."""
+    server: str = ""
+    """Only this server, under its own names."""
+    has_servers: bool = True
+    """Whether other people's servers are offered too."""
     stop_grace_s: float = 5.0
     """How long a stop waits for calls that still run."""

@@ -96,9 +96,13 @@ async def test_a_second_up_on_the_same_home_is_refused(tmp_path: Path) -> None:
     second = await dari(tmp_path, "up", "--http-port", "0")
     _, log = await second.communicate()
     assert second.returncode == 1
-    assert "another server listens on" in log.decode()
+    assert "the bridge runs in `dari up`" in log.decode()
     assert "hint: " in log.decode()
     assert "Traceback" not in log.decode()
+    third = await dari(tmp_path, "up", "--http-port", "0", "--no-servers")
+    _, log = await third.communicate()
+    assert third.returncode == 1
+    assert "another server listens on" in log.decode()
     first.terminate()
     await first.communicate()
     assert first.returncode == 0

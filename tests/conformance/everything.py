@@ -1,7 +1,8 @@
 """A server with every tool, resource and prompt that the conformance suite looks for.
 
 It is made of the same parts as any command of ours and needs no token, so that the suite can talk to it:
-`python -m tests.conformance.everything --http-port 0` prints its URL and serves until it is stopped.
+`python -m tests.conformance.everything --http-port 0` prints its URL and serves until it is stopped. With
+`--transport stdio` it is a server for the gateway to stand in front of.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ def everything_server() -> Server:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--transport", choices=("http", "stdio"), default="http")
     parser.add_argument("--http-port", type=int, default=0, help="default: any free one")
     parser.add_argument("--log", choices=log.LEVELS, default="warning")
     given = parser.parse_args()
     log.set_up(given.log)
 
     async def serve() -> int:
-        settings = ServeSettings(transport="http", http_port=given.http_port, token_path=None)
-        return await Supervisor(everything_server(), settings, announce=_announce).run()
+        settings = ServeSettings(transport=given.transport, http_port=given.http_port, token_path=None)
+        return await Supervisor(everything_server(), settings, announce=announce).run()
 
     return run_to_exit(serve)
 
 
-def _announce(url: str, token_path: str) -> None:
+def announce(url: str, token_path: str) -> None:
     # The suite's DNS rebinding scenario wants the name, not the address.
     print(url.replace("127.0.0.1", "localhost"), flush=True)
 

@@ -1,4 +1,4 @@
-"""The everything server in a process of its own."""
+"""The everything server in a process of its own, alone or behind the gateway."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tests.conformance.suite import ROOT
 
 START_S = 20
 STOP_S = 10
+
+Upstream = Literal["stdio", "http"]
 
 
 @dataclass(slots=True)
@@ -30,12 +33,28 @@ class Serving:
         return said if self.exit_code == 0 else f"the server ended with exit code {self.exit_code}\n{said}"
 
 
-@contextmanager
-def everything_serving(log: Path) -> Iterator[Serving]:
+def everything_serving(log: Path) -> AbstractContextManager[Serving]:
     """Start on a free port, yield, stop as a user would."""
+    return _serving(log, ["-m", "tests.conformance.everything", "--http-port", "0"])
+
+
+@contextmanager
+def gateway_serving(folder: Path, upstream: Upstream) -> Iterator[Serving]:
+    """Our gateway, with the everything server behind it: as its child, or at an address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        words = ["-m", "tests.conformance.gateway", "--home", str(folder)]
+        if upstream == "http":
+            behind = stack.enter_context(everything_serving(folder / "upstream.log"))
+            words += ["--upstream", behind.url]
+        yield stack.enter_context(_serving(folder / "gateway.log", words))
+
+
+@contextmanager
+def _serving(log: Path, words: list[str]) -> Iterator[Serving]:
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.conformance.everything", "--http-port", "0"],
+            [sys.executable, *words],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -60,5 +79,5 @@ def _url_of(process: subprocess.Popen[bytes], log: Path) -> str:
     ready, _, _ = select.select([process.stdout], [], [], START_S)
     url = process.stdout.readline().decode().strip() if ready else ""
     if not url:
-        raise RuntimeError(f"the everything server did not start in {START_S} s:\n{log.read_text()}")
+        raise RuntimeError(f"the server did not start in {START_S} s:\n{log.read_text()}")
     return url

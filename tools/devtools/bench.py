@@ -3,22 +3,34 @@
 from devtools import node, system
 from devtools.workspace import DEV, SetupError, say
 
-MOCKTTP = ("mockttp@4.6.3",)
-NPM_DIR = DEV / "bench" / "npm"
+PROXY_PACKAGES = ("mockttp@4.6.3",)
+BRIDGE_PACKAGES = (
+    "mcporter@0.12.3",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "supergateway@4.0.0",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+)
 
 
 def prepare(part: str) -> dict[str, str]:
     """Install what is missing, and return the environment that tells the benchmark where it is."""
-    if part == "core":
+    if part in ("core", "bridge"):
         system.ensure_programs("wrk")
-    if part != "proxy":
-        return {}
-    # The load generator is ours, in C, with OpenSSL; the origin is nginx.
-    system.ensure_files(
-        {"/usr/include/openssl/ssl.h": "libssl-dev", "/usr/bin/cc": "gcc", "/usr/sbin/nginx": "nginx-light"}
-    )
+    if part == "bridge":
+        return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
+    if part == "proxy":
+        # The load generator is ours, in C, with OpenSSL; the origin is nginx.
+        system.ensure_files(
+            {"/usr/include/openssl/ssl.h": "libssl-dev", "/usr/bin/cc": "gcc", "/usr/sbin/nginx": "nginx-light"}
+        )
+        return _with_packages(PROXY_PACKAGES, "npm")
+    return {}
+
+
+def _with_packages(packages: tuple[str, ...], folder: str) -> dict[str, str]:
+    where = DEV / "bench" / folder
     try:
-        return {"DARI_NODE": str(node.ensure(MOCKTTP, NPM_DIR)), "DARI_BENCH_NPM_DIR": str(NPM_DIR)}
+        return {"DARI_NODE": str(node.ensure(packages, where)), "DARI_BENCH_NPM_DIR": str(where)}
     except SetupError as error:
-        say(f"mockttp will be missing: {error}")
+        say(f"peers will be missing: {error}")
         return {}

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from devtools import system
@@ -83,31 +84,37 @@ def _ensure_venv() -> None:
 
 
 def _has_installer() -> bool:
-    return shutil.which("uv") is not None or bool(_pip())
+    return shutil.which("uv") is not None or bool(_pip(VENV_PYTHON))
 
 
-def _pip() -> list[str]:
-    """A pip that installs into `.venv`: its own, else the running Python's; empty when there is none."""
-    for python, options in ((str(VENV_PYTHON), []), (sys.executable, ["--python", str(VENV_PYTHON)])):
+def _pip(target: Path) -> list[str]:
+    """A pip that installs for the Python `target`: its own, else the running one's; empty when there is none."""
+    for python, options in ((str(target), []), (sys.executable, ["--python", str(target)])):
         if attempt([python, "-m", "pip", "--version"]) is None:
             return [python, "-m", "pip", *options]
     return []
 
 
 def _install(extras: str) -> None:
-    target = ["-e", f"{ROOT}[{extras}]", "-c", str(CONSTRAINTS)]
+    fill(VENV_PYTHON, ["-e", f"{ROOT}[{extras}]"], CONSTRAINTS)
+
+
+def fill(python: Path, packages: Sequence[str], pins: Path, *, compiles: bool = False) -> None:
+    """Install for `python`, at the versions in `pins`, with uv or else with pip; SetupError when neither can."""
+    words = [*packages, "-c", str(pins)]
     uv = _find_uv()
     if uv is not None:
-        failed = attempt([uv, "pip", "install", "--python", VENV_PYTHON, *target], _uv_environment())
+        options = ["--compile-bytecode"] if compiles else []
+        failed = attempt([uv, "pip", "install", "--python", python, *options, *words], _uv_environment(pins))
         if failed is None:
             return
         say(f"uv could not install:\n{failed}")
-    pip = _pip()
+    pip = _pip(python)
     if not pip:
         raise SetupError("there is neither uv nor pip\nhint: install pip (Debian: python3-pip) and run ./dev again")
     say("installing with pip")
     # pip applies PIP_CONSTRAINT to the build backend too, -c only to what is installed.
-    failed = attempt([*pip, "install", *target], {**os.environ, "PIP_CONSTRAINT": str(CONSTRAINTS)})
+    failed = attempt([*pip, "install", *words], {**os.environ, "PIP_CONSTRAINT": str(pins)})
     if failed is not None:
         raise SetupError(f"pip could not install:\n{failed}\nhint: is a package index reachable from here?")
 
@@ -119,7 +126,11 @@ def _find_uv() -> str | None:
     ours = DEV / "uv" / "bin" / "uv"
     if not ours.exists():
         # --target is allowed where Debian refuses `pip install uv` (PEP 668).
-        pip = [sys.executable, "-m", "pip"] if attempt([sys.executable, "-m", "pip", "--version"]) is None else _pip()
+        pip = (
+            [sys.executable, "-m", "pip"]
+            if attempt([sys.executable, "-m", "pip", "--version"]) is None
+            else _pip(VENV_PYTHON)
+        )
         if not pip:
             return None
         say("fetching uv into .dev/uv")
@@ -130,11 +141,11 @@ def _find_uv() -> str | None:
     return str(ours)
 
 
-def _uv_environment() -> dict[str, str]:
+def _uv_environment(pins: Path) -> dict[str, str]:
     """uv does not read pip's settings; give it the ones that decide whether an index can be reached."""
     env = dict(os.environ)
     env.setdefault("UV_SYSTEM_CERTS", "1")
-    env.setdefault("UV_BUILD_CONSTRAINT", str(CONSTRAINTS))
+    env.setdefault("UV_BUILD_CONSTRAINT", str(pins))
     for theirs, ours in (("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), ("PIP_CERT", "SSL_CERT_FILE")):
         if theirs in env:
             env.setdefault(ours, env[theirs])

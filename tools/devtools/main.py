@@ -5,7 +5,7 @@ import sys
 import time
 from typing import NoReturn
 
-from devtools import bench, environment, node, stages, system
+from devtools import bench, environment, node, servers, stages, system
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -19,18 +19,18 @@ usage: ./dev <command>
   bench [part] [args]  measure against peers, in one run, as ratios (default part: core)
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
-versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself,
-and for `test` and `conformance` the npm packages they run. It installs again when pyproject.toml or
-constraints.txt changed. `bench` wants wrk or nginx, `test` wants curl, chromium and openssl: installed where it is
-root on Debian.
+versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
+`test` and `conformance` the npm packages they run, for `test` other people's MCP servers. It installs again
+when pyproject.toml or constraints.txt changed. `bench` wants wrk or nginx, `test` wants curl, chromium and
+openssl: installed where it is root on Debian.
 
   ./dev test tests/rpc -k framing   one part of the tests, after the lint
   ./dev test --no-lint -x           stop at the first failing test
   rm -rf .venv .dev                 start from nothing
 
-Tests find node in DARI_NODE and the npm packages in DARI_NPM_DIR. Where node cannot be had, DARI_NO_NODE=1
-makes the tests that need it skip; with CI=true that fails the run. A test whose program (curl, chromium,
-openssl) is missing skips too, and fails with CI=true.
+Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR.
+Where they cannot be had, DARI_NO_NODE=1 and DARI_NO_SERVERS=1 make the tests that need them skip; with CI=true
+that fails the run. A test whose program (curl, chromium, openssl) is missing skips too, and fails with CI=true.
 """
 
 CHECKS = ROOT / "tools" / "checks"
@@ -92,6 +92,14 @@ def _test(arguments: list[str]) -> int:
         env["DARI_NO_NODE"] = "1"
         if in_ci():
             outcomes.append(Outcome("node", 1, time.monotonic() - started))
+    started = time.monotonic()
+    try:
+        env |= servers.ensure()
+    except SetupError as error:
+        _shout(f"OTHER PEOPLE'S MCP SERVERS ARE MISSING: the bridge is not tried with them\n{error}")
+        env["DARI_NO_SERVERS"] = "1"
+        if in_ci():
+            outcomes.append(Outcome("servers", 1, time.monotonic() - started))
     if "--no-lint" not in arguments:
         outcomes += stages.run_quietly(_lint_stages())
     chosen = [argument for argument in arguments if argument != "--no-lint"]

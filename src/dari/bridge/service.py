@@ -26,6 +26,8 @@ from dari.paths import home as dari_home
 
 if TYPE_CHECKING:
     from dari.bridge.children.children import Children
+    from dari.bridge.profiles.profile import Profile
+    from dari.mcp.client.oauth import OAuth
 
 MOST_VIEWS = 64
 MOST_BESIDE = 32
@@ -54,7 +56,7 @@ class Bridge:
         self._protected = (*protected, self.home)
         self._waits_s = (first_wait_s, long_wait_s)
         self._audits = audits
-        self.make_oauth = make_oauth
+        self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[Surroundings | tuple[object, ...], View] = {}
         self.pool = Pool(lambda: self._parts)
 
@@ -132,6 +134,15 @@ class Bridge:
             self.audit.close()
         if "_pin_store" in made:
             self._pin_store.close()
+
+    @cached_property
+    def _oauth_maker(self) -> MakeOAuth:
+        from dari.bridge.upstream.oauth import oauth_maker
+
+        return oauth_maker(self.home)
+
+    def _make_oauth(self, profile: Profile, url: str) -> OAuth | None:
+        return self._oauth_maker(profile, url)
 
     @cached_property
     def _pin_store(self) -> PinStore:

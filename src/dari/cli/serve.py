@@ -3,44 +3,94 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dari import app, log
 from dari.running import run_to_exit
 from dari.settings import ServeSettings, Transport
 from dari.transport.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from dari.bridge.daemon import Hosted
+
 
 def run_up(arguments: argparse.Namespace) -> int:
     """The hub in the foreground."""
-    chosen = Path(arguments.socket).absolute() if arguments.socket else None
-    return _serve(arguments, "http", chosen, is_hub=True)
-
-
-def run_mcp(arguments: argparse.Namespace) -> int:
-    return _serve(arguments, arguments.transport, None, is_hub=False)
-
-
-def _serve(arguments: argparse.Namespace, transport: Transport, socket: Path | None, *, is_hub: bool) -> int:
     log.set_up(arguments.log)
 
     async def main() -> int:
-        settings = ServeSettings(
-            transport=transport,
-            http_bind=arguments.http_bind,
-            http_port=arguments.http_port,
-            token_path=Path(arguments.token_path).absolute() if arguments.token_path else app.token_path(),
-            socket_path=(socket or app.socket_path()) if is_hub else None,
-            protocol=arguments.protocol,
-            allowed_origins=tuple(arguments.allow_origin),
-            allowed_hosts=tuple(arguments.allow_host),
-            rate_limit=arguments.rate_limit,
-        )
-        server = app.build(settings)
-        return await Supervisor(server, settings, announce=_banner if is_hub else None).run()
+        socket = Path(arguments.socket).absolute() if arguments.socket else app.socket_path()
+        settings = _settings(arguments, "http", socket)
+        if settings.has_servers:
+            return await _host(settings)
+        return await Supervisor(app.build(settings), settings, announce=_banner).run()
 
     return run_to_exit(main)
+
+
+def run_mcp(arguments: argparse.Namespace) -> int:
+    log.set_up(arguments.log)
+
+    async def main() -> int:
+        settings = _settings(arguments, arguments.transport, None)
+        if not settings.has_servers:
+            return await Supervisor(app.build(settings), settings).run()
+        server, relay = app.build_relayed(settings)
+        relay.start()
+        try:
+            return await Supervisor(server, settings).run()
+        finally:
+            await relay.close()
+
+    return run_to_exit(main)
+
+
+async def _host(settings: ServeSettings) -> int:
+    """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
+    from dari.bridge.daemon import Place, host, take_over
+    from dari.bridge.service import Bridge
+    from dari.cli.bridged import commands_for, servers_for
+
+    place = Place()
+    await take_over(place)
+    bridge = Bridge(place.state_path, protected=(*place.protected, app.socket_path().parent))
+    async with host(place, bridge, commands_for(bridge), servers_for(bridge), kind="hub") as hosted:
+        fronts = app.build_fronts(settings, bridge)
+        supervisor = Supervisor(fronts.main.server, settings, announce=_banner, find_server=fronts.find)
+        asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
+        fronts.start()
+        try:
+            return await supervisor.run()
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+            await fronts.close()
+
+
+async def _stop_when_asked(hosted: Hosted, supervisor: Supervisor) -> None:
+    await hosted.asked_to_finish()
+    supervisor.stop()
+
+
+def _settings(arguments: argparse.Namespace, transport: Transport, socket: Path | None) -> ServeSettings:
+    return ServeSettings(
+        transport=transport,
+        http_bind=arguments.http_bind,
+        http_port=arguments.http_port,
+        token_path=Path(arguments.token_path).absolute() if arguments.token_path else app.token_path(),
+        socket_path=socket,
+        protocol=arguments.protocol,
+        allowed_origins=tuple(arguments.allow_origin),
+        allowed_hosts=tuple(arguments.allow_host),
+        rate_limit=arguments.rate_limit,
+        mode=arguments.mode,
+        profile=arguments.profile or "",
+        server=arguments.server or "",
+        has_servers=not arguments.no_servers,
+    )
 
 
 def _banner(url: str, token_path: str) -> None:

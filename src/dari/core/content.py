@@ -86,6 +86,6 @@ class PromptMessage(Struct, frozen=True):
 
 
 class RawResult(Struct, frozen=True):
-    """An already encoded `CallToolResult` object, passed through unread."""
+    """An already encoded result object (of a tool, a prompt or a resource), passed through unread."""
 
     body: Raw

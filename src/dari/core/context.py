@@ -62,7 +62,18 @@ class Roots(Struct, frozen=True):
         return {}
 
 
-Question = Elicit | ElicitUrl | Sample | Roots
+class Relayed(Struct, frozen=True):
+    """A question of another server, passed on as it is; the answer is the client's own, as a dict."""
+
+    method: str
+    capability: str
+    body: dict[str, Any]
+
+    def params(self) -> dict[str, Any]:
+        return self.body
+
+
+Question = Elicit | ElicitUrl | Sample | Roots | Relayed
 
 
 class Elicited(Struct, frozen=True):
@@ -129,9 +140,43 @@ class Context(ABC):
         """What the client declared it can do: `elicitation`, `sampling`, `roots`, …"""
 
     @property
+    def wants_progress(self) -> bool:
+        """Whether `progress` reaches anybody."""
+        return False
+
+    @property
+    def log_level(self) -> Level | None:
+        """The least level that `log` passes on; None when nobody listens."""
+        return None
+
+    @property
+    def session_key(self) -> str:
+        """The same for all calls of one client, as far as the protocol lets one tell; unique in this process."""
+        return ""
+
+    @property
+    def client_name(self) -> str:
+        """What the client calls itself; nothing vouches for it."""
+        return ""
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether a question ends this call, to be taken up again by the client's retry."""
+        return False
+
+    def report(self, progress: float, total: float | None = None, message: str | None = None) -> None:  # noqa: B027
+        """`progress` for code that cannot wait."""
+
+    def note(self, record: LogRecord) -> None:  # noqa: B027
+        """`log` for code that cannot wait."""
+
+    @property
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """What this call remembers between rounds of questions, signed into the client's retry."""
+
+    def forget_answers(self, *keys: str) -> None:  # noqa: B027 (only the stateless era carries them along)
+        """Do not carry these answers into the next round: they were used."""
 
     def suspend_stream(self, retry_ms: int = 500) -> None:  # noqa: B027 (only one transport has a stream to let go)
         """Let go of the client's connection while the call goes on; the client polls for the rest."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from dari.core.content import PromptMessage
+from dari.core.content import PromptMessage, RawResult
 from dari.core.context import Context
 from dari.core.grant import READ
-from dari.core.resource import Completer
+from dari.core.resource import Completer, RelayCompletion
 from dari.errors import InvalidInput
 
-Renderer = Callable[[Context, dict[str, str]], Coroutine[Any, Any, list[PromptMessage]]]
+Renderer = Callable[[Context, dict[str, str]], Coroutine[Any, Any, list[PromptMessage] | RawResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,13 @@ class Prompt:
     arguments: list[PromptArgument] = field(default_factory=list)
     title: str | None = None
     scope: str = READ
+    shown: dict[str, Any] | None = None
+    """The prompt as another server lists it; its arguments are that server's to check, beyond those it requires."""
+    relay_completion: RelayCompletion | None = None
 
     def listing(self) -> dict[str, Any]:
+        if self.shown is not None:
+            return self.shown
         shown: dict[str, Any] = {"name": self.name}
         if self.title:
             shown["title"] = self.title
@@ -52,7 +57,7 @@ class Prompt:
     def check(self, given: dict[str, str]) -> None:
         """Refuse missing and unknown arguments by name."""
         known = {argument.name for argument in self.arguments}
-        for name in sorted(given.keys() - known):
+        for name in sorted(given.keys() - known) if self.shown is None else ():
             hint = f"known: {', '.join(sorted(known))}" if known else "this prompt takes no arguments"
             raise InvalidInput(f"prompt '{self.name}' has no argument '{name}'", hint)
         for argument in self.arguments:

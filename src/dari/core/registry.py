@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from dari.core.events import Events, ListChanged, ListKind, ResourceUpdated
+from dari.core.offer import Offer, is_same
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, Template, literal_prefix
 from dari.core.tool import Tool, Toolkit, tools_of
 from dari.errors import Conflict
 
+Watch = Callable[[str, bool], Awaitable[None] | None]
+"""Told the URI, and whether somebody wants to hear of its updates now, or nobody does any more."""
+
 
 class Registry:
-    """Tools, resources, templates and prompts by name, in the order they were added.
+    """Tools, resources, templates and prompts by name, in the order they were added; other servers' offers come last.
 
     `version` counts changes, so that what was encoded from it can be cached.
     """
@@ -20,17 +26,44 @@ class Registry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._deferred: list[Callable[[], Iterable[Tool]]] = []
-        self.resources: dict[str, Resource] = {}
-        self.templates: dict[str, Template] = {}
-        self.prompts: dict[str, Prompt] = {}
+        self._resources: dict[str, Resource] = {}
+        self._templates: dict[str, Template] = {}
+        self._prompts: dict[str, Prompt] = {}
+        self._offers: dict[str, Offer] = {}
+        self._order: tuple[str, ...] = ()
+        self._all_tools: dict[str, Tool] | None = None
+        self._interests: Counter[str] = Counter()
+        self.resources: Mapping[str, Resource] = self._resources
+        self.templates: Mapping[str, Template] = self._templates
+        self.prompts: Mapping[str, Prompt] = self._prompts
         self.events = Events()
         self.version = 0
+        self.guidance = ""
+        """What the offers add to the server's instructions."""
+        self.may_grow = False
+        """Resources and prompts may come later, so they are announced before there are any."""
+        self.settle: Callable[[ListKind], Coroutine[Any, Any, None] | None] | None = None
+        """What a list has to wait for, for a short time, so that a client that lists only once sees everything."""
+        self.watches: list[Watch] = []
+        self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
+        """By owner: who may know a URI that no list names."""
 
     @property
-    def tools(self) -> dict[str, Tool]:
-        while self._deferred:
-            self._tools |= self._checked(self._deferred.pop(0)())
-        return self._tools
+    def tools(self) -> Mapping[str, Tool]:
+        merged = self._all_tools
+        if merged is None or self._deferred:
+            merged = self._all_tools = self._merged_tools()
+        return merged
+
+    @property
+    def offers(self) -> Mapping[str, Offer]:
+        """What other servers offer, by owner, in their order."""
+        known = [owner for owner in self._order if owner in self._offers]
+        return {owner: self._offers[owner] for owner in (*known, *(o for o in self._offers if o not in self._order))}
+
+    def own_tools(self) -> list[Tool]:
+        """The tools that are no other server's."""
+        return [tool for name, tool in self.tools.items() if name in self._tools]
 
     def defer(self, make: Callable[[], Iterable[Tool]]) -> None:
         """Tools that are made when tools are first asked for: to import a toolkit takes longer than a handshake."""
@@ -44,33 +77,125 @@ class Registry:
         self._changed("tools")
 
     def remove_tools(self, *names: str) -> None:
+        self._make_deferred()
         for name in names:
-            self.tools.pop(name, None)
+            self._tools.pop(name, None)
         self._changed("tools")
 
     def add_resource(self, resource: Resource) -> None:
-        self.resources[resource.uri] = resource
+        self._resources[resource.uri] = resource
         self._changed("resources")
 
     def remove_resource(self, uri: str) -> None:
-        self.resources.pop(uri, None)
+        self._resources.pop(uri, None)
         self._changed("resources")
 
     def add_template(self, template: Template) -> None:
-        self.templates[template.uri_template] = template
+        self._templates[template.uri_template] = template
         self._changed("resources")
 
     def add_prompt(self, prompt: Prompt) -> None:
-        self.prompts[prompt.name] = prompt
+        self._prompts[prompt.name] = prompt
         self._changed("prompts")
 
     def remove_prompt(self, name: str) -> None:
-        self.prompts.pop(name, None)
+        self._prompts.pop(name, None)
         self._changed("prompts")
+
+    def order_offers(self, owners: Sequence[str]) -> None:
+        """In which order offers are listed, whoever comes first."""
+        if tuple(owners) != self._order:
+            self._order = tuple(owners)
+            if len(self._offers) > 1:
+                self._changed("tools")
+                self._changed("prompts")
+                self._changed("resources")
+
+    def offer(self, owner: str, offer: Offer | None) -> None:
+        """Replace everything of one owner; None takes it away. Listeners are told once for each kind that changed.
+
+        A name that is taken stays with whoever has it: what is ours first, then by the order of the owners.
+        """
+        before = self._offers.get(owner, Offer())
+        after = offer or Offer()
+        if offer is None:
+            self._offers.pop(owner, None)
+        else:
+            self._offers[owner] = after
+        self._all_tools = None
+        self._merge()
+        if not is_same(before.tools, after.tools):
+            self._tell("tools")
+        if not is_same(before.prompts, after.prompts):
+            self._tell("prompts")
+        if not is_same(before.resources, after.resources) or not is_same(before.templates, after.templates):
+            self._tell("resources")
+
+    def find_reader(self, uri: str) -> tuple[Resource | Template, dict[str, str]] | None:
+        """Who reads a URI: the resource of that name, the closest template, or a server that may know it."""
+        resource = self.resources.get(uri)
+        if resource is not None:
+            return resource, {}
+        fitting: list[tuple[int, Template, dict[str, str]]] = []
+        for template in self.templates.values():
+            values = template.match(uri)
+            if values is not None and template.shown is None:
+                return template, values
+            if values is not None:
+                fitting.append((len(literal_prefix(template.uri_template)), template, values))
+        if fitting:
+            return max(fitting, key=lambda one: one[0])[1:]
+        for find in self.fallbacks.values():
+            resource = find(uri)
+            if resource is not None:
+                return resource, {}
+        return None
 
     def resource_updated(self, uri: str) -> None:
         """Say that the contents behind a URI changed; subscribers are told."""
         self.events.publish(ResourceUpdated(uri))
+
+    def watch(self, uri: str) -> list[Awaitable[None]]:
+        """Somebody wants to hear of updates of a URI; what is returned has to end before they can be sure to."""
+        self._interests[uri] += 1
+        return self._tell_watches(uri, True) if self._interests[uri] == 1 else []
+
+    def unwatch(self, uri: str) -> None:
+        if self._interests[uri] > 1:
+            self._interests[uri] -= 1
+        elif self._interests.pop(uri, 0):
+            self._tell_watches(uri, False)
+
+    @property
+    def interests(self) -> frozenset[str]:
+        """The URIs whose updates somebody wants to hear of."""
+        return frozenset(self._interests)
+
+    def _tell_watches(self, uri: str, wanted: bool) -> list[Awaitable[None]]:
+        return [waiting for watch in self.watches if (waiting := watch(uri, wanted)) is not None]
+
+    def _make_deferred(self) -> None:
+        while self._deferred:
+            self._tools |= self._checked(self._deferred.pop(0)())
+
+    def _merged_tools(self) -> dict[str, Tool]:
+        self._make_deferred()
+        merged = dict(self._tools)
+        for offer in self.offers.values():
+            for tool in offer.tools:
+                merged.setdefault(tool.name, tool)
+        return merged
+
+    def _merge(self) -> None:
+        resources, templates, prompts = dict(self._resources), dict(self._templates), dict(self._prompts)
+        for offer in self.offers.values():
+            for resource in offer.resources:
+                resources.setdefault(resource.uri, resource)
+            for template in offer.templates:
+                templates.setdefault(template.uri_template, template)
+            for prompt in offer.prompts:
+                prompts.setdefault(prompt.name, prompt)
+        self.resources, self.templates, self.prompts = resources, templates, prompts
 
     def _checked(self, tools: Iterable[Tool]) -> dict[str, Tool]:
         added: dict[str, Tool] = {}
@@ -81,5 +206,10 @@ class Registry:
         return added
 
     def _changed(self, kind: ListKind) -> None:
+        self._all_tools = None
+        self._merge()
+        self._tell(kind)
+
+    def _tell(self, kind: ListKind) -> None:
         self.version += 1
         self.events.publish(ListChanged(kind))

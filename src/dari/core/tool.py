@@ -21,6 +21,8 @@ from dari.core.schema import Schema, object_schema, title_of
 
 _MARK = "__dari_tool__"
 DEFAULT_TIMEOUT_S = 120.0
+RELAYED_TIMEOUT_S = 3600.0
+"""For what another server does: its own limits count, which stand still while a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,13 @@ class Tool:
     timeout_s: float = DEFAULT_TIMEOUT_S
     mirrored: dict[str, Path] = field(default_factory=dict)
     """Arguments that the schema mirrors into `Mcp-Param-*` headers: header suffix → path of the argument."""
+    shown: dict[str, Any] | None = None
+    """The tool as another server lists it, with every field that server knows."""
 
     def listing(self) -> dict[str, Any]:
         """The tool as `tools/list` shows it."""
+        if self.shown is not None:
+            return self.shown
         shown: dict[str, Any] = {"name": self.name}
         if self.title:
             shown["title"] = self.title

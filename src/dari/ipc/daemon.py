@@ -117,6 +117,15 @@ class Daemon:
             self._held.close()
         logger.info("daemon=%s event=stopped", self._name)
 
+    async def asked_to_stop(self) -> None:
+        """Return once somebody asked for the end, for a host that runs more than this daemon."""
+        await self._stopping.wait()
+
+    @property
+    def connections(self) -> int:
+        """How many callers are connected."""
+        return len(self._connections)
+
     def shut_down(self) -> None:
         """Make `serve()` end."""
         self._stopping.set()

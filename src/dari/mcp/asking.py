@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dari.core.context import Elicit, Elicited, ElicitUrl, Question
-from dari.errors import InvalidInput
+from dari.core.context import Elicit, Elicited, ElicitUrl, Question, Relayed
+from dari.errors import Failed, InvalidInput
 from dari.mcp.failures import Fault, invalid_params
 from dari.mcp.versions import MISSING_CAPABILITY
 from dari.rpc.codec import encode
@@ -29,6 +29,16 @@ class InputRequired(Exception):
     def __init__(self, questions: Mapping[str, Question]) -> None:
         super().__init__("input required")
         self.questions = questions
+
+
+class AnsweredWithError(Failed):
+    """The client answered a question with a JSON-RPC error: the person said no, or it cannot."""
+
+    def __init__(self, method: str, remote_code: int, remote_message: str, data: Any = None) -> None:
+        super().__init__(f"the client answered {method} with: {remote_message}", "the person or client refused")
+        self.remote_code = remote_code
+        self.remote_message = remote_message
+        self.data = data
 
 
 class Remembered(Struct, rename={"answers": "a", "state": "s", "expires_s": "e", "binding": "b"}):
@@ -72,11 +82,9 @@ def require_capabilities(questions: Mapping[str, Question], capabilities: Mappin
     """Refuse to ask what the client did not declare."""
     missing: dict[str, Any] = {}
     for question in questions.values():
-        declared = capabilities.get(question.capability)
-        if declared is None:
-            missing[question.capability] = {"url": {}} if isinstance(question, ElicitUrl) else {}
-        elif isinstance(question, ElicitUrl) and not (isinstance(declared, dict) and "url" in declared):
-            missing["elicitation"] = {"url": {}}
+        declared, part = capabilities.get(question.capability), _part_needed(question)
+        if declared is None or (part and not (isinstance(declared, dict) and part in declared)):
+            missing[question.capability] = {part: {}} if part else {}
     if missing:
         names = ", ".join(sorted(missing))
         raise Fault(
@@ -84,6 +92,17 @@ def require_capabilities(questions: Mapping[str, Question], capabilities: Mappin
             f"this call needs client capabilities that were not declared: {names}",
             {"requiredCapabilities": missing},
         )
+
+
+def _part_needed(question: Question) -> str:
+    """What of a capability a question needs beyond the capability itself."""
+    if isinstance(question, ElicitUrl):
+        return "url"
+    if not isinstance(question, Relayed):
+        return ""
+    if question.capability == "elicitation" and question.body.get("mode") == "url":
+        return "url"
+    return "tools" if question.capability == "sampling" and question.body.get("tools") else ""
 
 
 def read_answer(key: str, question: Question, answer: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
-from dari.rpc.codec import encode, error_message, result_message
+from dari.rpc.codec import decode_members, encode, error_message, result_message
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
@@ -165,7 +165,18 @@ def stateless_result(result: bytes) -> bytes:
     """Every result of the stateless era says what kind it is."""
     if result.startswith(b'{"resultType"'):
         return result
-    return _COMPLETE[:-1] + b"}" if result == b"{}" else _COMPLETE + result[1:]
+    # Looking for the word is much cheaper than decoding, and it is not there unless another server wrote the result.
+    if b'"resultType"' in result and "resultType" in decode_members(result):
+        return result
+    return joined(_COMPLETE, result)
+
+
+def joined(head: bytes, result: bytes) -> bytes:
+    """An encoded object with more members in front; `head` begins one and ends with a comma."""
+    if result[1:2] == b'"':
+        return head + result[1:]
+    rest = result[1:].lstrip()
+    return head[:-1] + rest if rest[:1] == b"}" else head + rest
 
 
 def _input_required(request: Request, required: InputRequired) -> bytes:

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from dari.core.registry import Registry
 from dari.mcp.failures import invalid_params
-from dari.rpc.codec import encode
+from dari.rpc.codec import decode_members, encode
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
 
@@ -18,6 +18,13 @@ TTL_MS = 60_000
 # How a result of the stateless era begins that a client may keep, or has to fetch anew.
 KEEPABLE = b'{"resultType":"complete","ttlMs":%d,"cacheScope":"private",' % TTL_MS
 PASSING = b'{"resultType":"complete","ttlMs":0,"cacheScope":"private",'
+
+
+def kept_briefly(result: bytes) -> bytes:
+    """Another server's result, with what the stateless era wants of it where that server did not say it."""
+    members = decode_members(result)
+    defaults = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return encode({**defaults, **members})
 
 
 class Lists:

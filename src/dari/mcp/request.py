@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Question
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
-from dari.mcp.asking import InputRequired, Remembered, read_answer, require_capabilities
+from dari.mcp.asking import AnsweredWithError, InputRequired, Remembered, read_answer, require_capabilities
 from dari.mcp.failures import Fault, invalid_params
 from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
 
@@ -53,6 +53,32 @@ class Request(Context):
         return self.session is None
 
     @property
+    def wants_progress(self) -> bool:
+        meta = self.params.meta
+        return meta is not UNSET and meta.progress_token is not UNSET
+
+    @property
+    def log_level(self) -> Level | None:
+        if self.session is not None:
+            return self.session.log_level
+        meta = self.params.meta
+        level = UNSET if meta is UNSET else meta.log_level
+        return None if level is UNSET else next((known for known in LEVELS if known == level), None)
+
+    @property
+    def session_key(self) -> str:
+        """Of the connection or the HTTP session; a request of the stateless era over HTTP has only its principal."""
+        session = self.link.session
+        return session.key if session is not None else f"{self.grant.principal} {self.client_name}"
+
+    @property
+    def client_name(self) -> str:
+        if self.session is not None:
+            return str(self.session.client_info.get("name", ""))
+        meta = self.params.meta
+        return "" if meta is UNSET or meta.client_info is UNSET else _name_in(meta.client_info)
+
+    @property
     def capabilities(self) -> Mapping[str, Any]:
         """What the client declared, at `initialize` or in this request's envelope."""
         if self.session is not None:
@@ -63,17 +89,25 @@ class Request(Context):
         return decoded if isinstance(decoded, dict) else {}
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        meta = self.params.meta
-        token = UNSET if meta is UNSET else meta.progress_token
-        if token is UNSET:
-            return
-        report = Progress(token, progress, UNSET if total is None else total, UNSET if message is None else message)
-        await self._notify("notifications/progress", report)
+        if self.wants_progress:
+            self.report(progress, total, message)
+            await self.link.drain()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        threshold = self._log_threshold()
-        if threshold is not None and LEVELS.index(level) >= LEVELS.index(threshold):
-            await self._notify("notifications/message", LogRecord(level, data, UNSET if logger is None else logger))
+        if self._is_heard(level):
+            self.note(LogRecord(level, data, UNSET if logger is None else logger))
+            await self.link.drain()
+
+    def report(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        meta = self.params.meta
+        token = UNSET if meta is UNSET else meta.progress_token
+        if token is not UNSET:
+            report = Progress(token, progress, UNSET if total is None else total, UNSET if message is None else message)
+            self.link.emit(notification_message("notifications/progress", report))
+
+    def note(self, record: LogRecord) -> None:
+        if self._is_heard(record.level):
+            self.link.emit(notification_message("notifications/message", record))
 
     async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
         if self.session is None:
@@ -101,6 +135,10 @@ class Request(Context):
         """Let go of the client's connection while the call goes on; it polls for the rest."""
         self.link.suspend(retry_ms)
 
+    def forget_answers(self, *keys: str) -> None:
+        for key in keys:
+            self._memory().answers.pop(key, None)
+
     def recall(self) -> None:
         """Check `requestState` before the call runs, so that a forged one is refused even if nothing reads it."""
         self._memory()
@@ -109,16 +147,9 @@ class Request(Context):
         """`requestState` for the next round."""
         return self.server.signer.seal(self._memory(), *self._binding())
 
-    async def _notify(self, method: str, params: Any) -> None:
-        self.link.emit(notification_message(method, params))
-        await self.link.drain()
-
-    def _log_threshold(self) -> Level | None:
-        if self.session is not None:
-            return self.session.log_level
-        meta = self.params.meta
-        level = UNSET if meta is UNSET else meta.log_level
-        return next((known for known in LEVELS if known == level), None)
+    def _is_heard(self, level: Level) -> bool:
+        least = self.log_level
+        return least is not None and LEVELS.index(level) >= LEVELS.index(least)
 
     async def _ask_now(self, key: str, question: Question) -> Any:
         assert self.session is not None
@@ -163,6 +194,20 @@ class Request(Context):
         return self.grant.principal, self.method, "" if target is UNSET else target
 
 
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def _name_in(client_info: msgspec.Raw) -> str:
+    try:
+        return _decode_named(client_info).name
+    except UNREADABLE:
+        return ""
+
+
 def _read(raw: msgspec.Raw, name: str) -> Any:
     try:
         return decode_any(raw)
@@ -172,7 +217,7 @@ def _read(raw: msgspec.Raw, name: str) -> Any:
 
 def _result_of(response: Message, method: str) -> Any:
     if response.error is not UNSET and response.error is not None:
-        raise Failed(f"the client answered {method} with: {response.error.message}", "the person or client refused")
+        raise AnsweredWithError(method, response.error.code, response.error.message, response.error.data)
     try:
         return decode_any(response.result) if response.result is not UNSET else None
     except UNREADABLE as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError
 
+from dari.core.context import LEVELS, LogRecord
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
 from dari.log import event
@@ -67,6 +69,7 @@ class Server:
         self.sessions: set[Session] = set()
         self.calls = calls.RunningCalls()
         self.listening: set[Listening] = set()
+        self.on_session_end: list[Callable[[Session], None]] = []
         self.lists = lists.Lists(registry, page_size)
         registry.events.subscribe(self._on_event)
 
@@ -143,8 +146,27 @@ class Server:
         known = set(session.running.values())
         hidden = [call for call in self.calls if call.session is session and call not in known]
         session.close(reason)
+        self.unwatch_all(session)
         for call in hidden:
             call.cancel(reason)
+        for tell in self.on_session_end:
+            tell(session)
+
+    def unwatch_all(self, session: Session) -> None:
+        """The session hears of no resource any more."""
+        for uri in session.subscriptions:
+            self.registry.unwatch(uri)
+        session.subscriptions.clear()
+
+    def log_to_sessions(self, record: LogRecord) -> None:
+        """A log record that belongs to no call: for the clients that asked for logs of its level."""
+        message = b""
+        for session in list(self.sessions):
+            if not session.has_asked_for_logs or session.standing is None:
+                continue
+            if LEVELS.index(record.level) >= LEVELS.index(session.log_level):
+                message = message or notification_message("notifications/message", record)
+                session.standing.emit(message)
 
     def end_listening(self, *transports: str) -> None:
         """Give every `subscriptions/listen` its final result, or every one on these transports."""

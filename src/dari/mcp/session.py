@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Protocol
 
 from dari.core.context import Level
@@ -17,6 +18,9 @@ class Outlet(Protocol):
     def emit(self, message: bytes) -> None: ...
 
     async def drain(self) -> None: ...
+
+
+_numbers = count(1)
 
 
 class Running(Protocol):
@@ -33,7 +37,9 @@ class Session:
         "client_info",
         "created_s",
         "grant",
+        "has_asked_for_logs",
         "id",
+        "key",
         "last_activity_s",
         "log_level",
         "on_close",
@@ -48,11 +54,13 @@ class Session:
 
     def __init__(self, grant: Grant, session_id: str = "") -> None:
         self.id = session_id
+        self.key = f"session-{next(_numbers)}"
         self.grant = grant
         self.version = ""
         self.client_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
         self.log_level: Level = "info"
+        self.has_asked_for_logs = False
         self.subscriptions: set[str] = set()
         self.running: dict[RequestId, Running] = {}
         self.standing: Outlet | None = None

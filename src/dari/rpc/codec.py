@@ -92,6 +92,7 @@ decode_message = msgspec.json.Decoder(Message).decode
 decode_envelope = msgspec.json.Decoder(Envelope).decode
 decode_batch = msgspec.json.Decoder(list[Raw]).decode
 decode_any = msgspec.json.Decoder().decode
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 # What json text can raise besides msgspec's own errors: bad UTF-8 inside a string, nesting beyond the C stack guard.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

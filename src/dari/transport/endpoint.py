@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from msgspec import UNSET
 
@@ -19,6 +20,8 @@ from dari.transport.guard import Guard, RateLimit
 from dari.transport.sessions import Sessions
 
 PATH = b"/mcp"
+Mount = Callable[[str], "tuple[Server, Sessions] | str | None"]
+"""What stands at a path: a server with its own sessions, a reason why nothing does, or None: not ours to answer."""
 MOST_BODY_BYTES = 32 * 1024 * 1024
 SILENCE_S = 15.0
 
@@ -43,6 +46,7 @@ class Endpoint:
         *,
         rate_limit: RateLimit | None = None,
         most_body_bytes: int = MOST_BODY_BYTES,
+        mount: Mount | None = None,
     ) -> None:
         self.server = server
         self.sessions = sessions
@@ -51,9 +55,39 @@ class Endpoint:
         self.most_body_bytes = most_body_bytes
         self._rate_limit = rate_limit
         self._is_strict = server.strict
+        self._mount = mount
+        self._mounted: dict[bytes, Endpoint] = {}
         self._loop = asyncio.get_running_loop()
         self.open: set[Exchange] = set()
         self.is_stopping = False
+
+    @property
+    def mounted(self) -> list[Endpoint]:
+        """The endpoints of other paths that were asked for so far."""
+        return list(self._mounted.values())
+
+    def at(self, path: bytes) -> tuple[Endpoint, str] | None:
+        """Who answers at a path, and why not if there is nothing; None when the path is none of ours."""
+        if path == PATH:
+            return self, ""
+        found = None if self._mount is None else self._mount(path.decode("latin-1"))
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return self, found
+        server, sessions = found
+        known = self._mounted.get(path)
+        if known is None or known.server is not server:
+            known = self._mounted[path] = Endpoint(
+                server,
+                sessions,
+                self.guard,
+                self.grant,
+                rate_limit=self._rate_limit,
+                most_body_bytes=self.most_body_bytes,
+            )
+            known.is_stopping = self.is_stopping
+        return known, ""
 
     def admit(self, exchange: Exchange, client: str) -> None:
         """The checks that need only the head. A refused exchange has its response already."""
@@ -100,6 +134,8 @@ class Endpoint:
             exchange.refuse(503, "the server is stopping")
         elif exchange.method not in (b"POST", b"GET", b"DELETE"):
             exchange.refuse(405, "method not allowed", b"allow: " + _METHODS + b"\r\n")
+        elif exchange.absence:
+            exchange.refuse(404, exchange.absence)
 
     def _broke(self, exchange: Exchange, error: Exception) -> None:
         _log.exception(event("http", "fatal"))

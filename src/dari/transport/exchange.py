@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dari.core.grant import Grant
 from dari.mcp.link import Link
 from dari.mcp.session import Running, Session
 from dari.mcp.versions import V2025_11
@@ -13,6 +12,7 @@ from dari.rpc.codec import encode
 from dari.transport.events import EventStream, frame
 
 if TYPE_CHECKING:
+    from dari.transport.endpoint import Endpoint
     from dari.transport.http import McpProtocol
 
 _REASONS = {
@@ -45,6 +45,8 @@ class Exchange(Link):
     expects_continue = False
     refusal: tuple[int, str] | None = None
     """What was wrong with the head: told when its turn comes, because pipelined answers keep their order."""
+    absence = ""
+    """Why there is nothing at this address; told to those who may ask at all."""
     extra_headers = b""
     started_s = 0.0
     status_for_errors = 200
@@ -53,10 +55,13 @@ class Exchange(Link):
     _stream: EventStream | None = None
     _has_events = False
 
-    def __init__(self, protocol: McpProtocol, method: bytes, headers: Mapping[bytes, bytes], grant: Grant) -> None:
+    def __init__(
+        self, protocol: McpProtocol, endpoint: Endpoint, method: bytes, headers: Mapping[bytes, bytes]
+    ) -> None:
         self.protocol = protocol
+        self.endpoint = endpoint
         self.method = method
-        self.grant = grant
+        self.grant = endpoint.grant
         self.fields = headers
 
     @property
@@ -83,7 +88,7 @@ class Exchange(Link):
             self.end_events()
         elif code == 0:
             if self.opened is not None:
-                self.protocol.endpoint.answered(self)
+                self.endpoint.answered(self)
             self.send(200, message)
         else:
             self.send(_STATELESS_STATUS.get(code, 200) if self.is_stateless else self.status_for_errors, message)

@@ -1,4 +1,4 @@
-"""HTTP on uvicorn: `/mcp` is answered right in the protocol class, every other path by the ASGI app.
+"""HTTP on uvicorn: `/mcp` and what is mounted are answered right in the protocol class, the rest by the ASGI app.
 
 The class below is uvicorn's own httptools protocol with `/mcp` short-circuited before a scope, a task or an
 event is made; uvicorn is pinned to one minor version because that class is no documented interface.
@@ -88,11 +88,17 @@ class McpProtocol(HttpToolsProtocol):
         refusal = None
         if len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
             refusal = too_long(self.url, self.headers)
-        if refusal is None and self.url != PATH and self.url.partition(b"?")[0] != PATH:
-            self._on_asgi_headers_complete()
-            return
+        endpoint, absence = self.endpoint, ""
+        if refusal is None and self.url != PATH:
+            found = endpoint.at(self.url.partition(b"?")[0])
+            if found is None:
+                self._on_asgi_headers_complete()
+                return
+            endpoint, absence = found
         fields = dict(self.headers)
-        exchange = Exchange(self, self.parser.get_method(), fields, self.endpoint.grant)
+        exchange = Exchange(self, endpoint, self.parser.get_method(), fields)
+        if absence:
+            exchange.absence = absence
         if b"connection" in fields or not self.parser.should_keep_alive():
             self._set_persistence(exchange)
         if fields.get(b"expect", b"").lower() == b"100-continue":
@@ -124,8 +130,8 @@ class McpProtocol(HttpToolsProtocol):
                 exchange.body += body
             else:
                 exchange.body = bytearray(exchange.body + body)
-            if len(exchange.body) > self.endpoint.most_body_bytes:
-                exchange.refusal = self._too_long()
+            if len(exchange.body) > exchange.endpoint.most_body_bytes:
+                exchange.refusal = _too_long(exchange)
                 if exchange.started_s:
                     self._refuse(exchange, *exchange.refusal)
 
@@ -144,7 +150,7 @@ class McpProtocol(HttpToolsProtocol):
         elif exchange.response_complete:
             self.on_response_complete()
         elif exchange.started_s:
-            self.endpoint.serve(exchange)
+            exchange.endpoint.serve(exchange)
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -177,7 +183,7 @@ class McpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         active = self._active
         if isinstance(active, Exchange):
-            self.endpoint.open.discard(active)
+            active.endpoint.open.discard(active)
             active.lost()
         elif active is not None:
             active.disconnected = True
@@ -212,7 +218,7 @@ class McpProtocol(HttpToolsProtocol):
 
     def finish(self, response: bytes, exchange: Exchange) -> None:
         """Write a whole response."""
-        self.endpoint.open.discard(exchange)
+        exchange.endpoint.open.discard(exchange)
         if self.transport.is_closing():
             return
         self.transport.write(response)
@@ -232,7 +238,7 @@ class McpProtocol(HttpToolsProtocol):
             self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if exchange.is_chunked else data)
 
     def end_parts(self, exchange: Exchange) -> None:
-        self.endpoint.open.discard(exchange)
+        exchange.endpoint.open.discard(exchange)
         if self.transport.is_closing():
             return
         if exchange.is_chunked:
@@ -265,23 +271,23 @@ class McpProtocol(HttpToolsProtocol):
     def _start(self, exchange: Exchange) -> None:
         exchange.started_s = self.loop.time()
         self._active = exchange
-        self.endpoint.open.add(exchange)
+        exchange.endpoint.open.add(exchange)
         length = exchange.fields.get(b"content-length", b"0")
         if exchange.refusal is not None:
             self._refuse(exchange, *exchange.refusal)
         elif self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
             self._refuse(exchange, 503, "too many connections")
-        elif length.isdigit() and int(length[:20]) > self.endpoint.most_body_bytes:
-            self._refuse(exchange, *self._too_long())
+        elif length.isdigit() and int(length[:20]) > exchange.endpoint.most_body_bytes:
+            self._refuse(exchange, *_too_long(exchange))
         elif exchange.expects_continue:
             self._admit_before_body(exchange)
         else:
-            self.endpoint.admit(exchange, self.client[0] if self.client else "unix")
+            exchange.endpoint.admit(exchange, self.client[0] if self.client else "unix")
 
     def _admit_before_body(self, exchange: Exchange) -> None:
         keep_alive, exchange.keep_alive = exchange.keep_alive, False
         # A refused client may or may not send the body: nobody could tell where its next request begins.
-        self.endpoint.admit(exchange, self.client[0] if self.client else "unix")
+        exchange.endpoint.admit(exchange, self.client[0] if self.client else "unix")
         if not exchange.response_complete:
             exchange.keep_alive = keep_alive
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -302,7 +308,7 @@ class McpProtocol(HttpToolsProtocol):
                 continue
             self._start(cycle)
             if cycle.is_read and not cycle.response_complete:
-                self.endpoint.serve(cycle)
+                cycle.endpoint.serve(cycle)
         self._is_going_on = False
         if not self.pipeline and not self.flow.write_paused and not self.transport.is_closing():
             self.flow.resume_reading()
@@ -314,9 +320,6 @@ class McpProtocol(HttpToolsProtocol):
     def _refuse(self, exchange: Exchange, status: int, error: str) -> None:
         exchange.keep_alive = False
         exchange.refuse(status, error)
-
-    def _too_long(self) -> tuple[int, str]:
-        return 413, f"the body is longer than {self.endpoint.most_body_bytes} bytes"
 
     def _after(self, exchange: Exchange) -> None:
         if exchange.is_read:
@@ -375,6 +378,10 @@ class McpProtocol(HttpToolsProtocol):
         )
         self.scope["headers"] = headers
         super().on_headers_complete()
+
+
+def _too_long(exchange: Exchange) -> tuple[int, str]:
+    return 413, f"the body is longer than {exchange.endpoint.most_body_bytes} bytes"
 
 
 def make_protocol(endpoint: Endpoint, config: Config, state: ServerState) -> McpProtocol:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 from dari.core.grant import Grant
 from dari.mcp.server import Server
@@ -14,12 +16,24 @@ from dari.transport.sessions import Sessions
 from dari.transport.unix import UnixServer
 from dari.transport.web import AsgiApp, WebServer, plain_app
 
+FindServer = Callable[[str], Server | str | None]
+"""The server of a path beside `/mcp`, the reason why there is none, or None when the path is not an MCP one."""
+
 
 class HttpHub:
     """Binds before it serves, so that a taken port fails the start and nothing else."""
 
-    def __init__(self, server: Server, settings: ServeSettings, grant: Grant, app: AsgiApp = plain_app) -> None:
+    def __init__(
+        self,
+        server: Server,
+        settings: ServeSettings,
+        grant: Grant,
+        app: AsgiApp = plain_app,
+        find_server: FindServer | None = None,
+    ) -> None:
         self._server = server
+        self._find_server = find_server
+        self._sessions_of: WeakKeyDictionary[Server, Sessions] = WeakKeyDictionary()
         self._settings = settings
         self._grant = grant
         self._app = app
@@ -44,7 +58,8 @@ class HttpHub:
         listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         guard = Guard(token, (settings.http_bind, *settings.allowed_hosts), settings.allowed_origins)
         limit = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
-        endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit)
+        mount = None if self._find_server is None else self._mounted
+        endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount)
         self.web = WebServer(endpoint, listeners, self._app, settings.stop_grace_s)
         await self.web.start()
         if listeners:
@@ -52,7 +67,7 @@ class HttpHub:
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
         if settings.socket_path is not None:
             anyone = Guard(None, None, settings.allowed_origins)
-            trusted = Endpoint(self._server, self.sessions, anyone, self._grant)
+            trusted = Endpoint(self._server, self.sessions, anyone, self._grant, mount=mount)
             unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
             await unix.start()
             self._unix = unix
@@ -76,6 +91,16 @@ class HttpHub:
             await asyncio.gather(self._unix.stop(self._settings.stop_grace_s), self.web.stop())
         elif self.web is not None:
             await self.web.stop()
+
+    def _mounted(self, path: str) -> tuple[Server, Sessions] | str | None:
+        assert self._find_server is not None
+        found = self._find_server(path)
+        if not isinstance(found, Server):
+            return found
+        sessions = self._sessions_of.get(found)
+        if sessions is None:
+            sessions = self._sessions_of[found] = Sessions(found, self._settings.session_ttl_s)
+        return found, sessions
 
     def _fail(self, error: Exception) -> None:
         if not self._failure.done():

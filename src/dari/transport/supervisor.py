@@ -23,7 +23,7 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 
 if TYPE_CHECKING:
-    from dari.transport.hub import HttpHub
+    from dari.transport.hub import FindServer, HttpHub
 
 _log = logging.getLogger("dari.transport")
 Announce = Callable[[str, str], None]
@@ -39,11 +39,13 @@ class Supervisor:
         grant: Grant = MCP_GRANT,
         *,
         announce: Announce | None = None,
+        find_server: FindServer | None = None,
     ) -> None:
         self._server = server
         self._settings = settings
         self._grant = grant
         self._announce = announce
+        self._find_server = find_server
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -69,7 +71,7 @@ class Supervisor:
     async def _start_http(self) -> HttpHub:
         from dari.transport.hub import HttpHub
 
-        hub = HttpHub(self._server, self._settings, self._grant)
+        hub = HttpHub(self._server, self._settings, self._grant, find_server=self._find_server)
         await hub.start()
         if hub.url:
             token = self._settings.token_path

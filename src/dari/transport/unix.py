@@ -60,7 +60,7 @@ class _Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """A client may close its writing end and still wait for answers."""
-        if self.link is None or _is_gone(self.transport.get_extra_info("socket")):
+        if self.link is None or is_gone(self.transport.get_extra_info("socket")):
             return False
         self._owner.finish(self.link)
         return True
@@ -160,7 +160,7 @@ class UnixServer:
         task.add_done_callback(self._finishing.discard)
 
 
-def _is_gone(peer: socket.socket) -> bool:
+def is_gone(peer: socket.socket) -> bool:
     """Whether the peer closed both directions (it was killed, say): then nobody waits for answers."""
     if sys.platform != "linux":
         return False

@@ -93,20 +93,21 @@ class WebServer:
 
     async def stop(self) -> None:
         """Refuse what is new, end the streams, let running calls finish for at most five seconds."""
-        for endpoint in self._endpoints:
+        for endpoint in self._all():
             endpoint.is_stopping = True
         for server in getattr(self._uvicorn, "servers", []):
             server.close()
         for listener in self._listeners:
             listener.close()
-        self.endpoint.server.end_listening("http")
-        self.endpoint.sessions.end_streams()
+        for endpoint in self._all():
+            endpoint.server.end_listening("http")
+            endpoint.sessions.end_streams()
         for connection in list(self._uvicorn.server_state.connections):
             connection.shutdown()
         await self._until_idle(self._stop_grace_s)
         # What still runs is told that it is over before its connection is cut.
-        self.endpoint.sessions.close()
-        for endpoint in self._endpoints:
+        for endpoint in self._all():
+            endpoint.sessions.close()
             endpoint.give_up("the server is stopping")
         for task in self._uvicorn.server_state.tasks:
             task.cancel()
@@ -115,6 +116,9 @@ class WebServer:
             connection.transport.abort()
         if self._ticker is not None:
             self._ticker.cancel()
+
+    def _all(self) -> list[Endpoint]:
+        return [one for endpoint in self._endpoints for one in (endpoint, *endpoint.mounted)]
 
     async def _until_idle(self, timeout_s: float) -> None:
         state, loop = self._uvicorn.server_state, asyncio.get_running_loop()
@@ -128,11 +132,11 @@ class WebServer:
         for connection in list(self._uvicorn.server_state.connections):
             if isinstance(connection, McpProtocol):
                 connection.tick(now_s)
-        for endpoint in self._endpoints:
+        for endpoint in self._all():
             endpoint.keep_awake(now_s)
         if now_s - self._swept_s > SWEEP_S:
             self._swept_s = now_s
-            expired = self.endpoint.sessions.sweep()
+            expired = sum(sessions.sweep() for sessions in {endpoint.sessions for endpoint in self._all()})
             _log.debug(event("http", "sweep", f"expired={expired}"))
 
     async def _tick_every_second(self) -> None:

@@ -7,8 +7,10 @@ import errno
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from functools import cache
 
@@ -78,9 +80,36 @@ def _probe_bubblewrap() -> tuple[str, str]:
         return "", "not installed"
     command = [program, "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_PROBE_S, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        # A group of its own, so that what is left of it can be told from the children of others.
+        probe = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
         return "", f"installed, but does not run: {error}"
-    if done.returncode == 0:
+    try:
+        _, said = probe.communicate(timeout=_PROBE_S)
+    except subprocess.TimeoutExpired as error:
+        os.killpg(probe.pid, signal.SIGKILL)
+        probe.communicate()
+        return "", f"installed, but does not run: {error}"
+    finally:
+        _reap_group(probe.pid)
+    if probe.returncode == 0:
         return program, ""
-    return "", f"installed, but refused: {done.stderr.decode('utf-8', 'replace').strip()[:200]}"
+    return "", f"installed, but refused: {said.decode('utf-8', 'replace').strip()[:200]}"
+
+
+def _reap_group(group: int) -> None:
+    """The first process of bubblewrap's namespace ends after bubblewrap. We are a subreaper: it becomes our child, and
+    a zombie that nobody waits for."""
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        try:
+            if os.waitpid(-group, os.WNOHANG)[0] == 0:
+                time.sleep(0.002)
+        except ChildProcessError:
+            return  # none, or another's

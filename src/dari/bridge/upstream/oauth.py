@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.kept import KeptOAuth
@@ -11,6 +11,9 @@ from dari.bridge.oauth.keychain import Backend, Keychain
 from dari.bridge.oauth.store import LoginStore
 from dari.bridge.profiles.profile import HttpSettings, Profile
 from dari.mcp.client.oauth import OAuth
+
+if TYPE_CHECKING:
+    from dari.bridge.upstream.opening import MakeOAuth
 
 
 def oauth_for(
@@ -30,7 +33,7 @@ def oauth_for(
     return KeptOAuth(kept, url, auth, interact)
 
 
-def oauth_maker(home: Path, keyring: Backend | Keychain | None = None) -> Callable[[Profile, str], OAuth | None]:
+def oauth_maker(home: Path, keyring: Backend | Keychain | None = None) -> MakeOAuth:
     """`oauth_for` for all servers of one bridge, none of which may ask a person."""
     keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
 
@@ -38,15 +41,3 @@ def oauth_maker(home: Path, keyring: Backend | Keychain | None = None) -> Callab
         return oauth_for(profile, url, home=home, keyring=keychain)
 
     return make_oauth
-
-
-def denied_hint(profile: Profile) -> str:
-    """The next step when a server does not accept a profile's own token."""
-    connection = profile.connection
-    if not isinstance(connection, HttpSettings):
-        return ""
-    if connection.auth.type in ("bearer", "header"):
-        return f"check apiKey (or auth.token) of the profile '{profile.id}' in {profile.source}"
-    if any(name.lower() == "authorization" for name in connection.headers):
-        return f"check the header Authorization of the profile '{profile.id}' in {profile.source}"
-    return f"set apiKey in the profile '{profile.id}', or log in: dari remote login {profile.id}"

@@ -144,10 +144,20 @@ class Opening:
             headers[connection.auth.header] = f"{connection.auth.prefix}{connection.auth.token.reveal()}"
         if not connection.keep_alive:
             headers["Connection"] = "close"
-        given: dict[str, Any] = {"headers": headers, "bearer": bearer}
+        given: dict[str, Any] = {"headers": headers, "bearer": bearer, "denied_hint": denied_hint(profile)}
         if self.make_oauth is not None and not bearer and "authorization" not in {name.lower() for name in headers}:
             given["oauth"] = self.make_oauth(profile, url)
         return given
+
+
+def denied_hint(profile: Profile) -> str:
+    """The next step when a server does not accept what a profile tells it."""
+    connection = cast(HttpSettings, profile.connection)
+    if connection.auth.type in ("bearer", "header"):
+        return f"check apiKey (or auth.token) of the profile '{profile.id}' in {profile.source}"
+    if any(name.lower() == "authorization" for name in connection.headers):
+        return f"check the header Authorization of the profile '{profile.id}' in {profile.source}"
+    return f"set apiKey in the profile '{profile.id}', or log in: dari remote login {profile.id}"
 
 
 def _bearer(auth: Auth) -> str:

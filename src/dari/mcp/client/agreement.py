@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dari.errors import Denied, Failed, Unavailable
+from dari.errors import DariError, Denied, Failed, Unavailable
 from dari.mcp.client.calls import FOREVER
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.conversation import Conversation
@@ -16,8 +16,8 @@ from dari.mcp.client.eras import PREFIX, Handshake, Stateless
 from dari.mcp.client.failures import Refused, RemoteError, Unauthorized
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import Implementation
-from dari.mcp.versions import HANDSHAKE, LATEST_HANDSHAKE, STATELESS, UNSUPPORTED_VERSION
-from dari.rpc.codec import decode_any, encode
+from dari.mcp.versions import HANDSHAKE, LATEST_HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, V2024_11
+from dari.rpc.codec import METHOD_NOT_FOUND, decode_any, encode
 
 Mode = Literal["auto", "stateless", "handshake"]
 
@@ -92,6 +92,8 @@ class Negotiation:
         try:
             return await self._initialize(LATEST_HANDSHAKE)
         except RemoteError as error:
+            if error.remote_code == METHOD_NOT_FOUND and self._channel.carries_headers:
+                return await self._go_without(error)
             # MCP lets a server answer with the revision it prefers; a strict one names it in an error instead.
             older = [known for known in HANDSHAKE if known in _supported(error)]
             if not older or LATEST_HANDSHAKE in older:
@@ -118,6 +120,24 @@ class Negotiation:
             capabilities=result.capabilities,
             instructions=result.instructions,
             raw=raw.copy(),
+        )
+
+    async def _go_without(self, error: RemoteError) -> Agreement:
+        """Single JSON-RPC calls without a handshake (design 001 §14.1), if the server lists tools like that."""
+        conversation, channel = self._conversation, self._channel
+        try:
+            await conversation.ask("tools/list", b"{}", timeout_s=FOREVER, era=Handshake())
+        except DariError:
+            raise error from None
+        conversation.era = Handshake(V2024_11)
+        channel.agreed(V2024_11, is_stateless=False)
+        return Agreement(
+            version=V2024_11,
+            is_stateless=False,
+            server=Implementation(name=""),
+            capabilities={"tools": {}},
+            instructions="",
+            raw=Raw(b"{}"),
         )
 
     async def _judge(self, probe: asyncio.Future[Agreement]) -> Agreement:

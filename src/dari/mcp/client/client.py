@@ -15,9 +15,9 @@ from dari.core.events import ListKind
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.mcp.client.agreement import PROBE_S, Agreement, Mode
 from dari.mcp.client.answers import Answers, OnElicit, OnRoots, OnSample
-from dari.mcp.client.calls import OnProgress
+from dari.mcp.client.calls import FOREVER, OnProgress
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.eras import name_in
+from dari.mcp.client.eras import CAPABILITIES, Stateless, name_in, with_meta
 from dari.mcp.client.events import OnEvent
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.listing import Catalogue, Kind, fetch_list
@@ -148,12 +148,16 @@ class Client:
         timeout_s: float | None = None,
         progress: OnProgress | None = None,
         answer_questions: bool = True,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> Raw:
         """Any request; its result as the server wrote it.
 
         With `answer_questions=False` a result that asks back (`input_required`) is returned, not answered.
+        `capabilities` are declared for this request instead of the client's own; only the stateless era can do that.
         """
         encoded = _encoded(params)
+        if capabilities is not None and self._session.is_stateless:
+            encoded = with_meta(encoded, {CAPABILITIES: dict(capabilities)})
         if not self._session.mirrors:
             return await self._ask(method, encoded, "", b"", timeout_s, progress, answer_questions)
         name = name_in(method, encoded)
@@ -161,6 +165,16 @@ class Client:
             return await self._ask(method, encoded, name, b"", timeout_s, progress, answer_questions)
         arguments = bytes(decode_members(encoded).get("arguments", b"{}"))
         return await self._call(name, arguments, encoded, timeout_s, progress, answer_questions)
+
+    async def relay(
+        self, method: str, params: bytes, envelope: Stateless, *, progress: OnProgress | None = None
+    ) -> Raw:
+        """A request on behalf of another client: `envelope` says who that is, and what it can do.
+
+        Without a time limit, and for channels without headers. What asks back is returned, not answered.
+        """
+        conversation = self._session.conversation
+        return await conversation.ask(method, params, timeout_s=FOREVER, on_progress=progress, era=envelope)
 
     def notify(self, method: str, params: Arguments = None) -> None:
         """Any notification."""

@@ -30,7 +30,7 @@ async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[
     """The final result. `repeat` sends the request once more with the params it is given."""
     pause_s = _FIRST_PAUSE_S
     for _ in range(MOST_ROUNDS):
-        required = _required(result)
+        required = required_by(result)
         if required is None:
             return result
         added: dict[str, Any] = {}
@@ -43,13 +43,14 @@ async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
         if required.request_state is not UNSET:
             added["requestState"] = required.request_state
-        result = await repeat(_with(params, added))
-    if _required(result) is None:
+        result = await repeat(with_members(params, added))
+    if required_by(result) is None:
         return result
     raise Failed(f"the server asked back more than {MOST_ROUNDS} times", "call it with more complete arguments")
 
 
-def _required(result: Raw) -> InputRequired | None:
+def required_by(result: Raw) -> InputRequired | None:
+    """What a result asks for; None when it is final."""
     if not asks_back(result):
         return None
     try:
@@ -81,7 +82,8 @@ async def _answer(question: Question, answers: Answers) -> Any:
         ) from None
 
 
-def _with(params: bytes, added: dict[str, Any]) -> bytes:
+def with_members(params: bytes, added: dict[str, Any]) -> bytes:
+    """Encoded params with more members at their end."""
     if not added:
         return params
     members = encode(added)

@@ -30,14 +30,14 @@ def initialize(request: Request) -> bytes:
     session.version = request.version = negotiate(params.protocol_version)
     session.client_info = _object(params.client_info)
     session.capabilities = _object(params.capabilities)
-    session.subscriptions.clear()
+    server.unwatch_all(session)
     body: dict[str, Any] = {
         "protocolVersion": session.version,
         "capabilities": capabilities(server, stateless=False),
         "serverInfo": server.info,
     }
-    if server.instructions:
-        body["instructions"] = server.instructions
+    if instructions := _instructions(server):
+        body["instructions"] = instructions
     return encode(body)
 
 
@@ -48,20 +48,25 @@ def discover(request: Request) -> bytes:
         "capabilities": capabilities(server, stateless=True),
         "_meta": {SERVER_INFO: server.info},
     }
-    if server.instructions:
-        body["instructions"] = server.instructions
+    if instructions := _instructions(server):
+        body["instructions"] = instructions
     return KEEPABLE + encode(body)[1:]
+
+
+def _instructions(server: Server) -> str:
+    return "\n\n".join(part for part in (server.instructions, server.registry.guidance) if part)
 
 
 def capabilities(server: Server, *, stateless: bool) -> dict[str, Any]:
     """What this server can do now. Tools are always announced: they may be added later."""
     registry = server.registry
     shown: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
-    if registry.resources or registry.templates:
+    may_grow = registry.may_grow
+    if may_grow or registry.resources or registry.templates:
         shown["resources"] = {"subscribe": True, "listChanged": True}
-    if registry.prompts:
+    if may_grow or registry.prompts:
         shown["prompts"] = {"listChanged": True}
-    if registry.prompts or registry.templates:
+    if may_grow or registry.prompts or registry.templates:
         shown["completions"] = {}
     return shown
 
@@ -78,6 +83,7 @@ def set_level(request: Request) -> bytes:
         raise invalid_params(f"level is {shown}", f"known: {', '.join(LEVELS)}")
     assert request.session is not None
     request.session.log_level = known
+    request.session.has_asked_for_logs = True
     return b"{}"
 
 

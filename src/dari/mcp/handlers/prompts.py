@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dari.core.content import PromptMessage
+from dari.core.content import PromptMessage, RawResult
 from dari.core.grant import require
 from dari.core.prompt import Prompt
-from dari.core.resource import Completer
-from dari.core.tool import DEFAULT_TIMEOUT_S
+from dari.core.resource import Completer, RelayCompletion, Template
+from dari.core.tool import DEFAULT_TIMEOUT_S, RELAYED_TIMEOUT_S
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
 from dari.mcp.failures import invalid_params
+from dari.mcp.handlers.listing import list_page, settling
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 
@@ -38,32 +40,61 @@ class Known(Struct):
     arguments: dict[str, str] = {}
 
 
-def list_prompts(request: Request) -> bytes:
-    return request.server.lists.page("prompts", request.params.cursor, request.is_stateless)
+def list_prompts(request: Request) -> bytes | None:
+    return list_page(request, "prompts")
 
 
 def get_prompt(request: Request) -> None:
+    name = request.params.name
+    if name is not UNSET and name not in request.server.registry.prompts:
+        waiting = settling(request, "prompts")
+        if waiting is not None:
+            Call(request, _got_later(request, waiting), lambda result: result, DEFAULT_TIMEOUT_S)
+            return
+    prompt, given = _asked_for(request)
+    timeout_s = DEFAULT_TIMEOUT_S if prompt.shown is None else RELAYED_TIMEOUT_S
+    Call(request, prompt.render(request, given), lambda messages: _rendered(prompt, messages), timeout_s)
+
+
+async def _got_later(request: Request, waiting: Coroutine[Any, Any, None]) -> bytes:
+    await waiting
+    prompt, given = _asked_for(request)
+    return _rendered(prompt, await prompt.render(request, given))
+
+
+def _asked_for(request: Request) -> tuple[Prompt, dict[str, str]]:
     prompt = _prompt(request, request.params.name)
     require(prompt.scope, request.grant)
+    if request.params.request_state is not UNSET:
+        request.recall()
     given = _read(request.params.arguments, dict[str, str], "arguments", {})
     try:
         prompt.check(given)
     except InvalidInput as error:
         raise invalid_params(error.message, error.hint) from None
+    return prompt, given
 
-    def render(messages: list[PromptMessage]) -> bytes:
-        body: dict[str, Any] = {"messages": messages}
-        if prompt.description:
-            body["description"] = prompt.description
-        return encode(body)
 
-    Call(request, prompt.render(request, given), render, DEFAULT_TIMEOUT_S)
+def _rendered(prompt: Prompt, messages: list[PromptMessage] | RawResult) -> bytes:
+    if isinstance(messages, RawResult):
+        return bytes(messages.body)
+    body: dict[str, Any] = {"messages": messages}
+    if prompt.description:
+        body["description"] = prompt.description
+    return encode(body)
 
 
 def complete(request: Request) -> bytes | None:
     reference = _read(request.params.ref, Reference, "ref")
     argument = _read(request.params.argument, Argument, "argument")
     known = _read(request.params.context, Known, "context", Known())
+    relay = _relay(request, reference)
+    if relay is not None:
+        asked = {"argument": request.params.argument}
+        if request.params.context is not UNSET:
+            asked["context"] = request.params.context
+        Call(request, relay(request, asked), lambda result: bytes(result.body), DEFAULT_TIMEOUT_S)
+        return None
     completer = _completer(request, reference, argument.name)
     if completer is None:
         return _completion([])
@@ -77,19 +108,30 @@ def _completion(values: list[str]) -> bytes:
     return encode({"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}})
 
 
+def _relay(request: Request, reference: Reference) -> RelayCompletion | None:
+    if reference.type == "ref/prompt":
+        return _prompt(request, reference.name).relay_completion
+    return _template(request, reference).relay_completion if reference.type == "ref/resource" else None
+
+
 def _completer(request: Request, reference: Reference, argument: str) -> Completer | None:
     if reference.type == "ref/prompt":
         prompt = _prompt(request, reference.name)
         require(prompt.scope, request.grant)
         return next((a.complete for a in prompt.arguments if a.name == argument), None)
     if reference.type == "ref/resource":
-        uri = "" if reference.uri is UNSET else reference.uri
-        template = request.server.registry.templates.get(uri)
-        if template is None:
-            raise invalid_params(f"unknown resource template {uri[:100]!r}", "resources/templates/list shows them")
+        template = _template(request, reference)
         require(template.scope, request.grant)
         return template.completers.get(argument)
     raise invalid_params(f"ref.type is {reference.type[:40]!r}", "use ref/prompt or ref/resource")
+
+
+def _template(request: Request, reference: Reference) -> Template:
+    uri = "" if reference.uri is UNSET else reference.uri
+    template = request.server.registry.templates.get(uri)
+    if template is None:
+        raise invalid_params(f"unknown resource template {uri[:100]!r}", "resources/templates/list shows them")
+    return template
 
 
 def _prompt(request: Request, name: str | UnsetType) -> Prompt:

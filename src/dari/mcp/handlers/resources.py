@@ -2,58 +2,93 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
 from msgspec import UNSET
 
-from dari.core.content import Contents
+from dari.core.content import Contents, RawResult
 from dari.core.grant import require
-from dari.core.resource import Body
-from dari.core.tool import DEFAULT_TIMEOUT_S
+from dari.core.resource import Body, Resource, Template
+from dari.core.tool import DEFAULT_TIMEOUT_S, RELAYED_TIMEOUT_S
 from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
-from dari.mcp.lists import PASSING
+from dari.mcp.handlers.listing import list_page, settling
+from dari.mcp.handlers.subscriptions import MOST_SUBSCRIPTIONS
+from dari.mcp.lists import PASSING, kept_briefly
 from dari.mcp.request import Request
 from dari.rpc.codec import INVALID_PARAMS, encode
 
-MOST_SUBSCRIPTIONS = 1000
 NOT_FOUND = -32002
 """Until 2025-11-25; later revisions say Invalid params."""
 
 
-def list_resources(request: Request) -> bytes:
-    return request.server.lists.page("resources", request.params.cursor, request.is_stateless)
+def list_resources(request: Request) -> bytes | None:
+    return list_page(request, "resources")
 
 
-def list_templates(request: Request) -> bytes:
-    return request.server.lists.page("resourceTemplates", request.params.cursor, request.is_stateless)
+def list_templates(request: Request) -> bytes | None:
+    return list_page(request, "resourceTemplates")
 
 
 def read_resource(request: Request) -> None:
     uri = _uri(request)
-    work, mime_type = _reader(request, uri)
-    stateless = request.is_stateless
-
-    def render(body: Body) -> bytes:
-        contents = encode({"contents": [Contents.of(uri, body, mime_type)]})
-        return PASSING + contents[1:] if stateless else contents
-
-    Call(request, work, render, DEFAULT_TIMEOUT_S)
+    waiting = settling(request, "resources") if request.server.registry.find_reader(uri) is None else None
+    if waiting is None:
+        reader, work = _reading(request, uri)
+        Call(request, work, lambda body: _rendered(request, uri, reader, body), _timeout_s(reader))
+    else:
+        Call(request, _read_later(request, uri, waiting), lambda result: result, DEFAULT_TIMEOUT_S)
 
 
-def subscribe(request: Request) -> bytes:
+async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, None]) -> bytes:
+    await waiting
+    reader, work = _reading(request, uri)
+    return _rendered(request, uri, reader, await work)
+
+
+def _rendered(request: Request, uri: str, reader: Resource | Template, body: Body | RawResult) -> bytes:
+    if not isinstance(body, RawResult):
+        contents = encode({"contents": [Contents.of(uri, body, reader.mime_type)]})
+        return PASSING + contents[1:] if request.is_stateless else contents
+    raw = bytes(body.body)
+    return kept_briefly(raw) if request.is_stateless else raw
+
+
+def subscribe(request: Request) -> bytes | None:
     assert request.session is not None
-    subscriptions = request.session.subscriptions
+    subscriptions, registry = request.session.subscriptions, request.server.registry
     if len(subscriptions) >= MOST_SUBSCRIPTIONS:
         raise invalid_params(f"{MOST_SUBSCRIPTIONS} resources are subscribed already", "unsubscribe from some first")
-    subscriptions.add(_uri(request))
-    return b"{}"
+    uri = _uri(request)
+    if uri in subscriptions:
+        return b"{}"
+    subscriptions.add(uri)
+    pending = registry.watch(uri)
+    if not pending:
+        return b"{}"
+
+    async def watched() -> None:
+        try:
+            await asyncio.gather(*pending)
+        except BaseException:
+            # The session may have ended meanwhile, and given everything back.
+            if uri in subscriptions:
+                subscriptions.discard(uri)
+                registry.unwatch(uri)
+            raise
+
+    Call(request, watched(), lambda _: b"{}", DEFAULT_TIMEOUT_S)
+    return None
 
 
 def unsubscribe(request: Request) -> bytes:
     assert request.session is not None
-    request.session.subscriptions.discard(_uri(request))
+    uri = _uri(request)
+    if uri in request.session.subscriptions:
+        request.session.subscriptions.discard(uri)
+        request.server.registry.unwatch(uri)
     return b"{}"
 
 
@@ -64,16 +99,17 @@ def _uri(request: Request) -> str:
     return uri
 
 
-def _reader(request: Request, uri: str) -> tuple[Coroutine[Any, Any, Body], str | None]:
-    registry = request.server.registry
-    resource = registry.resources.get(uri)
-    if resource is not None:
-        require(resource.scope, request.grant)
-        return resource.read(request), resource.mime_type
-    for template in registry.templates.values():
-        values = template.match(uri)
-        if values is not None:
-            require(template.scope, request.grant)
-            return template.read(request, values), template.mime_type
-    code = INVALID_PARAMS if request.is_stateless else NOT_FOUND
-    raise Fault(code, f"Resource not found: {uri[:200]}", {"uri": uri})
+def _reading(request: Request, uri: str) -> tuple[Resource | Template, Coroutine[Any, Any, Body | RawResult]]:
+    found = request.server.registry.find_reader(uri)
+    if found is None:
+        code = INVALID_PARAMS if request.is_stateless else NOT_FOUND
+        raise Fault(code, f"Resource not found: {uri[:200]}", {"uri": uri})
+    reader, values = found
+    require(reader.scope, request.grant)
+    if request.params.request_state is not UNSET:
+        request.recall()
+    return reader, reader.read(request) if isinstance(reader, Resource) else reader.read(request, values)
+
+
+def _timeout_s(reader: Resource | Template) -> float:
+    return DEFAULT_TIMEOUT_S if reader.shown is None else RELAYED_TIMEOUT_S

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +16,8 @@ from dari.rpc.codec import encode, notification_message, result_message
 if TYPE_CHECKING:
     from dari.mcp.request import Request
 
+MOST_SUBSCRIPTIONS = 1000
+OPENING_S = 30.0
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 
@@ -38,11 +42,17 @@ class Listening:
         self._request = request
         self._wanted = wanted
         self._meta = {SUBSCRIPTION_ID: request.request_id}
+        self._early: list[Event] | None = []
+        self._uris = set(wanted.resource_subscriptions)
         request.server.listening.add(self)
         if request.link.session is not None:
             request.link.session.running[request.request_id] = self
         request.link.started(self)
-        self._emit("notifications/subscriptions/acknowledged", {"notifications": wanted})
+        registry = request.server.registry
+        pending = [waiting for uri in sorted(self._uris) for waiting in registry.watch(uri)]
+        self._opening = asyncio.ensure_future(self._open_later(pending)) if pending else None
+        if not pending:
+            self._acknowledge()
 
     @property
     def transport(self) -> str:
@@ -51,7 +61,9 @@ class Listening:
     def tell(self, event: Event) -> None:
         if not self._wanted.wants(event):
             return
-        if isinstance(event, ListChanged):
+        if self._early is not None:
+            self._early.append(event)
+        elif isinstance(event, ListChanged):
             self._emit(f"notifications/{event.kind}/list_changed", {})
         else:
             self._emit("notifications/resources/updated", {"uri": event.uri})
@@ -65,9 +77,24 @@ class Listening:
     def cancel(self, reason: str) -> None:
         """The client is gone or does not want more."""
         self._request.server.listening.discard(self)
+        if self._opening is not None:
+            self._opening.cancel()
+        while self._uris:
+            self._request.server.registry.unwatch(self._uris.pop())
         session = self._request.link.session
         if session is not None and session.running.get(self._request.request_id) is self:
             del session.running[self._request.request_id]
+
+    async def _open_later(self, pending: list[Awaitable[None]]) -> None:
+        """Other servers are asked for updates first; one that refuses takes nothing from the rest."""
+        await asyncio.wait([asyncio.ensure_future(one) for one in pending], timeout=OPENING_S)
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        self._emit("notifications/subscriptions/acknowledged", {"notifications": self._wanted})
+        early, self._early = self._early or [], None
+        for event in early:
+            self.tell(event)
 
     def _emit(self, method: str, params: dict[str, Any]) -> None:
         self._request.link.emit(notification_message(method, {"_meta": self._meta, **params}))
@@ -81,4 +108,6 @@ def listen(request: Request) -> None:
         wanted = msgspec.json.decode(raw, type=Filter)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"params.notifications: {error}") from None
+    if len(wanted.resource_subscriptions) > MOST_SUBSCRIPTIONS:
+        raise invalid_params(f"more than {MOST_SUBSCRIPTIONS} resourceSubscriptions", "listen to fewer")
     Listening(request, wanted)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
 from dari.core.content import Audio, Embedded, Image, Link, RawResult, Text, ToolResult
 from dari.core.grant import InsufficientScope
+from dari.core.tool import DEFAULT_TIMEOUT_S, Tool
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
-from dari.mcp.failures import invalid_params
+from dari.mcp.failures import Fault, invalid_params
+from dari.mcp.handlers.listing import list_page, settling
 from dari.mcp.headers import check_parameters
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
@@ -19,18 +22,43 @@ _BLOCKS = (Text, Image, Audio, Embedded, Link)
 _NO_ARGUMENTS = Raw(b"{}")
 
 
-def list_tools(request: Request) -> bytes:
-    return request.server.lists.page("tools", request.params.cursor, request.is_stateless)
+def list_tools(request: Request) -> bytes | None:
+    return list_page(request, "tools")
 
 
 def call_tool(request: Request) -> bytes | None:
-    params = request.params
-    name = params.name
+    name = request.params.name
     if name is UNSET:
         raise invalid_params("params.name is missing", "name the tool to call")
     tool = request.server.registry.tools.get(name)
     if tool is None:
-        raise invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
+        waiting = settling(request, "tools")
+        if waiting is None:
+            raise _unknown(name)
+        Call(request, _called_later(request, name, waiting), _as_it_is, DEFAULT_TIMEOUT_S)
+        return None
+    value = _started(request, tool)
+    renderer = render if tool.output_schema is None else render_structured
+    if not tool.is_async:
+        return renderer(value)
+    Call(request, value, renderer, tool.timeout_s)
+    return None
+
+
+async def _called_later(request: Request, name: str, waiting: Coroutine[Any, Any, None]) -> bytes:
+    await waiting
+    tool = request.server.registry.tools.get(name)
+    if tool is None:
+        raise _unknown(name)
+    value = _started(request, tool)
+    if tool.is_async:
+        value = await value
+    return render(value) if tool.output_schema is None else render_structured(value)
+
+
+def _started(request: Request, tool: Tool) -> Any:
+    """What the tool returns; an awaitable of it when the tool is async."""
+    params = request.params
     arguments = params.arguments or _NO_ARGUMENTS
     if tool.mirrored and request.is_stateless and request.link.headers is not None:
         check_parameters(request.link.headers, tool, arguments)
@@ -39,17 +67,20 @@ def call_tool(request: Request) -> bytes | None:
     if params.request_state is not UNSET:
         request.recall()
     try:
-        value = tool.run(arguments, request)
+        return tool.run(arguments, request)
     except InvalidInput:
         # Null counts as absent: a client that fills every member means the same.
         if bytes(arguments).strip() != b"null":
             raise
-        value = tool.run(_NO_ARGUMENTS, request)
-    renderer = render if tool.output_schema is None else render_structured
-    if not tool.is_async:
-        return renderer(value)
-    Call(request, value, renderer, tool.timeout_s)
-    return None
+        return tool.run(_NO_ARGUMENTS, request)
+
+
+def _unknown(name: str) -> Fault:
+    return invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
+
+
+def _as_it_is(result: bytes) -> bytes:
+    return result
 
 
 def render(value: Any) -> bytes:
@@ -73,6 +104,8 @@ def render_structured(value: Any) -> bytes:
     """The value as `structuredContent`, and as text for clients that read only text."""
     if isinstance(value, ToolResult):
         return encode(value)
+    if isinstance(value, RawResult):
+        return bytes(value.body)
     structured = encode(value)
     return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b}' % (
         encode(structured.decode()),

@@ -43,12 +43,15 @@ class HttpOptions(TypedDict, total=False):
     connect_timeout_s: float
     idle_timeout_s: float
     most_bytes: int
+    denied_hint: str
 
 
 class HttpChannel:
     """Connects when there is something to send, and keeps connections for the next message.
 
     `bearer` may be a function, for a token that changes. `oauth` is asked only when the server wants it.
+    `denied_hint` is what to do when the server does not accept us. A header `Connection: close` means one request
+    for each connection. Proxies of the environment (`HTTP_PROXY` …) are not used.
     """
 
     carries_headers = True
@@ -66,9 +69,11 @@ class HttpChannel:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         most_bytes: int = MOST_BYTES,
+        denied_hint: str = "",
     ) -> None:
         self.address = parse(url, socket_path)
         self.oauth = oauth
+        self.denied_hint = denied_hint
         self.most_bytes = most_bytes
         self.idle_timeout_s = idle_timeout_s
         self.session_id = ""
@@ -78,7 +83,9 @@ class HttpChannel:
         self._ssl_context = ssl_context
         self._connect_timeout_s = connect_timeout_s
         self._given = _given_headers(headers or {})
-        self._has_authorization = "authorization" in {name.lower() for name in headers or {}}
+        known = {name.lower(): value.strip().lower() for name, value in (headers or {}).items()}
+        self._has_authorization = "authorization" in known
+        self._keeps_alive = known.get("connection") != "close"
         self._posts: dict[int, Post] = {}
         self._telling: set[Post] = set()
         self._resuming: dict[int, asyncio.Task[None]] = {}
@@ -88,7 +95,7 @@ class HttpChannel:
     async def open(self, inbox: Inbox) -> None:
         self.inbox = inbox
         self.session_id = self.version = ""
-        self.pool = Pool(self.address, connect_timeout_s=self._connect_timeout_s, ssl_context=self._ssl_context)
+        await self._prepare()
 
     def ask(self, request_id: int, message: bytes, headers: bytes) -> None:
         post = self._posts[request_id] = Post(self, request_id, message, headers)
@@ -162,6 +169,16 @@ class HttpChannel:
         if self.oauth is not None and self.oauth.token:
             return f"Bearer {self.oauth.token}"
         return f"Basic {self.address.credentials}" if self.address.credentials else ""
+
+    async def _prepare(self) -> None:
+        self.pool = Pool(
+            self.address,
+            connect_timeout_s=self._connect_timeout_s,
+            ssl_context=self._ssl_context,
+            keeps_alive=self._keeps_alive,
+        )
+        if self.oauth is not None and not self.oauth.token:
+            await self.oauth.load()
 
     def request(
         self, method: str, address: Address, session_id: str, headers: bytes = b"", body: bytes | None = None

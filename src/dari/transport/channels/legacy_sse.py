@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from typing import Unpack
 
-from dari.errors import Unavailable
+from dari.errors import DariError, Unavailable
 from dari.mcp.client.channel import Inbox
+from dari.mcp.client.oauth import OAuth, Refusal
 from dari.transport.channels.connection import Headers
 from dari.transport.channels.http import HttpChannel, HttpOptions
-from dari.transport.channels.pool import Pool
 from dari.transport.channels.post import Post
+from dari.transport.channels.refusals import as_error
 from dari.transport.channels.sse import EventReader
 from dari.transport.channels.streams import EventStream
 
@@ -30,12 +31,12 @@ class SseChannel(HttpChannel):
     async def open(self, inbox: Inbox) -> None:
         self.inbox = inbox
         self.address = self._stream_address
-        self.pool = Pool(self.address, connect_timeout_s=self._connect_timeout_s, ssl_context=self._ssl_context)
+        await self._prepare()
         self._endpoint: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         reader = EventReader(self._receive, self.most_bytes, on_other=self._other)
-        self._events = self.spawn(self._listen(EventStream(self, reader)))
+        self._events = self.spawn(self._listen(reader))
         try:
-            async with asyncio.timeout(OPEN_S):
+            async with asyncio.timeout(OPEN_S) as self._limit:
                 await self._endpoint
         except TimeoutError:
             await self.close()
@@ -79,16 +80,41 @@ class SseChannel(HttpChannel):
         self.address = where
         self._endpoint.set_result(None)
 
-    async def _listen(self, stream: EventStream) -> None:
+    async def _listen(self, reader: EventReader) -> None:
+        stream = EventStream(self, reader)
         status = await stream.run()
-        what = f"HTTP {status}" if status not in (0, 200) else "the stream ended"
-        error = Unavailable(
-            f"{self._stream_address.shown}: {what}", "connect again; calls that ran may have had effects"
-        )
+        error = self._ending(stream, status)
+        if status == 401 and self.oauth is not None:
+            try:
+                await self._authorize(self.oauth, stream, status)
+            except DariError as refused:
+                error = refused
+            else:
+                stream = EventStream(self, reader)
+                status = await stream.run()
+                error = self._ending(stream, status)
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
         else:
             self.inbox.lost(error)
+
+    def _ending(self, stream: EventStream, status: int) -> DariError:
+        if status in (401, 403):
+            return as_error(self._stream_address, status, stream.headers, b"", denied_hint=self.denied_hint)
+        what = f"HTTP {status}" if status not in (0, 200) else "the stream ended"
+        hint = "connect again; calls that ran may have had effects"
+        return Unavailable(f"{self._stream_address.shown}: {what}", hint)
+
+    async def _authorize(self, oauth: OAuth, stream: EventStream, status: int) -> None:
+        """A person may be asked, and takes their time."""
+        self._limit.reschedule(None)
+        self.inbox.hold()
+        try:
+            await oauth.authorize(Refusal(status, stream.headers, b"", stream.authorization, self.version))
+        finally:
+            self.inbox.release()
+            if not self._endpoint.done():
+                self._limit.reschedule(asyncio.get_running_loop().time() + OPEN_S)
 
 
 class _Delivery(Post):

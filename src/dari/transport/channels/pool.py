@@ -26,11 +26,13 @@ class Pool:
         connect_timeout_s: float,
         ssl_context: ssl.SSLContext | None = None,
         most: int = MOST_CONNECTIONS,
+        keeps_alive: bool = True,
     ) -> None:
         self._address = address
         self._connect_timeout_s = connect_timeout_s
         self._ssl_context = ssl_context
         self._most = most
+        self._keeps_alive = keeps_alive
         self._dialling = 0
         self._idle: deque[Connection] = deque()
         self._open: set[Connection] = set()
@@ -89,6 +91,11 @@ class Pool:
         except ssl.SSLCertVerificationError as error:
             hint = "trust its issuer, or give an ssl_context of your own"
             raise NotSent(f"the certificate of {address.host} is not valid: {error.verify_message}", hint) from None
+        except ssl.SSLError as error:
+            raise NotSent(
+                f"no TLS connection to {address.host_header}: {_reason(error)}",
+                "check that it speaks https there; a server without TLS has an http:// URL",
+            ) from None
         except OSError as error:
             where = address.socket_path or address.host_header
             raise NotSent(f"cannot connect to {where}: {error.strerror or error}", "is the server running?") from None
@@ -118,6 +125,9 @@ class Pool:
         return self._ssl_context
 
     def _freed(self, connection: Connection) -> None:
+        if not self._keeps_alive:
+            connection.abort()  # whatever the server thinks of it
+            return
         connection.idle_since_s = self._loop.time()
         self._idle.append(connection)
         self._wake()
@@ -134,3 +144,8 @@ class Pool:
             if not waiter.done():
                 waiter.set_result(None)
                 return
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """`WRONG_VERSION_NUMBER` as words; the rest of the message names lines of C."""
+    return (error.reason or error.strerror or "it failed").replace("_", " ").lower()

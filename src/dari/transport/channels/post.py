@@ -79,8 +79,10 @@ class Post:
         content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if status >= 300:
             self._kind = _Kind.REFUSAL
-        elif self.request_id is None or status in (202, 204):
+        elif self.request_id is None or status == 204:
             self._kind = _Kind.EMPTY
+        elif status == 202 and content_type not in (b"application/json", b"text/event-stream"):
+            self._kind = _Kind.EMPTY  # CrewX says "accepted" above the answer itself
         elif headers.get(b"content-encoding", b"identity").lower() != b"identity":
             self._give_up(
                 Failed("the answer is compressed, which was not asked for", "report it to the server's author")
@@ -126,7 +128,7 @@ class Post:
             return
         self._finish()
         inbox = self._channel.inbox
-        if self._kind is _Kind.JSON:
+        if self._kind is _Kind.JSON and self._parts:
             inbox.receive(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
         if self.request_id is not None and inbox.is_waiting(self.request_id):
             missing = Failed(f"HTTP {self._status} came without the answer", "check that the URL is an MCP server's")
@@ -174,7 +176,7 @@ class Post:
             if target is not None:
                 self._redirects += 1
                 self._target = target
-                self.start()
+                self._again()
                 return
         asks = self._status == 401 or (self._status == 403 and b"insufficient_scope" in self._challenge())
         if is_lost_session(self._status, body) and self._session_id and not channel.is_stateless:
@@ -187,9 +189,14 @@ class Post:
             if channel.inbox.refused(self.request_id, body):
                 self._finish()
             else:
-                self._fail(as_error(self._target, self._status, self._response, body))
+                self._fail(self._error(body))
         else:
-            self._fail(as_error(self._target, self._status, self._response, body))
+            self._fail(self._error(body))
+
+    def _error(self, body: bytes) -> DariError:
+        token = self._authorization.partition(" ")[2]
+        hint = self._channel.denied_hint
+        return as_error(self._target, self._status, self._response, body, token=token, denied_hint=hint)
 
     def _challenge(self) -> bytes:
         return self._response.get(b"www-authenticate", b"")
@@ -208,7 +215,12 @@ class Post:
         finally:
             inbox.release()
         if not self._is_over:
-            self.start()
+            self._again()
+
+    def _again(self) -> None:
+        """It was answered, so this is another request: a kept connection may fail it once more."""
+        self._was_resent = False
+        self.start()
 
     async def _connect(self, is_fresh: bool) -> None:
         pool = self._channel.pool

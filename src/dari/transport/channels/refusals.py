@@ -22,14 +22,18 @@ def is_lost_session(status: int, body: bytes) -> bool:
     return status == 404 or (status in (400, 401) and b"session" in body.lower())
 
 
-def as_error(address: Address, status: int, headers: Headers, body: bytes) -> DariError:
-    where, said = address.shown, _excerpt(body)
+def as_error(
+    address: Address, status: int, headers: Headers, body: bytes, *, token: str = "", denied_hint: str = ""
+) -> DariError:
+    """`token` is what we sent, in case the server repeats it; `denied_hint` is the next step for 401 and 403."""
+    where, said = address.shown, _excerpt(body, token)
     if status == 401:
         wants_oauth = b"resource_metadata" in headers.get(b"www-authenticate", b"")
         hint = "it asks for OAuth: give the client `oauth`" if wants_oauth else "give it a bearer token"
-        return Unauthorized(f"{where} does not accept us (HTTP 401){said}", hint)
+        return Unauthorized(f"{where} does not accept us (HTTP 401){said}", denied_hint or hint)
     if status == 403:
-        return Denied(f"{where} refuses this (HTTP 403){said}", "ask for access, or use another token")
+        hint = denied_hint or "ask for access, or use another token"
+        return Denied(f"{where} refuses this (HTTP 403){said}", hint)
     if 300 <= status < 400:
         there = headers.get(b"location", b"?").decode("latin-1").partition("?")[0]
         message = f"{where} redirects to {there}, which was not followed"
@@ -41,7 +45,9 @@ def as_error(address: Address, status: int, headers: Headers, body: bytes) -> Da
     return Refused(f"{where} answered HTTP {status}{said}", hint, status=status)
 
 
-def _excerpt(body: bytes) -> str:
+def _excerpt(body: bytes, token: str) -> str:
     text = " ".join(body[:600].decode("utf-8", "replace").split())
+    if token:
+        text = text.replace(token, "<secret>")
     clean = "".join(c for c in text if c.isprintable())
     return f": {clean[:300]}" if clean else ""

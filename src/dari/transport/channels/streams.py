@@ -26,6 +26,9 @@ class EventStream:
     def __init__(self, channel: HttpChannel, reader: EventReader, on_open: Callable[[], None] | None = None) -> None:
         self.reader = reader
         self.has_events = False
+        self.headers: Headers = {}
+        self.authorization = ""
+        """With which header it was asked for."""
         self._channel = channel
         self._on_open = on_open
         self._status = 0
@@ -38,6 +41,7 @@ class EventStream:
     async def run(self) -> int:
         channel = self._channel
         last = f"last-event-id: {self.reader.last_id}\r\n".encode() if self.reader.last_id else b""
+        self.authorization = channel.authorization
         request = channel.request("GET", channel.address, channel.session_id, last)
         try:
             self._connection = await channel.pool.take(is_urgent=True)
@@ -63,6 +67,7 @@ class EventStream:
     def head(self, status: int, headers: Headers) -> None:
         is_stream = headers.get(b"content-type", b"").strip().lower().startswith(b"text/event-stream")
         self._status = status if status != 200 or is_stream else 405
+        self.headers = headers
         if self._on_open is not None:
             self._on_open()
         if self._status != 200:

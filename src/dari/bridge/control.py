@@ -1,0 +1,108 @@
+"""The bridge for programs: what the console and scripts see and decide, over the daemon's control socket.
+
+Looking needs the scope `read`, stopping a server `control`. What only a person may decide (calls that wait, changed
+tools) needs `admin`, which an agent's token does not have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from dari.bridge.trust.audit.query import query
+from dari.bridge.trust.audit.record import Record
+from dari.bridge.trust.items import Kind
+from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.questions import Question
+from dari.bridge.upstream.status import Status
+from dari.core.grant import ADMIN, CONTROL, READ
+from dari.errors import InvalidInput, NotFound
+from dari.ipc.remote import exposed
+
+if TYPE_CHECKING:
+    from dari.bridge.service import Bridge
+
+PERSON = "console"
+MOST_RECORDS = 1000
+
+
+class Decided(Struct, frozen=True):
+    """How many held items a decision was about."""
+
+    items: int
+
+
+class Stopped(Struct, frozen=True):
+    stopped: int
+    """Servers of that name: one for each folder or environment that resolves its profile differently."""
+
+
+class BridgeControl:
+    """Its methods as a daemon serves them; `remote(BridgeControl, client)` has the same ones from afar."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+
+    @exposed("bridge.status", READ)
+    async def status(self) -> list[Status]:
+        """Every server that has been used since the start."""
+        return self._bridge.statuses()
+
+    @exposed("bridge.approvals", READ)
+    async def approvals(self) -> list[Question]:
+        """Calls that wait for a person, oldest first; arguments are redacted."""
+        return self._bridge.approvals.pending()
+
+    @exposed("bridge.approve", ADMIN)
+    async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Question:
+        """Let a waiting call through, or every call of its tool by its session."""
+        return self._bridge.approvals.approve(id, by=by, for_session=for_session)
+
+    @exposed("bridge.deny", ADMIN)
+    async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Question:
+        return self._bridge.approvals.deny(id, by=by, reason=reason)
+
+    @exposed("bridge.held", READ)
+    async def held(self, server: str | None = None) -> list[Held]:
+        """What servers show differently than before, and nobody has agreed to yet."""
+        return self._bridge.pins.held(server)
+
+    @exposed("bridge.approve_pins", ADMIN)
+    async def approve_pins(
+        self,
+        server: str,
+        kind: Kind | None = None,
+        name: str | None = None,
+        digest: str | None = None,
+        by: str = PERSON,
+    ) -> Decided:
+        """Agree to what is held of a server, or to one item; `digest` is that of what the person saw."""
+        return Decided(self._bridge.pins.approve(server, kind, name, by=by, digest=digest))
+
+    @exposed("bridge.reject_pins", ADMIN)
+    async def reject_pins(
+        self,
+        server: str,
+        kind: Kind | None = None,
+        name: str | None = None,
+        digest: str | None = None,
+        by: str = PERSON,
+    ) -> Decided:
+        return Decided(self._bridge.pins.reject(server, kind, name, by=by, digest=digest))
+
+    @exposed("bridge.stop_server", CONTROL, timeout_s=30.0)
+    async def stop_server(self, id: str) -> Stopped:
+        """End the processes and connections of a server; its next use starts it again."""
+        known = {status.id for status in self._bridge.statuses()}
+        if id not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise NotFound(f"no server '{id}' has been used", f"used so far: {names}")
+        return Stopped(await self._bridge.stop_server(id))
+
+    @exposed("bridge.audit_tail", READ)
+    async def audit_tail(self, limit: int = 100) -> list[Record]:
+        """The last records of the audit log, newest first."""
+        if not 0 < limit <= MOST_RECORDS:
+            raise InvalidInput(f"limit {limit} is out of range", f"use 1 to {MOST_RECORDS}")
+        return query(self._bridge.audit.directory, limit=limit) if self._bridge.audit is not None else []

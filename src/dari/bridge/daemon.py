@@ -1,0 +1,252 @@
+"""The process that hosts the bridge: a daemon that whoever needs it first starts, or `dari up`.
+
+One at a time. `host` is what both do: it holds the place, the bridge, the door and the control socket for a block.
+
+A daemon ends by itself once it had no client, no running call and no live server for 30 minutes (DARI_BRIDGE_IDLE_S
+changes that). One that `daemon start` started, or found running, stays until it is asked to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dari.bridge.door import wire
+from dari.errors import Conflict, Unavailable
+from dari.ipc.files import DaemonFiles
+from dari.ipc.lock import FileLock, lock_holder
+from dari.paths import home, private_dir, runtime_path
+from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.bridge.door.door import Door
+    from dari.bridge.door.visit import MakeServer, RunCommand
+    from dari.bridge.idleness import Idleness
+    from dari.bridge.service import Bridge
+    from dari.ipc.client import DaemonClient
+    from dari.ipc.peer import ConnectedSocket, Peer
+
+NAME = "bridge"
+PLACE_S = 25.0
+"""How long a new host waits for the one before: its commands get 5 s, its servers 5 s to end, and some."""
+_POLL_S = 0.02
+
+_log = logging.getLogger("dari.bridge")
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """Where one bridge lives. With a run directory of its own a daemon has a state of its own in it."""
+
+    run_dir: Path | None = None
+    state_dir: Path | None = None
+
+    @property
+    def files(self) -> DaemonFiles:
+        return DaemonFiles(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
+
+    @property
+    def socket_path(self) -> Path:
+        """The control socket."""
+        return self.files.socket
+
+    @property
+    def door_path(self) -> Path:
+        return self.files.run_dir / wire.SOCKET
+
+    @property
+    def lock_path(self) -> Path:
+        """Held while a host has anything open; `daemon.pid` is held while it takes calls."""
+        return self.files.run_dir / "host.lock"
+
+    @property
+    def state_path(self) -> Path:
+        if self.state_dir is not None:
+            return self.state_dir.absolute()
+        return self.run_dir.absolute() / "state" if self.run_dir is not None else home() / NAME
+
+    @property
+    def log_path(self) -> Path:
+        return self.run_dir.absolute() / "bridge.log" if self.run_dir is not None else self.files.log
+
+    @property
+    def protected(self) -> tuple[Path, ...]:
+        """Folders with our sockets and tokens, for `Bridge(protected=…)`."""
+        return (self.files.run_dir,)
+
+    def command(self, *, stays: bool = False) -> list[str]:
+        """What starts a daemon here."""
+        options = (("--run-dir", self.run_dir), ("--state-dir", self.state_dir))
+        words = [part for name, path in options if path for part in (name, str(path.absolute()))]
+        return [sys.executable, "-m", "dari.cli.bridged", "serve", *words, *(["--stay"] if stays else [])]
+
+
+@dataclass(slots=True, eq=False)
+class Hosted:
+    """A bridge with its door open."""
+
+    bridge: Bridge
+    door: Door
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _idleness: Idleness | None = None
+
+    def finish(self) -> None:
+        """Make `asked_to_finish` return."""
+        self._asked.set()
+
+    async def asked_to_finish(self) -> None:
+        """Somebody asked for the end: at the door, over the control socket, or by not needing it for long."""
+        await self._asked.wait()
+
+    def stay(self) -> None:
+        """Do not end for want of work."""
+        if self._idleness is not None:
+            self._idleness.stays = True
+
+
+@asynccontextmanager
+async def host(
+    place: Place,
+    bridge: Bridge,
+    run_command: RunCommand,
+    make_server: MakeServer,
+    *,
+    kind: Literal["daemon", "hub"] = "hub",
+    idle_s: float | None = None,
+    is_own_child: Callable[[int | None], bool] | None = None,
+) -> AsyncIterator[Hosted]:
+    """Hold the place, enter the bridge and open its door; leaving ends all of it, in the other order.
+
+    A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this.
+    """
+    from dari.bridge.control import BridgeControl
+    from dari.bridge.door.door import Door
+    from dari.bridge.door.peers import is_own_child as usual
+    from dari.ipc.daemon import Daemon
+    from dari.ipc.peer import peer_of
+    from dari.ipc.remote import methods_of
+
+    is_ours = is_own_child or usual
+
+    def outsider(sock: ConnectedSocket) -> Peer:
+        peer = peer_of(sock)
+        if is_ours(peer.pid):
+            raise PermissionError(f"process {peer.pid} belongs to a server that the bridge runs")
+        return peer
+
+    async with AsyncExitStack() as held:
+        private_dir(place.files.run_dir)
+        held.callback((await _take(place)).release)
+        await held.enter_async_context(bridge)
+        control = Daemon(
+            NAME, methods_of(BridgeControl(bridge)), run_dir=place.files.run_dir, version=VERSION, peer_of=outsider
+        )
+        door = Door(
+            place.files.run_dir,
+            run_command,
+            make_server,
+            host=kind,
+            on_finish=lambda: hosted.finish(),
+            on_stay=lambda: hosted.stay(),
+            is_own_child=is_ours,
+        )
+        hosted = Hosted(bridge, door)
+        if kind == "hub":
+            held.callback(door.release_finishers)
+        await held.enter_async_context(control)
+        await held.enter_async_context(door)
+        watching = [asyncio.create_task(_relay(control.asked_to_stop, hosted))]
+        if idle_s is not None:
+            from dari.bridge.idleness import Idleness
+
+            hosted._idleness = Idleness(lambda: bool(door.visits or control.connections or bridge.is_active), idle_s)
+            watching.append(asyncio.create_task(_relay(hosted._idleness.long_enough, hosted)))
+        held.push_async_callback(_end, watching)
+        _log.info("bridge event=open door=%s pid=%d", door.socket_path, os.getpid())
+        yield hosted
+
+
+async def serve(
+    place: Place, bridge: Bridge, run_command: RunCommand, make_server: MakeServer, *, stays: bool = False
+) -> None:
+    """The daemon: run until SIGTERM, SIGINT, `daemon stop`, `system.shutdown`, or nobody needs it."""
+    from dari.bridge.idleness import idle_s
+
+    limit_s = idle_s()
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        async with host(place, bridge, run_command, make_server, kind="daemon", idle_s=limit_s) as hosted:
+            if stays:
+                hosted.stay()
+            signalled = asyncio.create_task(stopped.wait())
+            asked = asyncio.create_task(hosted.asked_to_finish())
+            await asyncio.wait((signalled, asked), return_when=asyncio.FIRST_COMPLETED)
+            await _end([signalled, asked])
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    _log.info("bridge event=closed pid=%d", os.getpid())
+
+
+async def take_over(place: Place) -> bool:
+    """Ask a daemon that runs here to end, and wait until it has; False when none ran.
+
+    Conflict when the bridge is hosted by a hub, or by a daemon that does not end.
+    """
+    from dari.bridge.door.knock import Refused, ask_to_finish
+
+    def ask() -> int | None:
+        return ask_to_finish(str(place.files.run_dir), PLACE_S)
+
+    try:
+        pid = await asyncio.to_thread(ask)
+    except Refused as refused:
+        raise Conflict(refused.message, refused.hint) from None
+    except TimeoutError:
+        raise Conflict(f"the daemon (pid {lock_holder(place.lock_path)}) does not end", "end that process") from None
+    except OSError as error:
+        raise Unavailable(f"the daemon's door does not answer: {error}", f"see {place.log_path}") from None
+    return pid is not None
+
+
+def control_client(place: Place, principal: str = "cli") -> DaemonClient:
+    """Calls to the control socket of whoever hosts the bridge; nobody is started."""
+    from dari.ipc.client import DaemonClient
+
+    return DaemonClient(place.socket_path, place.files.token(principal), principal)
+
+
+async def _take(place: Place) -> FileLock:
+    lock = FileLock(place.lock_path)
+    deadline = asyncio.get_running_loop().time() + PLACE_S
+    while not lock.try_acquire():
+        from dari.ipc.probe import answers
+
+        # One that still listens is no predecessor on its way out.
+        if answers(place.door_path) or asyncio.get_running_loop().time() > deadline:
+            pid = lock_holder(place.lock_path)
+            raise Conflict(f"a bridge is already hosted in {place.files.run_dir} (pid {pid})", "end that process first")
+        await asyncio.sleep(_POLL_S)
+    return lock
+
+
+async def _relay(asked: Callable[[], Awaitable[None]], hosted: Hosted) -> None:
+    await asked()
+    hosted.finish()
+
+
+async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

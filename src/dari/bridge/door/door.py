@@ -1,0 +1,191 @@
+"""The door of the bridge: a Unix socket through which commands and MCP clients of one person come in.
+
+`dari.bridge.door.wire` tells the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from dari.bridge.door import wire
+from dari.bridge.door.hello import Hello
+from dari.bridge.door.peers import is_own_child
+from dari.bridge.door.visit import MakeServer, RunCommand, Visit
+from dari.errors import Conflict, Denied, Unavailable
+from dari.ipc.listener import Listener
+from dari.ipc.peer import ConnectedSocket, Peer, peer_of
+from dari.paths import FileId, private_dir, remove_own, write_private
+from dari.rpc.codec import encode
+from dari.version import VERSION
+
+MOST_VISITS = 512
+GRACE_S = 5.0
+"""What running commands get when the host is asked to end."""
+CANCELLED_S = 5.0
+"""What cancelled ones get to tidy up."""
+
+_log = logging.getLogger("dari.bridge")
+
+
+class Door:
+    """`async with Door(…)` listens. The host decides what a command and a server are; the door only lets in."""
+
+    def __init__(
+        self,
+        run_dir: Path,
+        run_command: RunCommand,
+        make_server: MakeServer,
+        *,
+        host: Literal["daemon", "hub"] = "daemon",
+        on_finish: Callable[[], None] = lambda: None,
+        on_stay: Callable[[], None] = lambda: None,
+        version: str = VERSION,
+        package: str = wire.PACKAGE,
+        peer_of: Callable[[ConnectedSocket], Peer] = peer_of,
+        is_own_child: Callable[[int | None], bool] = is_own_child,
+    ) -> None:
+        self.run_command = run_command
+        self.make_server = make_server
+        self.socket_path = run_dir / wire.SOCKET
+        self._token_path = run_dir / wire.TOKEN
+        self._token = secrets.token_urlsafe(32)
+        self._token_file: FileId | None = None
+        self._host = host
+        self._on_finish = on_finish
+        self._on_stay = on_stay
+        self._version = version
+        self._package = package
+        self._peer_of = peer_of
+        self._is_own_child = is_own_child
+        self._visits: set[Visit] = set()
+        self._entering: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+        self._finishers: list[int] = []
+
+    async def __aenter__(self) -> Door:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @property
+    def visits(self) -> int:
+        """How many clients are in."""
+        return len(self._visits) + len(self._entering)
+
+    def start(self) -> None:
+        """Write the token, then listen: whoever can connect can read it."""
+        private_dir(self.socket_path.parent)
+        listener = Listener(self.socket_path)
+        try:
+            self._token_file = write_private(self._token_path, self._token.encode())
+        except BaseException:
+            listener.close()
+            raise
+        listener.listen(self._accept)
+        self._listener = listener
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Let nobody in, let commands end for a while, then end them."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        self._listener = None
+        if self._token_file is not None:
+            remove_own(self._token_path, self._token_file)
+        await _ended(set(self._entering), grace_s)
+        await _ended(self._commands(), grace_s)
+        for visit in list(self._visits):
+            visit.end()
+        await _ended({visit.task for visit in self._visits if visit.task is not None}, CANCELLED_S)
+        for visit in list(self._visits):
+            visit.abort()
+
+    def release_finishers(self) -> None:
+        """Tell those who asked for the end that it has come. A process that ends tells them by ending."""
+        for descriptor in self._finishers:
+            os.close(descriptor)
+        self._finishers.clear()
+
+    # What a visit needs
+
+    def enter(self, visit: Visit) -> None:
+        self._visits.add(visit)
+
+    def admit(self, hello: Hello) -> None:
+        hello.check(self._token, self._version, self._package)
+        if hello.purpose == "finish" and self._host == "hub":
+            raise _Hub(f"the bridge runs in `dari up` (pid {os.getpid()})", "end that one with Ctrl-C")
+        if hello.stays:
+            self._on_stay()
+
+    def finish(self, visit: Visit) -> None:
+        self._finishers.append(os.dup(visit.transport.get_extra_info("socket").fileno()))
+        visit.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
+        visit.transport.close()
+        self._on_finish()
+
+    def leave(self, visit: Visit) -> None:
+        self._visits.discard(visit)
+
+    # Who comes in
+
+    def _accept(self, sock: socket.socket) -> None:
+        try:
+            peer = self._peer_of(sock)
+        except OSError:
+            peer = None
+        if peer is None or peer.uid != os.geteuid():
+            _log.warning("door event=foreign_peer uid=%s", peer and peer.uid)
+            sock.close()
+        elif self._is_own_child(peer.pid):
+            _log.warning("door event=child_peer pid=%s", peer.pid)
+            self._turn_away(
+                sock,
+                _Child(
+                    f"process {peer.pid} belongs to a server that the bridge runs",
+                    "servers do not get at the bridge that runs them: use --no-daemon",
+                ),
+            )
+        elif self.visits >= MOST_VISITS:
+            self._turn_away(sock, Unavailable(f"{self.visits} clients are connected", "close some, or try again later"))
+        else:
+            task = asyncio.get_running_loop().create_task(self._enter(sock))
+            self._entering.add(task)
+            task.add_done_callback(self._entering.discard)
+
+    async def _enter(self, sock: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: Visit(self), sock)
+
+    def _turn_away(self, sock: socket.socket, error: Denied | Unavailable) -> None:
+        """The buffer of a new socket takes a short frame at once. What it sent is left unread."""
+        said = {"code": error.name, "message": error.message, "hint": error.hint}
+        try:
+            with sock:
+                sock.send(wire.frame(wire.REFUSED, encode(said)))
+        except OSError:
+            pass
+
+    def _commands(self) -> set[asyncio.Task[None]]:
+        return {visit.task for visit in self._visits if visit.task is not None and visit.is_command}
+
+
+class _Hub(Conflict):
+    name = "hub"
+
+
+class _Child(Denied):
+    name = "child"
+
+
+async def _ended(tasks: set[asyncio.Task[None]], within_s: float) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=within_s)

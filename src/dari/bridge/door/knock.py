@@ -1,0 +1,125 @@
+"""The other side of the door, for our own code: blocking, standard library only, little of it loaded.
+
+`dari.cli.thin` is what commands use; here is what it shares with those who are no command.
+"""
+
+import os
+from _socket import AF_UNIX, SOCK_STREAM, socket
+
+from dari.bridge.door import wire
+from dari.version import VERSION
+
+_NOBODY = (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)
+
+
+class Refused(Exception):
+    """The door said no: `code` is the name of the error, such as `skew`, `token`, `child`, `hub`."""
+
+    def __init__(self, payload: bytes) -> None:
+        import json
+
+        try:
+            said = json.loads(payload)
+            self.code, self.message, self.hint = str(said["code"]), str(said["message"]), str(said.get("hint", ""))
+        except (ValueError, KeyError, TypeError):
+            self.code, self.message, self.hint = "unreadable", f"the door said {payload[:80]!r}", ""
+        super().__init__(self.message)
+
+
+def connect(run_dir: str) -> socket | None:
+    """A connection to whoever hosts the bridge; None when nobody does."""
+    sock = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        sock.connect(f"{run_dir}/{wire.SOCKET}")
+    except _NOBODY:
+        sock.close()
+        return None
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def say_hello(sock: socket, run_dir: str, purpose: str, **more: object) -> None:
+    """The first line. One that is turned away at once may not read it all: what it says is there to be read."""
+    try:
+        sock.sendall(wire.hello(purpose, wire.read_token(run_dir), VERSION, **more))
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+
+
+def first_frame(sock: socket) -> tuple[bytes, bytes, bytes]:
+    """Kind and payload of the first answer, and what came after it; ConnectionResetError when there was none."""
+    heard = b""
+    while True:
+        if len(heard) >= wire.HEAD_BYTES:
+            end = wire.HEAD_BYTES + int.from_bytes(heard[1 : wire.HEAD_BYTES], "big")
+            if len(heard) >= end:
+                return heard[:1], heard[wire.HEAD_BYTES : end], heard[end:]
+        part = sock.recv(65536)
+        if not part:
+            raise ConnectionResetError("the daemon hung up")
+        heard += part
+
+
+def ask_to_finish(run_dir: str, timeout_s: float) -> int | None:
+    """Ask the host to end and wait until it has; its pid, or None when nobody hosts.
+
+    Refused by a hub; TimeoutError when it does not end in time.
+    """
+    sock = connect(run_dir)
+    if sock is None:
+        return None
+    try:
+        sock.settimeout(timeout_s)
+        try:
+            say_hello(sock, run_dir, "finish")
+            kind, payload, _ = first_frame(sock)
+        except (ConnectionResetError, FileNotFoundError):
+            return None  # it was on its way out already
+        if kind != wire.BEGIN:
+            raise Refused(payload)
+        try:
+            while sock.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        pid = int(payload)
+        if pid != os.getpid():
+            _await_end(pid, timeout_s)
+        return pid
+    finally:
+        sock.close()
+
+
+def _await_end(pid: int, timeout_s: float) -> None:
+    """A process hangs up a moment before it has ended."""
+    try:
+        process = os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not Linux, or gone already
+        return
+    from select import select
+
+    try:
+        select([process], [], [], timeout_s)
+    finally:
+        os.close(process)
+
+
+def open_mcp(run_dir: str, options: dict[str, object], environ: dict[str, str], cwd: str) -> tuple[socket, bytes]:
+    """A connection that speaks MCP lines from here on, and what the server said already.
+
+    Refused with a reason; FileNotFoundError when nobody hosts the bridge.
+    """
+    sock = connect(run_dir)
+    if sock is None:
+        raise FileNotFoundError(f"nobody listens on {run_dir}/{wire.SOCKET}")
+    try:
+        say_hello(sock, run_dir, "mcp", options=options, env=environ, cwd=cwd, pid=os.getpid())
+        kind, payload, rest = first_frame(sock)
+        if kind != wire.BEGIN:
+            raise Refused(payload)
+    except BaseException:
+        sock.close()
+        raise
+    return sock, rest

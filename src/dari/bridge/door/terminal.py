@@ -1,0 +1,82 @@
+"""A person's terminal at the other end of a connection: what a command prints to and reads from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dari.bridge.door import wire
+from dari.bridge.door.outbox import Outbox
+from dari.errors import InvalidInput
+
+STDIN_BYTES = 64 * 1024 * 1024
+
+
+class DoorTerminal:
+    """Has the shape of `dari.cli.remote.terminal.Terminal`; `out` and `err` never wait, `drain` does."""
+
+    def __init__(self, outbox: Outbox, tty: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        columns = tty.get("columns")
+        self.columns: int = columns if isinstance(columns, int) and 0 < columns <= 10_000 else 80
+        self.stdin_is_tty = tty.get("stdin") is True
+        self.stdout_is_tty = tty.get("stdout") is True
+        self.stderr_is_tty = tty.get("stderr") is True
+        self.colour = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._outbox = outbox
+        self._stdin: list[bytes] = []
+        self._stdin_bytes = 0
+        self._stdin_end: asyncio.Future[None] | None = None
+        self._answer: asyncio.Future[str] | None = None
+        self._turn = asyncio.Lock()
+
+    def out(self, text: str) -> None:
+        self._outbox.put(wire.OUT, text.encode("utf-8", "surrogateescape"))
+
+    def err(self, text: str) -> None:
+        self._outbox.put(wire.ERR, text.encode("utf-8", "surrogateescape"))
+
+    async def drain(self) -> None:
+        await self._outbox.drain()
+
+    async def read_stdin(self) -> bytes:
+        """All of it; at most 64 MB. Nothing is left for a second time."""
+        if self._stdin_end is None:
+            self._stdin_end = asyncio.get_running_loop().create_future()
+            self._outbox.put(wire.WANT)
+        await asyncio.shield(self._stdin_end)
+        pieces, self._stdin = self._stdin, []
+        if self._stdin_bytes > STDIN_BYTES:
+            limit = STDIN_BYTES // (1024 * 1024)
+            raise InvalidInput(f"stdin has more than {limit} MB", "put it into a file that the server can read")
+        return b"".join(pieces)
+
+    async def ask(self, prompt: str, *, secret: bool = False) -> str:
+        if not self.stdin_is_tty:
+            raise InvalidInput("a question needs a person, and stdin is no terminal", "run it in a terminal")
+        async with self._turn:
+            self._answer = asyncio.get_running_loop().create_future()
+            self._outbox.put(wire.ASK, (b"\1" if secret else b"\0") + prompt.encode("utf-8", "surrogateescape"))
+            return await self._answer
+
+    def hear(self, kind: bytes, payload: bytes) -> bool:
+        """A frame of the client; False when this is none of a terminal."""
+        if kind == wire.IN:
+            self._stdin_bytes += len(payload)
+            if self._stdin_bytes > STDIN_BYTES:
+                self._stdin.clear()
+                self._end_stdin()
+            elif self._stdin_end is not None and not self._stdin_end.done():
+                self._stdin.append(payload)
+        elif kind == wire.IN_END:
+            self._end_stdin()
+        elif kind == wire.ANSWER:
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result(payload.decode("utf-8", "surrogateescape"))
+        else:
+            return False
+        return True
+
+    def _end_stdin(self) -> None:
+        if self._stdin_end is not None and not self._stdin_end.done():
+            self._stdin_end.set_result(None)

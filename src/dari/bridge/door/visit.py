@@ -1,0 +1,272 @@
+"""One connection through the door, from its first line to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, cast
+
+from dari.bridge.door import wire
+from dari.bridge.door.hello import Hello, read_hello
+from dari.bridge.door.outbox import Outbox
+from dari.bridge.door.terminal import DoorTerminal
+from dari.bridge.profiles.places import Surroundings
+from dari.core.grant import MCP_GRANT
+from dari.errors import DariError, InvalidInput
+from dari.mcp.server import Server
+from dari.rpc.codec import encode
+from dari.transport.lines import END_GRACE_S, LineLink
+from dari.transport.unix import is_gone
+
+RunCommand = Callable[[str, list[str], DoorTerminal, Surroundings], Awaitable[int]]
+"""Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
+MakeServer = Callable[[Surroundings, Mapping[str, Any]], AbstractAsyncContextManager[Server]]
+"""Where a client stands and its options → the server it talks to, for as long as it does."""
+
+HELLO_S = 10.0
+END_S = 2.0
+INTERRUPTED = 4
+ENDED_WITH_HOST = 2
+
+_log = logging.getLogger("dari.bridge")
+
+
+class Host(Protocol):
+    """What a visit needs of its door."""
+
+    run_command: RunCommand
+    make_server: MakeServer
+
+    def enter(self, visit: Visit) -> None: ...
+    def admit(self, hello: Hello) -> None: ...
+    def finish(self, visit: Visit) -> None: ...
+    def leave(self, visit: Visit) -> None: ...
+
+
+class Visit(asyncio.Protocol):
+    """Speaks frames to a command's client and lines to an MCP client; ends with whichever side ends first."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._heard = bytearray()
+        self._hear: Callable[[], None] = self._hear_hello
+        self._terminal: DoorTerminal | None = None
+        self._link: LineLink | None = None
+        self._why: Literal["gone", "interrupted", "host"] = "gone"
+        self._finishing: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._gone = asyncio.get_running_loop().create_future()
+        self._deadline = asyncio.get_running_loop().call_later(HELLO_S, self._too_slow)
+
+    # The socket's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
+        self.transport = cast(asyncio.Transport, transport)
+        self._outbox = Outbox(self.transport)
+        self._host.enter(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._link is not None:
+            self._link.feed(data)
+            return
+        self._heard += data
+        self._hear()
+
+    def eof_received(self) -> bool:
+        """An MCP client may close its writing end and still wait for answers; a command's client has left."""
+        if self._link is None or is_gone(self.transport.get_extra_info("socket")):
+            return False
+        self._finish_lines(self._link)
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._deadline.cancel()
+        self._outbox.resume()
+        if not self._gone.done():
+            self._gone.set_result(None)
+        if self._link is not None:
+            self._link.close()
+        if self.task is None:
+            self._host.leave(self)
+        elif self._link is None:
+            self.task.cancel()
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+        if self._link is not None:
+            self._link.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._outbox.resume()
+        if self._link is not None:
+            self._link.resume_writing()
+
+    # The host's side
+
+    @property
+    def is_command(self) -> bool:
+        return self._terminal is not None
+
+    def end(self) -> None:
+        """The host leaves: a command is cancelled and its client told, calls of an MCP client end for a moment."""
+        if self._terminal is not None and self.task is not None and not self.task.done():
+            self._why = "host"
+            self.task.cancel()
+        elif self._link is not None:
+            self._finish_lines(self._link, END_S)
+        else:
+            self.transport.close()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    # What was heard
+
+    def _hear_hello(self) -> None:
+        end = self._heard.find(b"\n")
+        if end < 0 and len(self._heard) <= wire.HELLO_BYTES:
+            return
+        self._deadline.cancel()
+        self._hear = lambda: None
+        if end < 0:
+            self._refuse(InvalidInput(f"the first line has more than {wire.HELLO_BYTES} bytes", "pass less"))
+            return
+        line = bytes(self._heard[:end])
+        del self._heard[: end + 1]
+        try:
+            hello = read_hello(line)
+            self._host.admit(hello)
+            self._welcome(hello)
+        except DariError as error:
+            self._refuse(error)
+
+    def _welcome(self, hello: Hello) -> None:
+        if hello.purpose == "finish":
+            self._host.finish(self)
+            return
+        if hello.purpose == "cli":
+            self._terminal = DoorTerminal(self._outbox, hello.tty, hello.env)
+            self._hear = self._hear_frames
+            # On its own and at once: from here on the client must not try again.
+            self.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
+            work = self._run_command(hello, self._terminal)
+        else:
+            self.transport.pause_reading()
+            work = self._serve(hello)
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self._done)
+        self._hear()
+
+    def _hear_frames(self) -> None:
+        heard = self._heard
+        at = 0
+        while len(heard) - at >= wire.HEAD_BYTES:
+            size = int.from_bytes(heard[at + 1 : at + wire.HEAD_BYTES], "big")
+            if size > wire.FRAME_BYTES:
+                self.transport.abort()
+                return
+            end = at + wire.HEAD_BYTES + size
+            if len(heard) < end:
+                break
+            self._hear_frame(bytes(heard[at : at + 1]), bytes(heard[at + wire.HEAD_BYTES : end]))
+            at = end
+        del heard[:at]
+
+    def _hear_frame(self, kind: bytes, payload: bytes) -> None:
+        assert self._terminal is not None
+        if kind == wire.CANCEL:
+            if self.task is not None and not self.task.done():
+                self._why = "interrupted"
+                self.task.cancel()
+        elif not self._terminal.hear(kind, payload):
+            self.transport.abort()
+
+    def _too_slow(self) -> None:
+        self._refuse(InvalidInput(f"no first line in {HELLO_S:g} s", "send it at once"))
+
+    def _refuse(self, error: DariError) -> None:
+        said = {"code": error.name, "message": error.message, "hint": error.hint}
+        self.transport.write(wire.frame(wire.REFUSED, encode(said)))
+        self.transport.close()
+
+    # What a visitor came for
+
+    async def _run_command(self, hello: Hello, terminal: DoorTerminal) -> None:
+        try:
+            code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
+        except asyncio.CancelledError:
+            code = INTERRUPTED
+            if self._why == "host":
+                code = ENDED_WITH_HOST
+                terminal.err("error: the daemon was asked to end before the command had\nhint: run it again\n")
+        except DariError as error:
+            code = error.exit_code
+            terminal.err(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        except Exception as error:
+            _log.exception("door event=fatal program=%s", hello.program)
+            code = INTERRUPTED
+            terminal.err(f"error: {type(error).__name__}: {error}\nhint: a fault of ours; the daemon's log has more\n")
+        self._outbox.put(wire.EXIT, bytes((code & 0xFF,)))
+        self._outbox.flush()
+        self.transport.close()
+
+    async def _serve(self, hello: Hello) -> None:
+        try:
+            async with self._host.make_server(hello.surroundings(), hello.options) as server:
+                if self._gone.done():
+                    return
+                self.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
+                self._link = LineLink(server, MCP_GRANT, _Lines(self.transport), "unix")
+                heard, self._heard = bytes(self._heard), bytearray()
+                self._link.feed(heard)
+                if not self.transport.is_closing():
+                    self.transport.resume_reading()
+                await self._gone
+        except DariError as error:
+            if self._link is None:
+                self._refuse(error)
+            else:
+                _log.error("door event=mcp_failed error=%s", error.message)
+
+    def _finish_lines(self, link: LineLink, grace_s: float = END_GRACE_S) -> None:
+        if self._finishing is None:
+            self._finishing = asyncio.get_running_loop().create_task(link.finish(grace_s))
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._host.leave(self)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("door event=fatal", exc_info=error)
+        if self.transport.is_closing():
+            return
+        self.transport.close()
+
+
+class _Lines:
+    """A transport as `LineLink` wants it."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def unread_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()

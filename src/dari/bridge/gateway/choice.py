@@ -1,0 +1,83 @@
+"""Which servers are meant, and how they are listed. Light: `dari mcp` asks before it answers its first message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from dari.errors import DariError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from dari.bridge.profiles.catalog import Catalog
+
+OWN = "dari"
+"""The server that our own tools count as."""
+Mode = Literal["full", "search"]
+
+
+class Choice(NamedTuple):
+    """All servers, those of a set (`profile`), or one (`server`); `mode` wins over what the files say."""
+
+    profile: str = ""
+    server: str = ""
+    mode: Mode | None = None
+
+
+class Chosen(NamedTuple):
+    servers: tuple[str, ...]
+    """Globs of names."""
+    mode: Mode
+
+    def has(self, id: str) -> bool:
+        return is_chosen(id, self.servers)
+
+
+def is_chosen(id: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(id, pattern) for pattern in patterns)
+
+
+def choice_of(options: Mapping[str, Any]) -> Choice:
+    """The choice that a client at the door made."""
+    profile, server, mode = options.get("profile"), options.get("server"), options.get("mode")
+    return Choice(
+        profile=profile if isinstance(profile, str) else "",
+        server=server if isinstance(server, str) else "",
+        mode="search" if mode == "search" else "full",
+    )
+
+
+def chosen(catalog: Catalog, choice: Choice, *, has_own: bool = True) -> Chosen:
+    """What a choice means now; raises when it names what is not there or may not run."""
+    if choice.profile and choice.server:
+        raise InvalidInput("a profile and a server are named", "name one of them")
+    if choice.server:
+        if choice.server != OWN or not has_own or any(one.id == OWN for one in catalog.listed):
+            catalog.usable(choice.server)
+        return Chosen((choice.server,), choice.mode or "full")
+    if not choice.profile:
+        return Chosen(("*",), choice.mode or catalog.gateway.mode)
+    found = next((one for one in catalog.sets if one.name == choice.profile), None)
+    if found is None:
+        raise NotFound(
+            f"there is no profile '{choice.profile}'", _known(choice.profile, [s.name for s in catalog.sets])
+        )
+    return Chosen(found.servers, choice.mode or found.mode)
+
+
+def is_any_named(catalog: Catalog, choice: Choice) -> bool:
+    """Whether there is a server of the choice that may run."""
+    try:
+        meant = chosen(catalog, choice)
+    except DariError:
+        return False
+    return any(meant.has(one.id) for one in catalog.ready())
+
+
+def _known(name: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(names)}" if names else "define it under 'profiles' in mcp.json"

@@ -1,0 +1,112 @@
+"""The daemon's door as a channel of our MCP client: whoever opens it first starts the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from dari.bridge.daemon import Place
+from dari.bridge.door.knock import Refused, open_mcp
+from dari.errors import DariError, Unavailable
+from dari.ipc.start import ensure_started_sync
+from dari.mcp.client.channel import Inbox
+from dari.mcp.client.lines import MOST_BYTES
+from dari.transport.channels.lines import LineChannel
+from dari.transport.channels.sockets import read_small
+
+START_S = 30.0
+ROUNDS = 3
+
+
+class DoorChannel(LineChannel):
+    """MCP with a server that the daemon makes for this directory and environment."""
+
+    def __init__(self, place: Place, options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> None:
+        super().__init__(MOST_BYTES)
+        self._place = place
+        self._options = dict(options)
+        self._environ = dict(environ)
+        self._cwd = cwd
+        self._transport: asyncio.Transport | None = None
+        self._lost = asyncio.Event()
+
+    async def open(self, inbox: Inbox) -> None:
+        self._reset()
+        self._lost = asyncio.Event()
+        sock, heard = await asyncio.to_thread(self._knock)
+        try:
+            transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
+        except BaseException:
+            sock.close()
+            raise
+        self._writer = self._transport = transport
+        read_small(transport)
+        self.inbox = inbox
+        if heard:
+            self.data_received(heard)
+
+    async def close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is None:
+            return
+        self.inbox = None
+        self._flush()
+        transport.close()
+        try:
+            async with asyncio.timeout(2):
+                await self._lost.wait()
+        except TimeoutError:
+            transport.abort()
+            await self._lost.wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost.set()
+        self.resume_writing()
+        if self.inbox is not None:
+            self.inbox.lost(Unavailable("the daemon of the bridge has ended", "call again: it is started anew"))
+
+    def _knock(self) -> tuple[socket.socket, bytes]:
+        """Blocking: connect, after starting the daemon where there is none."""
+        place = self._place
+        run_dir = str(place.files.run_dir)
+        problem = "it ends again and again"
+        for _ in range(ROUNDS):
+            try:
+                plain, heard = open_mcp(run_dir, self._options, self._environ, self._cwd)
+                sock = socket.socket(fileno=plain.detach())
+                sock.setblocking(False)
+                return sock, heard
+            except FileNotFoundError:
+                ensure_started_sync(
+                    place.command(), place.door_path, place.files.start_lock, place.log_path, timeout_s=START_S
+                )
+            except ConnectionResetError:
+                continue  # it was on its way out
+            except Refused as refused:
+                if refused.code != "skew":
+                    raise _Refusal(refused.message, refused.hint) from None
+                self._end_older_daemon(run_dir)
+            except OSError as error:
+                problem = error.strerror or str(error)
+                break
+        raise Unavailable(f"the daemon of the bridge does not answer: {problem}", f"see {place.log_path}")
+
+    def _end_older_daemon(self, run_dir: str) -> None:
+        from dari.bridge.door.knock import ask_to_finish
+
+        try:
+            ask_to_finish(run_dir, START_S)
+        except Refused as refused:
+            raise _Refusal(refused.message, refused.hint) from None
+        except TimeoutError:
+            raise Unavailable("a daemon of another release does not end", "end it: dari remote daemon stop") from None
+
+
+class _Refusal(Unavailable):
+    """The door does not let us in."""
+
+
+def is_refusal(error: DariError) -> bool:
+    """Whether trying again is of no use until something changes."""
+    return isinstance(error, _Refusal)

@@ -1,0 +1,125 @@
+"""Servers behind addresses: all of them, a chosen set, or one; each a complete MCP server of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dari.bridge.gateway.choice import OWN, Choice, chosen
+from dari.bridge.gateway.gateway import Gateway
+from dari.bridge.gateway.search import search_registry
+from dari.bridge.trust.approvals import Approvals
+from dari.bridge.view import View
+from dari.core.registry import Registry
+from dari.errors import DariError
+from dari.mcp.server import Info, Server
+from dari.mcp.session import Session
+from dari.version import VERSION
+
+AddBuiltIns = Callable[[Registry], None]
+_PATH = re.compile(r"/([ps])/([^/]+)(/mcp/?)?")
+
+
+_INFO = Info(name="dari", version=VERSION, title="Dari")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How our server introduces itself, and what it offers besides other people's servers."""
+
+    info: Info = _INFO
+    instructions: str = ""
+    is_strict: bool = False
+    add_built_ins: AddBuiltIns | None = None
+    approvals: Approvals | None = None
+
+
+class Front:
+    """One MCP server over a choice of a view's servers. `server` can be used before it is opened."""
+
+    def __init__(self, view: View, choice: Choice | None = None, manner: Manner | None = None) -> None:
+        """Raises NotFound or what is wrong with the one server when the choice names nothing that may run."""
+        choice, manner = choice or Choice(), manner or Manner()
+        catalog = view.catalog()
+        meant = chosen(catalog, choice, has_own=manner.add_built_ins is not None)
+        self.full = Registry()
+        # Our own tools count as a server; one that a person gave their name to is meant before them.
+        if manner.add_built_ins is not None and meant.has(OWN) and not any(one.id == OWN for one in catalog.listed):
+            manner.add_built_ins(self.full)
+        self._approvals = manner.approvals
+        self._ending: set[asyncio.Task[None]] = set()
+        self.gateway = Gateway(
+            view,
+            self.full,
+            servers=meant.servers,
+            separator=catalog.gateway.separator,
+            prefix=catalog.gateway.prefix,
+            is_alone=bool(choice.server),
+        )
+        shown = search_registry(self.full) if meant.mode == "search" else self.full
+        self.server = Server(shown, manner.info, instructions=manner.instructions, strict=manner.is_strict)
+        self.server.on_session_end.append(self._session_ended)
+        self.gateway.on_log.append(self.server.log_to_sessions)
+
+    def start(self) -> None:
+        self.gateway.start()
+
+    async def close(self) -> None:
+        self.server.close()
+        await self.gateway.close()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def _session_ended(self, session: Session) -> None:
+        if self._approvals is not None:
+            self._approvals.end_session(session.key)
+        task = asyncio.ensure_future(self.gateway.end_session(session.key))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+class Fronts:
+    """The fronts of all addresses, made when they are first asked for: `/p/<set>/mcp` and `/s/<server>/mcp`."""
+
+    def __init__(self, view: View, manner: Manner, choice: Choice | None = None) -> None:
+        self._view = view
+        self._manner = manner
+        self.main = Front(view, choice, manner)
+        self._others: dict[str, Front] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        self.main.start()
+
+    async def close(self) -> None:
+        others, self._others = list(self._others.values()), {}
+        await asyncio.gather(*(one.close() for one in (self.main, *others)), *self._closing)
+
+    def find(self, path: str) -> Server | str | None:
+        """The server at a path, why there is none, or None for a path that is no MCP address."""
+        found = _PATH.fullmatch(path)
+        if found is None:
+            return None
+        kind, name, ending = found.groups()
+        if ending is None:
+            return f"nothing is served at {path}; use {path}/mcp"
+        choice = Choice(profile=name) if kind == "p" else Choice(server=name)
+        key = f"{kind}/{name}"
+        try:
+            chosen(self._view.catalog(), choice, has_own=self._manner.add_built_ins is not None)
+        except DariError as error:
+            self._drop(key)
+            return f"{error.message}; {error.hint}" if error.hint else error.message
+        front = self._others.get(key)
+        if front is None:
+            front = self._others[key] = Front(self._view, choice, self._manner)
+            front.start()
+        return front.server
+
+    def _drop(self, key: str) -> None:
+        front = self._others.pop(key, None)
+        if front is not None:
+            task = asyncio.ensure_future(front.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)

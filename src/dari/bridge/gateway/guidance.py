@@ -1,0 +1,43 @@
+"""What a model is told about the servers behind a gateway, in a bounded text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dari.bridge.gateway.mount import Mount
+from dari.bridge.trust.sanitising import for_model
+
+MOST_CHARS = 8000
+MOST_CHARS_EACH = 1500
+_LINE_CHARS = 160
+
+
+def guidance(mounts: Sequence[Mount], separator: str, *, is_prefixed: bool) -> str:
+    """One line per server first, then what each says about itself, until the text is full."""
+    if not mounts:
+        return ""
+    lines = [_line(mount, separator if is_prefixed else "") for mount in mounts]
+    parts = ["Other MCP servers are reached through this one:\n" + "\n".join(lines)] if len(mounts) > 1 else lines
+    left = MOST_CHARS - len(parts[0])
+    for mount in mounts:
+        said = mount.upstream.instructions.strip()
+        if not said:
+            continue
+        text = f"## {mount.id}\n{_cut(said, MOST_CHARS_EACH)}"
+        if len(text) > left:
+            break
+        left -= len(text) + 2
+        parts.append(text)
+    return "\n\n".join(parts)[:MOST_CHARS]
+
+
+def _line(mount: Mount, separator: str) -> str:
+    tools = mount.upstream.known_tools()
+    known = "its tools are not known yet" if tools is None else f"{len(tools)} tools"
+    named = f", named {mount.id}{separator}…" if separator else ""
+    about = mount.upstream.profile.description
+    return f"- {mount.id}: {_cut(for_model(about)[0], _LINE_CHARS) + '; ' if about else ''}{known}{named}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,27 @@
+"""What has to be known of another server's lists, which are shown as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dari.core.mirrored import mirrored_arguments
+from dari.core.prompt import PromptArgument
+
+JsonObject = dict[str, Any]
+
+
+def required_arguments(listed: JsonObject) -> list[PromptArgument]:
+    """Only what is required matters here: the server checks the rest."""
+    given = listed.get("arguments")
+    return [
+        PromptArgument(str(one["name"]), required=one.get("required") is True)
+        for one in (given if isinstance(given, list) else [])
+        if isinstance(one, dict) and "name" in one
+    ]
+
+
+def mirrored_in(schema: Any) -> dict[str, tuple[str, ...]]:
+    try:
+        return mirrored_arguments(schema)
+    except ValueError:
+        return {}  # clients leave such a tool out over HTTP; over a pipe it works

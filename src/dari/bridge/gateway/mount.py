@@ -1,0 +1,137 @@
+"""One server inside a gateway: its lists as an offer to the registry, its calls passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dari.bridge.gateway.calling import Calling
+from dari.bridge.gateway.listed import mirrored_in, required_arguments
+from dari.bridge.upstream.exposure import RemoteTool
+from dari.bridge.upstream.memory import JsonObject
+from dari.bridge.upstream.upstream import Upstream
+from dari.core.content import RawResult
+from dari.core.context import Context
+from dari.core.grant import CONTROL
+from dari.core.offer import Offer
+from dari.core.prompt import Prompt
+from dari.core.resource import Resource, Template, literal_prefix
+from dari.core.tool import RELAYED_TIMEOUT_S, Tool
+
+Names = dict[str, str]
+"""Name or URI as the server has it → as it is shown."""
+
+
+class Mount:
+    """What a server lists is known without asking it; `offer` is made anew only when something changed."""
+
+    def __init__(self, upstream: Upstream, calling: Calling) -> None:
+        self.upstream = upstream
+        self.id = upstream.id
+        self.undo: list[Callable[[], None]] = []
+        self.uris: Names = {}
+        self._calling = calling
+        self._made_of: tuple[object, ...] = ()
+        self._offer = Offer()
+
+    @property
+    def tools(self) -> tuple[RemoteTool, ...]:
+        return self.upstream.known_tools() or ()
+
+    @property
+    def prompts(self) -> tuple[JsonObject, ...]:
+        return tuple(one for one in self.upstream.known_lists()[0] if isinstance(one.get("name"), str))
+
+    @property
+    def resources(self) -> tuple[JsonObject, ...]:
+        return tuple(one for one in self.upstream.known_lists()[1] if isinstance(one.get("uri"), str))
+
+    @property
+    def templates(self) -> tuple[JsonObject, ...]:
+        return tuple(one for one in self.upstream.known_lists()[2] if isinstance(one.get("uriTemplate"), str))
+
+    def offer(self, tools: Names, prompts: Names, uris: Names, templates: Names) -> Offer:
+        """Everything under the names it is shown with; what has no name here is left out."""
+        made_of = (self.tools, self.prompts, self.resources, self.templates, tools, prompts, uris, templates)
+        if made_of != self._made_of:
+            self._made_of = made_of
+            self.uris = uris
+            self._offer = Offer(
+                tools=[self._tool(one, tools[one.name]) for one in self.tools if one.name in tools],
+                prompts=[self._prompt(one, prompts[one["name"]]) for one in self.prompts if one["name"] in prompts],
+                resources=[self.resource(one, uris[one["uri"]]) for one in self.resources if one["uri"] in uris],
+                templates=[
+                    self._template(one, templates[one["uriTemplate"]])
+                    for one in self.templates
+                    if one["uriTemplate"] in templates
+                ],
+            )
+        return self._offer
+
+    def claims(self, uri: str) -> bool:
+        """Whether a URI that no list names begins like the URIs of one of its templates."""
+        prefixes = (literal_prefix(one["uriTemplate"]) for one in self.templates)
+        return any(prefix and uri.startswith(prefix) for prefix in prefixes)
+
+    def resource(self, listed: JsonObject, shown_uri: str) -> Resource:
+        upstream, calling, uri = self.upstream, self._calling, listed["uri"]
+
+        async def read(context: Context) -> RawResult:
+            return await calling.other(lambda caller: upstream.read_resource(uri, caller), context)
+
+        name = listed.get("name")
+        shown = {**listed, "uri": shown_uri}
+        return Resource(shown_uri, name if isinstance(name, str) else shown_uri, read, shown=shown)
+
+    def _tool(self, tool: RemoteTool, name: str) -> Tool:
+        call, upstream, own_name = self._calling.tool, self.upstream, tool.name
+        shown = tool.shown if tool.name == name else {**tool.shown, "name": name}
+        schema = shown["inputSchema"]
+        return Tool(
+            name=name,
+            description=str(shown.get("description", "")),
+            scope=CONTROL,  # what it says about itself is no reason to ask for less
+            input_schema=schema,
+            output_schema=None,
+            annotations={},
+            run=lambda arguments, context, /: call(upstream, own_name, bytes(arguments), context),
+            timeout_s=RELAYED_TIMEOUT_S,
+            mirrored=mirrored_in(schema),
+            shown=shown,
+        )
+
+    def _prompt(self, listed: JsonObject, name: str) -> Prompt:
+        upstream, calling, own_name = self.upstream, self._calling, listed["name"]
+
+        async def render(context: Context, given: dict[str, str]) -> RawResult:
+            return await calling.other(lambda caller: upstream.get_prompt(own_name, given, caller), context)
+
+        async def complete(context: Context, asked: dict[str, Any]) -> RawResult:
+            params = {"ref": {"type": "ref/prompt", "name": own_name}, **asked}
+            return await calling.other(lambda caller: upstream.complete(params, caller), context)
+
+        return Prompt(
+            name,
+            render,
+            arguments=required_arguments(listed),
+            shown={**listed, "name": name},
+            relay_completion=complete,
+        )
+
+    def _template(self, listed: JsonObject, shown_template: str) -> Template:
+        upstream, calling, own = self.upstream, self._calling, listed["uriTemplate"]
+        added = len(shown_template) - len(own)  # an address in front, where the template is another server's too
+
+        async def read(context: Context, values: dict[str, str]) -> RawResult:
+            uri = values["uri"][added:]
+            return await calling.other(lambda caller: upstream.read_resource(uri, caller), context)
+
+        async def complete(context: Context, asked: dict[str, Any]) -> RawResult:
+            params = {"ref": {"type": "ref/resource", "uri": own}, **asked}
+            return await calling.other(lambda caller: upstream.complete(params, caller), context)
+
+        name = listed.get("name")
+        shown = {**listed, "uriTemplate": shown_template}
+        return Template(
+            shown_template, name if isinstance(name, str) else own, read, shown=shown, relay_completion=complete
+        )

@@ -1,0 +1,159 @@
+"""Calls that wait for an answer between two requests of the stateless era.
+
+A server asks in the middle of a call; a client of that era can only be asked with the result of its request, and
+answers with the next one. In between the call goes on here, for a limited time, and is taken up again by the id that
+travels in the signed `requestState`: only whoever was asked can answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Raw
+
+from dari.bridge.gateway.seat import Seat, check_capability, question_of
+from dari.bridge.upstream.caller import Caller
+from dari.core.context import Context, Relayed
+from dari.errors import Unavailable
+from dari.mcp.asking import InputRequired
+from dari.mcp.failures import Fault, invalid_params
+from dari.rpc.codec import encode
+
+MOST_CALLS = 256
+TTL_S = 600.0
+_ID = "parked"
+
+Work = Callable[[Caller], Awaitable[Raw]]
+
+
+class Parked(Seat):
+    """One call, with what it was asked and what it still has to ask."""
+
+    __slots__ = ("asked", "expiry", "id", "is_full", "task", "_answers", "_count", "_fresh", "_turn")
+
+    def __init__(self, context: Context, work: Work, is_full: Callable[[], bool]) -> None:
+        super().__init__(context)
+        self.id = secrets.token_hex(12)
+        self.is_full = is_full
+        self.asked: dict[str, Relayed] = {}
+        self.expiry: asyncio.TimerHandle | None = None
+        self._fresh: dict[str, Relayed] = {}
+        self._answers: dict[str, asyncio.Future[Any]] = {}
+        self._count = 0
+        self._turn = asyncio.Event()
+        self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work))
+        # It may fail while nobody waits for it.
+        self.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def ask(self, method: str, params: Raw) -> Any:
+        """Called by the server's side: wait until a request brings the answer."""
+        question = question_of(method, params)
+        if self.context is not None:
+            check_capability(question, self.context)
+        if self.is_full():
+            raise Unavailable("too many calls wait for answers already", "answer them first")
+        self._count += 1
+        key = f"{method.partition('/')[0]}-{self._count}"
+        answer = self._answers[key] = asyncio.get_running_loop().create_future()
+        self._fresh[key] = question
+        self._turn.set()
+        try:
+            return await answer
+        finally:
+            # The server may change its mind, or the call may end.
+            for open_questions in (self._answers, self._fresh, self.asked):
+                open_questions.pop(key, None)
+
+    def answer(self, answers: dict[str, Any]) -> None:
+        for key, value in answers.items():
+            waiting = self._answers.get(key)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(Raw(encode(value)))
+
+    async def turn(self) -> bool:
+        """Wait until the call is over, or asks something new; whether it is over."""
+        while not self._fresh and not self.task.done():
+            self._turn.clear()
+            await self._turn.wait()
+        self.asked |= self._fresh
+        self._fresh.clear()
+        return self.task.done()
+
+    async def _run(self, work: Work) -> Raw:
+        try:
+            return await work(self.caller())
+        finally:
+            self._turn.set()
+
+
+class Parking:
+    """At most 256 calls for at most ten minutes each."""
+
+    def __init__(self, most_calls: int = MOST_CALLS, ttl_s: float = TTL_S) -> None:
+        self._most_calls = most_calls
+        self._ttl_s = ttl_s
+        self._parked: dict[str, Parked] = {}
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    async def run(self, context: Context, work: Work) -> Raw:
+        """Begin the call, or go on with it where the last request left it. Ends with `InputRequired` to ask."""
+        call = self._taken(context) or Parked(context, work, lambda: len(self._parked) >= self._most_calls)
+        call.context = context
+        try:
+            if call.asked:
+                await self._answer(call, context)
+            while not await call.turn():
+                await self._answer(call, context)
+            return call.task.result()
+        except (InputRequired, Fault):
+            if not call.task.done():
+                self._park(call)
+            raise
+        except BaseException:
+            await _ended(call.task)
+            raise
+
+    async def close(self) -> None:
+        calls, self._parked = list(self._parked.values()), {}
+        for call in calls:
+            if call.expiry is not None:
+                call.expiry.cancel()
+            await _ended(call.task)
+
+    async def _answer(self, call: Parked, context: Context) -> None:
+        context.state[_ID] = call.id
+        asked = dict(call.asked)
+        answers = await context.ask(asked)
+        context.forget_answers(*asked)
+        call.asked.clear()
+        call.answer(answers)
+
+    def _taken(self, context: Context) -> Parked | None:
+        parked_id = context.state.get(_ID)
+        if parked_id is None:
+            return None
+        call = self._parked.pop(parked_id, None)
+        if call is None:
+            raise invalid_params("the call that asked does not wait any more", "start it again without requestState")
+        if call.expiry is not None:
+            call.expiry.cancel()
+        return call
+
+    def _park(self, call: Parked) -> None:
+        call.context = None
+        self._parked[call.id] = call
+        call.expiry = asyncio.get_running_loop().call_later(self._ttl_s, self._expire, call)
+
+    def _expire(self, call: Parked) -> None:
+        if self._parked.pop(call.id, None) is not None:
+            call.task.cancel()
+
+
+async def _ended(task: asyncio.Task[Raw]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

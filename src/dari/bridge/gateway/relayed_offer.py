@@ -1,0 +1,98 @@
+"""What a server of ours offers, taken over into another registry as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from dari.bridge.gateway.listed import mirrored_in, required_arguments
+from dari.core.content import RawResult
+from dari.core.context import Context
+from dari.core.grant import CONTROL
+from dari.core.offer import Offer
+from dari.core.prompt import Prompt
+from dari.core.resource import Resource, Template
+from dari.core.tool import RELAYED_TIMEOUT_S, Tool
+from dari.mcp.client.client import Client
+from dari.mcp.client.listing import Kind
+from dari.rpc.codec import decode_any
+
+JsonObject = dict[str, Any]
+
+
+class Relayer(Protocol):
+    async def pass_on(self, method: str, params: dict[str, Any], context: Context) -> RawResult: ...
+
+
+async def offer_of(client: Client, relayer: Relayer) -> Offer:
+    """Everything the server lists; calls go through the relayer."""
+    kinds: tuple[Kind, ...] = ("tools", "prompts", "resources", "resourceTemplates")
+    tools, prompts, resources, templates = await asyncio.gather(*(_listed(client, kind) for kind in kinds))
+    return Offer(
+        tools=[_tool(one, relayer) for one in tools if isinstance(one.get("name"), str)],
+        prompts=[_prompt(one, relayer) for one in prompts if isinstance(one.get("name"), str)],
+        resources=[resource_of(one, relayer) for one in resources if isinstance(one.get("uri"), str)],
+        templates=[_template(one, relayer) for one in templates if isinstance(one.get("uriTemplate"), str)],
+    )
+
+
+async def _listed(client: Client, kind: Kind) -> list[JsonObject]:
+    return [one for raw in (await client.listing(kind)).items if isinstance(one := decode_any(raw), dict)]
+
+
+def _tool(shown: JsonObject, relayer: Relayer) -> Tool:
+    name, schema = shown["name"], shown.get("inputSchema") or {"type": "object"}
+
+    async def call(arguments: bytes | Raw, context: Context) -> RawResult:
+        given = Raw(b"{}") if bytes(arguments) == b"null" else Raw(bytes(arguments))
+        return await relayer.pass_on("tools/call", {"name": name, "arguments": given}, context)
+
+    return Tool(
+        name=name,
+        description=str(shown.get("description", "")),
+        scope=CONTROL,
+        input_schema=schema,
+        output_schema=None,
+        annotations={},
+        run=call,
+        timeout_s=RELAYED_TIMEOUT_S,
+        mirrored=mirrored_in(schema),
+        shown=shown,
+    )
+
+
+def _prompt(shown: JsonObject, relayer: Relayer) -> Prompt:
+    name = shown["name"]
+
+    async def render(context: Context, given: dict[str, str]) -> RawResult:
+        return await relayer.pass_on("prompts/get", {"name": name, "arguments": given}, context)
+
+    async def complete(context: Context, asked: dict[str, Any]) -> RawResult:
+        ref = {"type": "ref/prompt", "name": name}
+        return await relayer.pass_on("completion/complete", {"ref": ref, **asked}, context)
+
+    return Prompt(name, render, arguments=required_arguments(shown), shown=shown, relay_completion=complete)
+
+
+def resource_of(shown: JsonObject, relayer: Relayer) -> Resource:
+    uri = shown["uri"]
+
+    async def read(context: Context) -> RawResult:
+        return await relayer.pass_on("resources/read", {"uri": uri}, context)
+
+    return Resource(uri, str(shown.get("name", uri)), read, shown=shown)
+
+
+def _template(shown: JsonObject, relayer: Relayer) -> Template:
+    own = shown["uriTemplate"]
+
+    async def read(context: Context, values: dict[str, str]) -> RawResult:
+        return await relayer.pass_on("resources/read", {"uri": values["uri"]}, context)
+
+    async def complete(context: Context, asked: dict[str, Any]) -> RawResult:
+        ref = {"type": "ref/resource", "uri": own}
+        return await relayer.pass_on("completion/complete", {"ref": ref, **asked}, context)
+
+    return Template(own, str(shown.get("name", own)), read, shown=shown, relay_completion=complete)

@@ -1,0 +1,193 @@
+"""The context diet: three tools in the place of hundreds of schemas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from dari.bridge.finding.index import Found, ToolIndex
+from dari.bridge.gateway.choice import OWN
+from dari.core.context import Context
+from dari.core.events import Event, ListChanged, ResourceUpdated
+from dari.core.grant import CONTROL, require
+from dari.core.offer import Offer
+from dari.core.registry import Registry
+from dari.core.resource import Resource
+from dari.core.tool import RELAYED_TIMEOUT_S, Tool, tool, typed_tool
+from dari.errors import InvalidInput, NotFound, TimedOut
+from dari.rpc.codec import UNREADABLE
+
+GUIDE = (
+    "Tools are not listed here; look for them: find_tools with words for what you want to do, describe_tool for the "
+    "arguments of one, call_tool to run it."
+)
+_REMOTE = "remote:"
+
+
+class FoundTools(Struct):
+    tools: list[Found]
+    """Best first; arguments that are required end with `*`."""
+    known: int
+    """How many tools there are in all."""
+
+
+class _Call(Struct):
+    name: str
+    arguments: Raw | UnsetType = UNSET
+
+
+_decode_call = msgspec.json.Decoder(_Call).decode
+_CALL_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"title": "Name", "type": "string", "description": "as find_tools shows it"},
+        "arguments": {"title": "Arguments", "type": "object", "description": "as describe_tool's inputSchema says"},
+    },
+    "required": ["name"],
+}
+
+
+class SearchTools:
+    """Finds, describes and runs the tools of another registry, which nobody sees as a whole."""
+
+    prefix = ""
+
+    def __init__(self, full: Registry, index: ToolIndex) -> None:
+        self._full = full
+        self._index = index
+        self._indexed = -1
+
+    @tool(open_world=True)
+    async def find_tools(
+        self,
+        query: Annotated[str, Meta(description="what you want to do, in a few words, or the name of a tool")],
+        limit: Annotated[int, Meta(ge=1, le=50)] = 10,
+        server: Annotated[str, Meta(description="only tools of this server")] = "",
+    ) -> FoundTools:
+        """Find tools by what they do; returns the best matches with their arguments in short."""
+        await self._ready()
+        return FoundTools(self._index.find(query, limit, server or None), len(self._index))
+
+    @tool(open_world=True)
+    async def describe_tool(self, name: Annotated[str, Meta(description="as find_tools shows it")]) -> dict[str, Any]:
+        """Describe one tool; returns its description, its inputSchema and whatever else its server says."""
+        await self._ready()
+        return self._index.describe(name)
+
+    def call(self, arguments: bytes | Raw, context: Context) -> Coroutine[Any, Any, Any]:
+        try:
+            asked = _decode_call(arguments)
+        except UNREADABLE as error:
+            raise InvalidInput(f"arguments: {error}", "give the tool's name and its arguments") from None
+        return self._run(asked.name, _arguments(asked), context)
+
+    async def _run(self, name: str, arguments: Raw, context: Context) -> Any:
+        found = self._full.tools.get(name)
+        if found is None:
+            await self._ready()
+            found = self._full.tools.get(name)
+        if found is None:
+            raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
+        require(found.scope, context.grant)
+        value = found.run(arguments, context)
+        if not found.is_async:
+            return value
+        try:
+            async with asyncio.timeout(found.timeout_s):
+                return await value
+        except TimeoutError:
+            raise TimedOut(f"the time limit of {found.timeout_s:g} s passed", "ask for less at once") from None
+
+    async def _ready(self) -> None:
+        """Wait for servers that are just being met, then index what changed."""
+        settle = None if self._full.settle is None else self._full.settle("tools")
+        if settle is not None:
+            await settle
+        if self._indexed == self._full.version:
+            return
+        self._indexed = self._full.version
+        listed = self._full.tools
+        self._index.put(OWN, [one.listing() for one in self._full.own_tools()])
+        for owner, offer in self._full.offers.items():
+            shown = [one.listing() for one in offer.tools if listed.get(one.name) is one]
+            self._index.put(owner.removeprefix(_REMOTE), shown)
+
+
+def search_tools(full: Registry, index: ToolIndex) -> list[Tool]:
+    """`find_tools`, `describe_tool` and `call_tool` over everything in `full`."""
+    tools = SearchTools(full, index)
+    call = Tool(
+        name="call_tool",
+        title="Call tool",
+        description="Run a tool that find_tools has shown; returns what that tool returns.",
+        scope=CONTROL,
+        input_schema=_CALL_SCHEMA,
+        output_schema=None,
+        annotations={"title": "Call tool", "readOnlyHint": False, "openWorldHint": True},
+        run=tools.call,
+        timeout_s=RELAYED_TIMEOUT_S,
+    )
+    return [typed_tool(tools.find_tools), typed_tool(tools.describe_tool), call]
+
+
+def search_registry(full: Registry) -> Registry:
+    """A registry with the three tools; prompts and resources are those of `full`, and follow it."""
+    shown = Registry()
+    shown.add_tools(*search_tools(full, ToolIndex()))
+    shown.may_grow = True
+    shown.settle = lambda kind: None if kind == "tools" or full.settle is None else full.settle(kind)
+    shown.watches.append(lambda uri, wanted: _watch(full, uri, wanted))
+    shown.fallbacks["full"] = lambda uri: _fallback(full, uri)
+
+    def follow(event: Event) -> None:
+        shown.guidance = "\n\n".join(part for part in (GUIDE, full.guidance) if part)
+        if isinstance(event, ResourceUpdated):
+            shown.resource_updated(event.uri)
+        else:
+            shown.offer("full", _rest(full))
+
+    full.events.subscribe(follow)
+    follow(ListChanged("resources"))
+    return shown
+
+
+def _rest(full: Registry) -> Offer:
+    return Offer(
+        prompts=list(full.prompts.values()),
+        resources=list(full.resources.values()),
+        templates=list(full.templates.values()),
+    )
+
+
+def _watch(full: Registry, uri: str, wanted: bool) -> Awaitable[None] | None:
+    if not wanted:
+        full.unwatch(uri)
+        return None
+    pending = full.watch(uri)
+    return _all(pending) if pending else None
+
+
+async def _all(pending: list[Awaitable[None]]) -> None:
+    await asyncio.gather(*pending)
+
+
+def _fallback(full: Registry, uri: str) -> Resource | None:
+    found = (find(uri) for find in full.fallbacks.values())
+    return next((one for one in found if one is not None), None)
+
+
+def _arguments(asked: _Call) -> Raw:
+    """Some models write the arguments as a text that holds the object."""
+    raw = asked.arguments
+    if raw is UNSET:
+        return Raw(b"{}")
+    if not bytes(raw).startswith(b'"'):
+        return raw
+    try:
+        return Raw(msgspec.json.decode(raw, type=str).encode())
+    except UNREADABLE:
+        return raw

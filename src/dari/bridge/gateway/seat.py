@@ -1,0 +1,100 @@
+"""The client of a running call, as the server that works on it sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dari.bridge.trust.questions import Question
+from dari.bridge.upstream.caller import Caller
+from dari.core.context import Context, LogRecord, Progress, Relayed
+from dari.errors import Unavailable
+from dari.mcp.asking import AnsweredWithError, require_capabilities
+from dari.mcp.client.failures import RemoteError
+from dari.mcp.failures import Fault
+from dari.rpc.codec import decode_any, encode
+
+_CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling"}
+_LONGEST_NAME = 60
+
+
+class CannotAsk(Unavailable):
+    """The client did not declare what the question needs. A server that asks in between is told; one that ends its
+    result with the question has no use for that, so the client is told instead."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message, "use a client that declares it")
+        self.fault = fault
+
+
+class Seat:
+    """`context` is the request that can be answered at the moment; None between two rounds of questions."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        self.context: Context | None = context
+
+    def caller(self) -> Caller:
+        """What the server is told about who calls, and how to reach them while it works."""
+        context = self.context
+        assert context is not None
+        level = context.log_level
+        wants_progress = context.wants_progress
+        name = context.client_name
+        principal = context.grant.principal
+        return Caller(
+            who=f"{principal}:{name[:_LONGEST_NAME]}" if name else principal,
+            session=context.session_key,
+            # A client that sees progress waits for a person; another one is told in time, and calls again.
+            patience="long" if wants_progress else "short",
+            for_model=True,
+            ask=self.ask if context.is_stateless or can_be_asked(context) else None,
+            on_progress=self.report if wants_progress else None,
+            on_waiting=self.waiting if wants_progress else None,
+            on_log=None if level is None else self.note,
+            log_level=level,
+        )
+
+    async def ask(self, method: str, params: Raw) -> Any:
+        assert self.context is not None
+        question = question_of(method, params)
+        if self.context.is_stateless:
+            check_capability(question, self.context)
+        try:
+            answers = await self.context.ask({method: question})
+        except AnsweredWithError as error:
+            raise RemoteError(error.remote_code, error.remote_message, error.data) from None
+        return Raw(encode(answers[method]))
+
+    def report(self, progress: Progress) -> None:
+        if self.context is not None:
+            total = None if progress.total is UNSET else progress.total
+            self.context.report(progress.progress, total, None if progress.message is UNSET else progress.message)
+
+    def waiting(self, question: Question) -> None:
+        if self.context is not None:
+            self.context.report(0.0, None, f"{question.name} waits for a person (approval {question.id})")
+
+    def note(self, record: LogRecord) -> None:
+        if self.context is not None:
+            self.context.note(record)
+
+
+def can_be_asked(context: Context) -> bool:
+    declared = context.capabilities
+    return "elicitation" in declared or "sampling" in declared
+
+
+def question_of(method: str, params: Raw) -> Relayed:
+    """The question as the server asked it."""
+    body = decode_any(params)
+    return Relayed(method, _CAPABILITIES.get(method, method), body if isinstance(body, dict) else {})
+
+
+def check_capability(question: Relayed, context: Context) -> None:
+    try:
+        require_capabilities({question.method: question}, context.capabilities)
+    except Fault as fault:
+        raise CannotAsk(fault) from None

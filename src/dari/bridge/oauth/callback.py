@@ -1,0 +1,204 @@
+"""Where the browser comes back to after a login: a listener on this machine, open for one answer only."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from dari.errors import InvalidInput, Unavailable
+from dari.mcp.client.failures import Unauthorized
+
+if TYPE_CHECKING:
+    from dari.bridge.oauth.interact import Interact
+
+PATH = "/callback"
+MOST_PASTES = 5
+MOST_HEAD_BYTES = 16 * 1024
+HEAD_TIMEOUT_S = 10.0
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}}</style>
+<h1>{title}</h1><p>{text}</p></html>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the authorization server sent the browser back with."""
+
+    code: str
+    state: str
+    issuer: str | None
+
+
+class WrongAnswer(Exception):
+    """Not the answer to this login; the text says why. The login goes on."""
+
+
+def read_answer(query: str, state: str) -> Answer:
+    """The answer in a query. WrongAnswer when it belongs to another login, Unauthorized when it is a no."""
+    values = {name: found[0] for name, found in parse_qs(query, keep_blank_values=True, max_num_fields=50).items()}
+    # Anybody's page can send a browser here: what does not know the state counts for nothing, not even as a no.
+    if not state or not hmac.compare_digest(values.get("state", "").encode(), state.encode()):
+        raise WrongAnswer("this answer does not belong to the login that is under way")
+    if "error" in values:
+        said = " ".join((values["error"], values.get("error_description", ""))).strip()
+        raise Unauthorized(f"the authorization server said no: {said[:300]}", "log in again and allow the access")
+    if not values.get("code"):
+        raise WrongAnswer("the answer holds no code")
+    return Answer(values["code"], values["state"], values.get("iss"))
+
+
+class CallbackListener:
+    """Listens on loopback only. Open it before the URL is shown; it takes one answer, and then nobody's."""
+
+    def __init__(self, redirect_url: str = "", port: int = 0) -> None:
+        """`redirect_url` is what is registered with the authorization server; without it one is made for `port`."""
+        parts = urlsplit(redirect_url or f"http://127.0.0.1:{port}{PATH}")
+        if parts.scheme != "http" or parts.hostname not in _LOCAL:
+            raise InvalidInput(f"{redirect_url!r} does not lead to this machine", "paste the URL instead")
+        self._host = parts.hostname
+        self._port = parts.port or (80 if redirect_url else 0)
+        self._path = parts.path or "/"
+        self._state = ""
+        self._servers: list[asyncio.Server] = []
+        self._visits: set[asyncio.Task[None]] = set()
+        self._answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    @property
+    def redirect_url(self) -> str:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}{self._path}"
+
+    async def open(self) -> None:
+        hosts = ["127.0.0.1", "::1"] if self._host == "localhost" else [self._host]
+        try:
+            await self._listen(hosts[0])
+        except OSError as error:
+            raise Unavailable(
+                f"the port {self._port} for the answer to the login cannot be used: {error.strerror}",
+                "end what uses it, or set auth.callbackPort to another one that is registered",
+            ) from None
+        for host in hosts[1:]:
+            try:
+                await self._listen(host)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise Unavailable(f"the port {self._port} is taken on {host}", "set auth.callbackPort") from None
+                # No IPv6 on this machine: browsers fall back.
+
+    def expect(self, state: str) -> None:
+        """From now on the answer with this state counts."""
+        self._state = state
+
+    async def answer(self) -> Answer:
+        return await asyncio.shield(self._answer)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        visits = list(self._visits)
+        for visit in visits:
+            visit.cancel()  # a page that is on its way is still sent: closing a transport flushes it
+        await asyncio.gather(*visits, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+        if not self._answer.done():
+            self._answer.cancel()
+        elif not self._answer.cancelled():
+            self._answer.exception()  # looked at, so that nobody complains
+
+    async def _listen(self, host: str) -> None:
+        server = await asyncio.start_server(self._serve, host, self._port, limit=MOST_HEAD_BYTES)
+        self._servers.append(server)
+        self._port = server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._visits.add(task)
+        try:
+            async with asyncio.timeout(HEAD_TIMEOUT_S):
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                status, title, text = self._take(head)
+                writer.write(_page(status, title, text))
+                await writer.drain()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # a browser that opens connections ahead of time, or something that is none
+        finally:
+            self._visits.discard(task)
+            writer.close()
+
+    def _take(self, head: str) -> tuple[str, str, str]:
+        first, *lines = head.split("\r\n")
+        method, _, rest = first.partition(" ")
+        target = rest.rpartition(" ")[0]
+        path, _, query = target.partition("?")
+        hosts = [line.partition(":")[2].strip().lower() for line in lines if line.lower().startswith("host:")]
+        # A name that somebody else pointed at this machine is not ours.
+        if len(hosts) != 1 or hosts[0].rpartition(":")[0].strip("[]") not in _LOCAL:
+            return "421 Misdirected Request", "Wrong address", "Nothing is served under this name."
+        if path != self._path:
+            return "404 Not Found", "Nothing here", "This address only waits for the end of a login."
+        if method != "GET":
+            return "405 Method Not Allowed", "Not like this", "This address only waits for the end of a login."
+        if self._answer.done():
+            return "410 Gone", "Already done", "The login has been answered. You can close this page."
+        try:
+            answer = read_answer(query, self._state)
+        except WrongAnswer as wrong:
+            return "400 Bad Request", "Not this login", f"Nothing was changed: {wrong}."
+        except Unauthorized as error:
+            self._answer.set_exception(error)
+            return "200 OK", "Not logged in", "The access was not allowed. You can close this page."
+        except ValueError:
+            return "400 Bad Request", "Not this login", "The address cannot be read."
+        self._answer.set_result(answer)
+        return "200 OK", "Logged in", "You can close this page and go back to the terminal."
+
+
+async def wait_for_answer(listener: CallbackListener | None, interact: Interact, state: str) -> Answer:
+    """The answer to the login with this state, by whichever way it comes first."""
+    ways = [asyncio.ensure_future(_pasted_answer(interact, state))]
+    if listener is not None:
+        ways.append(asyncio.ensure_future(listener.answer()))
+    try:
+        done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+
+
+async def _pasted_answer(interact: Interact, state: str) -> Answer:
+    complaint = ""
+    for _ in range(MOST_PASTES):
+        text = (await interact.pasted(complaint)).strip()
+        if not text:
+            complaint = ""
+            continue
+        try:
+            return read_answer(urlsplit(text).query or text.lstrip("?"), state)
+        except WrongAnswer as wrong:
+            complaint = str(wrong)
+        except ValueError:
+            complaint = "this is no address"
+    # Somebody leans on the Enter key; the browser may still come back.
+    never: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+def _page(status: str, title: str, text: str) -> bytes:
+    body = _PAGE.format(title=title, text=text).encode()
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {len(body)}\r\n"
+        "cache-control: no-store\r\nreferrer-policy: no-referrer\r\nx-content-type-options: nosniff\r\n"
+        "content-security-policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + body

@@ -1,0 +1,72 @@
+"""OAuth whose tokens outlive the process: loaded when a channel opens, renewed by one task of one process at a time."""
+
+from __future__ import annotations
+
+from dari.bridge.oauth.interact import NOBODY, Interact
+from dari.bridge.oauth.login import Login
+from dari.bridge.oauth.store import KeptLogin
+from dari.bridge.profiles.profile import Auth
+from dari.errors import DariError
+from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
+
+QUIET_TIMEOUT_S = 60.0
+"""For a renewal that needs no person."""
+_SPARE_S = 5.0
+
+
+class KeptOAuth(OAuth):
+    """Tokens of one profile at one address. Without a person it renews what a login has left, and starts none."""
+
+    def __init__(self, kept: KeptLogin, url: str, auth: Auth, interact: Interact = NOBODY) -> None:
+        super().__init__(url.partition("?")[0], timeout_s=FLOW_TIMEOUT_S if interact.can_ask else QUIET_TIMEOUT_S)
+        self._kept = kept
+        self._full_url = url
+        self._auth = auth
+        self._interact = interact
+
+    async def load(self) -> None:
+        try:
+            login = await self._kept.load()
+        except DariError:
+            return  # told when the server asks
+        if login is not None:
+            self.token = login.kept.access_token
+
+    async def _obtain(self, refusal: Refusal) -> str:
+        async with self._kept.turn(self._timeout_s - _SPARE_S):
+            login = await self._kept.load() or Login(profile=self._kept.profile, url=self._kept.url)
+            if login.kept.access_token and f"Bearer {login.kept.access_token}" != refusal.authorization:
+                return login.kept.access_token  # somebody else has renewed it
+            self._check_is_oauth(login, refusal)
+            if not self._can_start(login):
+                raise needs_login(self._kept, login)
+            # Imported here: most servers are used for long without a refusal, and never with one.
+            from dari.bridge.oauth.renewal import Renewal
+
+            renewal = Renewal(self._kept, login, self._full_url, self._auth, self._interact)
+            return await renewal.run(refusal)
+
+    def _can_start(self, login: Login) -> bool:
+        has_credentials = bool(self._auth.client_id and self._auth.client_secret)
+        return bool(login.kept.refresh_token) or self._interact.can_ask or has_credentials
+
+    def _check_is_oauth(self, login: Login, refusal: Refusal) -> None:
+        """A profile that names no auth gets OAuth only where the server offers it, or somebody has logged in."""
+        challenge = refusal.headers.get(b"www-authenticate", b"")
+        is_offered = self._auth.type == "oauth2" or bool(login.kept.client) or b"resource_metadata" in challenge
+        if not is_offered and not self._interact.can_ask:
+            raise Unauthorized(
+                f"{self._url} does not accept us (HTTP {refusal.status})",
+                f"set apiKey (or headers) in the profile '{self._kept.profile}', "
+                f"or if it speaks OAuth: dari remote login {self._kept.profile}",
+            )
+
+
+def needs_login(kept: KeptLogin, login: Login, reason: str = "") -> Unauthorized:
+    """The error that only a person can help with."""
+    hint = f"run: dari remote login {kept.profile}"
+    if reason or login.kept.client:
+        because = f" ({reason})" if reason else ""
+        return Unauthorized(f"the login of '{kept.profile}' at {kept.url} is not valid any more{because}", hint)
+    return Unauthorized(f"{kept.url} wants a login (OAuth), and nobody has logged in to '{kept.profile}' yet", hint)

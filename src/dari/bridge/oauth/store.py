@@ -1,0 +1,151 @@
+"""Logins on this machine: one 0600 file each below the bridge's `oauth`, secrets in the keyring where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from dari.bridge.oauth.keychain import Keychain
+from dari.bridge.oauth.login import FORMAT, Login, Secrets, file_name
+from dari.errors import Unavailable
+from dari.ipc.lock import FileLock
+from dari.log import event
+from dari.mcp.client.failures import Unauthorized
+from dari.paths import private_dir, write_private
+from dari.rpc.codec import UNREADABLE
+
+_POLL_S = 0.02
+_log = logging.getLogger("dari.bridge")
+
+
+class LoginStore:
+    """All logins of one bridge; `home` is the bridge's."""
+
+    def __init__(self, home: Path, keychain: Keychain | None = None) -> None:
+        self.folder = home / "oauth"
+        self._keychain = keychain or Keychain()
+
+    def login(self, profile: str, url: str, *, uses_keyring: bool = True) -> KeptLogin:
+        return KeptLogin(self.folder, profile, url, self._keychain, uses_keyring=uses_keyring)
+
+    def all(self) -> list[Login]:
+        """What is known without asking the keyring: nothing in it is secret."""
+        found = []
+        for path in sorted(self.folder.glob("*.json")):
+            login = _read(path)
+            if login is not None:
+                found.append(structs.replace(login, secrets=None))
+        return found
+
+
+class KeptLogin:
+    """One login. Change it only inside `turn`: refresh tokens that rotate are spent by the first who uses them."""
+
+    def __init__(self, folder: Path, profile: str, url: str, keychain: Keychain, *, uses_keyring: bool = True) -> None:
+        name = file_name(profile, url)
+        self.profile = profile
+        self.url = url.partition("?")[0]
+        self.path = folder / f"{name}.json"
+        self._account = name
+        self._lock_path = folder / f"{name}.lock"
+        self._keychain = keychain
+        self._uses_keyring = uses_keyring
+
+    @asynccontextmanager
+    async def turn(self, wait_s: float) -> AsyncIterator[None]:
+        """Hold the login against every other task and process. The kernel lets go of it if we die."""
+        private_dir(self.path.parent)
+        lock = FileLock(self._lock_path)
+        end_s = asyncio.get_running_loop().time() + wait_s
+        while not lock.try_acquire():
+            if asyncio.get_running_loop().time() > end_s:
+                raise Unauthorized(
+                    f"somebody else logs in to '{self.profile}' since more than {wait_s:g} s",
+                    "finish or stop that login, then try again",
+                )
+            await asyncio.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def peek(self) -> Login | None:
+        """What the file says, without the keyring."""
+        return _read(self.path)
+
+    async def load(self) -> Login | None:
+        """The login with its secrets; None where there is none. Unavailable when the keyring does not hand them out."""
+        login = _read(self.path)
+        if login is None or login.place == "file":
+            return login
+        text = await self._keychain.get(self._account)
+        if text is None:
+            return None  # removed by hand there
+        try:
+            return structs.replace(login, secrets=msgspec.json.decode(text, type=Secrets))
+        except UNREADABLE:
+            return None
+
+    async def save(self, login: Login) -> None:
+        """Keep it, in the keyring if that works, else in the file."""
+        secrets = login.kept
+        login.saved_unix = time.time()
+        login.has_tokens = bool(secrets.access_token)
+        login.can_refresh = bool(secrets.refresh_token)
+        was_in_keyring = login.place == "keyring"
+        login.place = "keyring" if await self._hide(secrets) else "file"
+        shown = structs.replace(login, secrets=None if login.place == "keyring" else secrets)
+        data = msgspec.json.encode(shown)
+        private_dir(self.path.parent)
+        await asyncio.to_thread(write_private, self.path, data)
+        if was_in_keyring and login.place == "file":
+            await self._forget()
+
+    async def remove(self) -> bool:
+        """Whether there was one."""
+        login = _read(self.path)
+        if login is not None and login.place == "keyring":
+            await self._forget()
+        try:
+            self.path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    async def _hide(self, secrets: Secrets) -> bool:
+        if not self._uses_keyring or not await self._keychain.is_usable():
+            return False
+        try:
+            await self._keychain.set(self._account, msgspec.json.encode(secrets).decode())
+        except Unavailable as error:
+            _log.warning(event("bridge", "keyring", f"profile={self.profile} {error.message}; using a 0600 file"))
+            return False
+        return True
+
+    async def _forget(self) -> None:
+        try:
+            await self._keychain.delete(self._account)
+        except Unavailable as error:
+            _log.warning(event("bridge", "keyring", f"profile={self.profile} {error.message}; an entry stays behind"))
+
+
+def _read(path: Path) -> Login | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(file, "rb") as stream:
+            login = msgspec.json.decode(stream.read(), type=Login)
+    except FileNotFoundError:
+        return None
+    except (OSError, *UNREADABLE) as error:
+        # Not the error's text: it may quote the file.
+        _log.warning(event("bridge", "oauth", f"{path.name} cannot be read ({type(error).__name__})"))
+        return None
+    return login if login.format == FORMAT else None

@@ -1,0 +1,91 @@
+"""The daemon of the bridge, started by whoever needs it first: `python -m dari.cli.bridged serve`."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dari.bridge.door.terminal import DoorTerminal
+    from dari.bridge.door.visit import MakeServer, RunCommand
+    from dari.bridge.profiles.places import Surroundings
+    from dari.bridge.service import Bridge
+    from dari.mcp.server import Server
+
+_EPILOG = """\
+Commands start it by themselves: crewx mcp remote, dari remote. It ends after 30 minutes without work
+(DARI_BRIDGE_IDLE_S=seconds), with `crewx mcp remote daemon stop`, or with SIGTERM.
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bridged",
+        description="The bridge to other MCP servers as a daemon on a Unix socket.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", choices=("serve",), default="serve", help="run in the foreground")
+    parser.add_argument("--run-dir", metavar="DIR", type=Path, help="sockets, locks, tokens; 0700, made when missing")
+    parser.add_argument("--state-dir", metavar="DIR", type=Path, help="pins, audit log, memory (default: data dir)")
+    parser.add_argument("--stay", action="store_true", help="do not end when nobody needs it")
+    parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
+    return parser
+
+
+def commands_for(bridge: Bridge) -> RunCommand:
+    """What the door runs, on this bridge."""
+
+    async def run_command(program: str, argv: list[str], terminal: DoorTerminal, around: Surroundings) -> int:
+        from dari.cli.remote.main import run
+
+        return await run(program, argv, terminal, bridge, around)
+
+    return run_command
+
+
+def servers_for(bridge: Bridge) -> MakeServer:
+    """What an MCP client at the door talks to: every server of its place, behind one."""
+
+    @asynccontextmanager
+    async def make_server(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+        from dari.bridge.gateway.choice import choice_of
+        from dari.bridge.gateway.front import Front, Manner
+
+        front = Front(bridge.view(around), choice_of(options), Manner(approvals=bridge.approvals))
+        front.start()
+        try:
+            yield front.server
+        finally:
+            await front.close()
+
+    return make_server
+
+
+def main(argv: list[str] | None = None) -> int:
+    # Importing makes no garbage; looking for some costs a tenth of the start. `run_to_exit` turns it on again.
+    gc.disable()
+    arguments = make_parser().parse_args(argv)
+    from dari import log
+    from dari.bridge.daemon import Place, serve
+    from dari.bridge.service import Bridge
+    from dari.running import run_to_exit
+
+    log.set_up(arguments.log)
+    place = Place(arguments.run_dir, arguments.state_dir)
+
+    async def run() -> int:
+        bridge = Bridge(place.state_path, protected=place.protected)
+        await serve(place, bridge, commands_for(bridge), servers_for(bridge), stays=arguments.stay)
+        return 0
+
+    return run_to_exit(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

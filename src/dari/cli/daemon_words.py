@@ -1,0 +1,62 @@
+"""`daemon start|stop|status` where they must not start a daemon: to stop it, or to say that none runs (001 §14.3).
+
+What is about the servers of a running daemon is answered by the daemon itself: `dari.cli.remote.daemon_commands`.
+"""
+
+import os
+
+from dari.bridge.door.knock import Refused, ask_to_finish, connect
+from dari.cli.thin import NETWORK, STOP_S, USAGE, runtime_path, tell, through_daemon
+
+_PLAIN = {"--json", "--log", "--all"}
+
+
+def run_daemon_word(program: str, argv: list[str]) -> int:
+    word = argv[1] if len(argv) > 1 else ""
+    options = argv[2:]
+    if "-h" in options or "--help" in options or word not in ("start", "stop", "status"):
+        return through_daemon(program, argv, starts=False)
+    as_json = "--json" in options
+    if word == "start":
+        return through_daemon(program, argv, stays=True)
+    if word == "stop" and _PLAIN.issuperset(options):
+        return _stop(as_json)
+    if _runs():
+        return through_daemon(program, argv, starts=False)
+    if not _PLAIN.issuperset(options) and word == "status":
+        return through_daemon(program, argv, starts=False)  # a wrong word is told as such
+    if as_json:
+        tell('{"running": false}', 1)
+    elif word == "stop":
+        tell("No daemon runs, so none of its servers does.", 1)
+    else:
+        tell(f"No daemon runs. The next command starts one, or: {program} daemon start", 1)
+    return 0
+
+
+def _runs() -> bool:
+    sock = connect(runtime_path())
+    if sock is None:
+        return False
+    sock.close()
+    return True
+
+
+def _stop(as_json: bool) -> int:
+    try:
+        pid = ask_to_finish(runtime_path(), STOP_S)
+    except Refused as refused:
+        tell(f"error: {refused.message}")
+        tell(f"hint: {refused.hint}")
+        return USAGE
+    except TimeoutError:
+        tell(f"error: the daemon does not end within {STOP_S:g} s")
+        tell(f"hint: its pid stands in {os.path.join(runtime_path(), 'host.lock')}")
+        return NETWORK
+    if as_json:
+        tell('{"stopped": %s}' % ("false" if pid is None else "true"), 1)
+    elif pid is None:
+        tell("No daemon runs.", 1)
+    else:
+        tell(f"The daemon (pid {pid}) and its servers have ended.", 1)
+    return 0

@@ -1,0 +1,148 @@
+"""`approvals`: calls that wait for a person."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+
+import msgspec
+
+from dari.bridge.trust.questions import Question, Told
+from dari.cli.remote.consent import person, recorder
+from dari.cli.remote.payloads import print_json
+from dari.cli.remote.sheets import painted, plain, print_lines
+from dari.cli.remote.world import World
+from dari.errors import DariError, InvalidInput, NotFound
+
+NAME = "approvals"
+HELP = "calls that wait for a person: see them, let them through, or deny them"
+DESCRIPTION = """\
+Calls of tools that a profile names in tools.confirm wait for a person: 30 seconds in silence, then 270 more with the
+caller told about it. Arguments are shown without secrets. They wait in the daemon (or in `dari up`)."""
+EXAMPLES = (
+    ("approvals", "what waits now"),
+    ("approvals --approve 1a2b3c4d", "let this one call through"),
+    ("approvals --approve 1a2b3c4d --for-session", "… and every later call of the tool by the same session"),
+    ("approvals --deny 1a2b3c4d --reason 'not in production'", "the caller is told the reason"),
+    ("approvals --watch", "stay and answer each one as it comes; Ctrl-C ends it"),
+)
+_WATCHED = 1000
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--approve", metavar="ID", help="let this call through; the first letters of its id will do")
+    what.add_argument("--deny", metavar="ID", help="refuse this call")
+    what.add_argument("--watch", action="store_true", help="tell of each as it comes; on a terminal also ask")
+    parser.add_argument("--for-session", action="store_true", help="with --approve: this tool, for the whole session")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="with --deny: what the caller is told")
+    parser.add_argument("--json", action="store_true", help="print JSON; with --watch one line for each change")
+
+
+async def run(arguments: argparse.Namespace, world: World) -> int:
+    if arguments.for_session and not arguments.approve:
+        raise InvalidInput("--for-session says how far --approve goes", "give both")
+    if arguments.reason and not arguments.deny:
+        raise InvalidInput("--reason is for --deny", "give both")
+    if arguments.watch:
+        await _watch(arguments, world)
+        return 0
+    if arguments.approve or arguments.deny:
+        question = _find(arguments.approve or arguments.deny, world)
+        answer(
+            world, question, approves=bool(arguments.approve), is_wide=arguments.for_session, reason=arguments.reason
+        )
+        if arguments.json:
+            print_json(world.terminal, msgspec.to_builtins(question))
+        return 0
+    pending = world.bridge.approvals.pending()
+    if arguments.json:
+        print_json(world.terminal, msgspec.to_builtins(pending))
+    elif not pending:
+        world.terminal.err("nothing waits for a person\n")
+    for question in () if arguments.json else pending:
+        print_lines(world.terminal, _lines(question, world))
+    return 0
+
+
+def answer(world: World, question: Question, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:
+    """Say yes or no, and write down who said it."""
+    approvals, by, record = world.bridge.approvals, person(), recorder(world)
+    detail = {"id": question.id, "caller": question.who}
+    if approves:
+        if is_wide and not question.session:
+            raise InvalidInput(f"the caller of {question.name} has no session", "leave --for-session out")
+        approvals.approve(question.id, by=by, for_session=is_wide)
+        record("call approved", server=question.server, tool=question.tool, for_session=is_wide, **detail)
+    else:
+        approvals.deny(question.id, by=by, reason=reason)
+        record("call denied", server=question.server, tool=question.tool, reason=reason, **detail)
+    word = "approved" if approves else "denied"
+    world.terminal.err(f"{word} {plain(question.name)}{' for the session' if is_wide else ''}\n")
+
+
+def _find(start: str, world: World) -> Question:
+    """By the first letters of its id, as long as they name one."""
+    pending = world.bridge.approvals.pending()
+    found = [one for one in pending if one.id.startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput(f"{start!r} is the start of {len(found)} ids", ", ".join(one.id for one in found))
+    waiting = ", ".join(one.id for one in pending)
+    raise NotFound(f"no call waits under the id {start[:40]!r}", f"waiting: {waiting}" if waiting else "none waits")
+
+
+async def _watch(arguments: argparse.Namespace, world: World) -> None:
+    """Until Ctrl-C. Who reads too slowly misses the oldest changes, never the newest."""
+    changes: asyncio.Queue[Told] = asyncio.Queue()
+
+    def hear(told: Told) -> None:
+        while changes.qsize() >= _WATCHED:
+            changes.get_nowait()
+        changes.put_nowait(told)
+
+    approvals, terminal = world.bridge.approvals, world.terminal
+    asks = terminal.stdin_is_tty and not arguments.json
+    stop = approvals.subscribe(hear)
+    try:
+        for question in approvals.pending():
+            changes.put_nowait(Told(change="asked", question=question))
+        if not arguments.json:
+            terminal.err("waiting for calls that need a person; Ctrl-C ends it\n")
+        while True:
+            told = await changes.get()
+            if arguments.json:
+                terminal.out(json.dumps(msgspec.to_builtins(told)) + "\n")
+            elif told.change == "asked":
+                print_lines(terminal, _lines(told.question, world))
+                if asks and told.question in approvals.pending():
+                    await _ask(told.question, world)
+            elif told.change != "waiting":
+                by = f" by {plain(told.by)}" if told.by else ""
+                terminal.out(f"{told.question.id}  {told.change}{by}\n")
+            await terminal.drain()
+    finally:
+        stop()
+
+
+async def _ask(question: Question, world: World) -> None:
+    said = (await world.terminal.ask("let it through? [y]es, [s]ession, [n]o, Enter leaves it: ")).strip().lower()
+    if said not in ("y", "yes", "s", "session", "n", "no"):
+        return
+    try:
+        answer(world, question, approves=said[0] != "n", is_wide=said[0] == "s")
+    except DariError as error:  # it ended while the person was thinking
+        world.terminal.err(f"{plain(error.message)}\n")
+
+
+def _lines(question: Question, world: World) -> list[str]:
+    left_s = max(0, round(question.expires_unix - time.time()))
+    name = painted(plain(question.name), "bold", world.terminal)
+    arguments = json.dumps(question.arguments, ensure_ascii=False)
+    return [
+        f"{question.id}  {name}  asked by {plain(question.who)}, {left_s} s left",
+        f"    {plain(arguments)}",
+    ]

@@ -1,0 +1,233 @@
+"""`__complete LINE`: what may follow a command line up to the cursor, one `value<tab>meaning` a line.
+
+Names of tools come from what is known without asking: nothing is started and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.remote import main
+from dari.cli.remote.failures import OK
+from dari.cli.remote.payloads import first_sentence
+from dari.cli.remote.schemas import Shape, choices_of, type_text, types_of
+from dari.cli.remote.world import World
+from dari.errors import DariError
+
+if TYPE_CHECKING:
+    from dari.bridge.upstream.upstream import Upstream
+
+NAME = "__complete"
+HELP = "Answer a shell's completion script."
+
+_TOP = {
+    ("dari",): ("remote", "up", "mcp", "proxy", "audit", "doctor"),
+    ("crewx",): ("mcp",),
+    ("crewx", "mcp"): ("remote", "list_tools", "call_tool"),
+}
+_SERVER_WORDS = ("server", "id", "servers", "ids")
+"""What commands call an argument that is a server."""
+
+
+class Candidate(NamedTuple):
+    value: str
+    meaning: str = ""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("line", metavar="LINE", help="the command line up to the cursor")
+
+
+async def run(arguments: argparse.Namespace, world: World) -> int:
+    words, current = _words(arguments.line)
+    for each in dict.fromkeys(_candidates(words, current, world)):
+        if each.value.startswith(current):
+            meaning = for_terminal(each.meaning, one_line=True)[:100]
+            world.say(f"{for_terminal(each.value, one_line=True)}\t{meaning}")
+    return OK
+
+
+def _words(line: str) -> tuple[list[str], str]:
+    """The words before the cursor's, from the program on, and the cursor's own so far."""
+    for closing in ("", "'", '"'):
+        try:
+            words = shlex.split(line + closing)
+        except ValueError:
+            continue
+        break
+    else:
+        words = line.split()
+    current = words.pop() if words and not (line[-1:].isspace() and not closing) else ""
+    names = [at for at, word in enumerate(words) if os.path.basename(word) in ("dari", "crewx")]
+    if not names:
+        return [], current
+    return [os.path.basename(words[names[0]]), *words[names[0] + 1 :]], current
+
+
+def _candidates(words: list[str], current: str, world: World) -> Iterator[Candidate]:
+    for program, following in (("crewx mcp remote", 3), ("dari remote", 2)):
+        if words[:following] == program.split():
+            yield from _remote(program, words[following:], current, world)
+            return
+    if words == ["crewx", "mcp", "call_tool"]:
+        from dari.cli.remote.built_in import own_tools
+
+        yield from (Candidate(tool.name, first_sentence(tool.description)) for tool in own_tools().values())
+    yield from map(Candidate, _TOP.get(tuple(words), ()))
+
+
+def _remote(program: str, words: list[str], current: str, world: World) -> Iterator[Candidate]:
+    while words[:1] and words[0].startswith("-"):
+        del words[: 2 if words[0] == "--config" else 1]
+    commands = main.commands_of(program)
+    if not words:
+        listed = [command for command in commands if command.help]
+        yield from (Candidate(command.name, command.help) for command in listed)
+        if current.startswith("-"):
+            yield from map(Candidate, ("--log", "--config", "--help"))
+        return
+    command = next((each for each in commands if each.name == words[0]), None)
+    if command is not None:
+        yield from _Line(main.parser_of(command, program), words, world).candidates(current)
+
+
+class _Line:
+    """A command with the words that follow it."""
+
+    def __init__(self, parser: argparse.ArgumentParser, words: list[str], world: World) -> None:
+        self._world = world
+        self._command = words[0]
+        self._parser = parser
+        self._options = {option: action for action in parser._actions for option in action.option_strings}
+        self._given: dict[str, str] = {}
+        self._plain: list[str] = []
+        self._pending: argparse.Action | None = None
+        self._tool_flag = ""
+        self._is_tools = False
+        """A lone `--` stands before the cursor."""
+        self._read(words[1:])
+
+    def candidates(self, current: str) -> Iterator[Candidate]:
+        name, equals, _ = current.partition("=")
+        if equals and name in self._options:
+            yield from (Candidate(f"{name}={value}", said) for value, said in self._values(self._options[name]))
+        elif self._pending is not None:
+            yield from self._values(self._pending)
+        elif self._tool_flag:
+            yield from self._choices(self._tool_flag)
+        elif current.startswith("-"):
+            yield from self._flags()
+        else:
+            yield from self._positional()
+
+    def _read(self, words: list[str]) -> None:
+        queue = list(words)
+        while queue:
+            word = queue.pop(0)
+            self._tool_flag = ""
+            name, equals, value = word.partition("=")
+            action = None if self._is_tools else self._options.get(name)
+            if word == "--":
+                self._is_tools = True
+            elif action is not None and action.nargs != 0:
+                if not equals and not queue:
+                    self._pending = action
+                    return
+                self._given[name] = value if equals else queue.pop(0)
+            elif action is None and name.startswith("--"):
+                self._tool_flag = "" if equals else name[2:]
+            elif action is None:
+                self._follow(word)
+
+    def _follow(self, word: str) -> None:
+        """A word of its own; the name of a command below this one brings its own options."""
+        self._plain.append(word)
+        for action in self._parser._actions:
+            below = action.choices if isinstance(action, argparse._SubParsersAction) else None
+            if isinstance(below, dict) and word in below:
+                self._parser, self._plain = below[word], []
+                self._options = {option: each for each in self._parser._actions for option in each.option_strings}
+
+    def _values(self, action: argparse.Action) -> Iterator[Candidate]:
+        if action.choices is not None:
+            yield from (Candidate(str(choice)) for choice in action.choices)
+        elif action.dest in _SERVER_WORDS:
+            yield from self._servers()
+
+    def _flags(self) -> Iterator[Candidate]:
+        tool = self._tool()
+        if tool is not None:
+            shape = Shape(tool.get("inputSchema"))
+            for each in shape.arguments:
+                said = each.description or type_text(each.schema, shape.root)
+                yield Candidate(f"--{each.name}", first_sentence(said))
+                if types_of(each.schema, shape.root) == {"boolean"}:
+                    yield Candidate(f"--no-{each.name}", f"not {each.name}")
+        for option, action in self._options.items() if not self._is_tools else ():
+            if option.startswith("--") and action.help != argparse.SUPPRESS:
+                yield Candidate(option, (action.help or "").replace("%(default)s", str(action.default)))
+
+    def _choices(self, flag: str) -> Iterator[Candidate]:
+        shape = Shape((self._tool() or {}).get("inputSchema"))
+        schema = shape.properties.get(flag)
+        if schema is not None:
+            yield from (Candidate(str(choice)) for choice in choices_of(schema, shape.root))
+            if types_of(schema, shape.root) == {"boolean"}:
+                yield from self._flags()
+
+    def _positional(self) -> Iterator[Candidate]:
+        open_ones = [action for action in self._parser._actions if not action.option_strings]
+        if not open_ones:
+            return
+        action = open_ones[min(len(self._plain), len(open_ones) - 1)]
+        if len(self._plain) >= len(open_ones) and action.nargs not in ("*", "+"):
+            return
+        if action.dest == "tool":
+            yield from self._tools()
+        elif action.dest == "uri":
+            yield from (Candidate(str(each.get("uri"))) for up in self._chosen() for each in up.known_lists()[1])
+        elif action.dest == "name" and self._command == "get-prompt":
+            for upstream in self._chosen():
+                yield from (Candidate(f"{upstream.id}/{each.get('name')}") for each in upstream.known_lists()[0])
+        else:
+            yield from self._values(action)
+
+    def _tools(self) -> Iterator[Candidate]:
+        for upstream in self._chosen():
+            known = upstream.known_tools()
+            if known is None and "--server" not in self._given:
+                yield Candidate(f"{upstream.id}/", "not listed yet")
+            for tool in known or ():
+                name = tool.name if "--server" in self._given else f"{upstream.id}/{tool.name}"
+                yield Candidate(name, first_sentence(tool.shown.get("description")))
+
+    def _tool(self) -> dict[str, object] | None:
+        """The tool that the line names, as far as it is known."""
+        if self._command not in ("call-tool", "describe") or not self._plain:
+            return None
+        server, slash, name = self._plain[0].partition("/")
+        for upstream in self._chosen():
+            for tool in upstream.known_tools() or ():
+                if tool.name == self._plain[0] or (slash and upstream.id == server and tool.name == name):
+                    return tool.shown
+        return None
+
+    def _servers(self) -> Iterator[Candidate]:
+        for one in self._world.view.catalog().listed:
+            yield Candidate(one.id, f"{one.kind} {one.state}".strip())
+
+    def _chosen(self) -> list[Upstream]:
+        """The named server, or all; those whose secrets are not there have no names to offer."""
+        found: list[Upstream] = []
+        for one in self._world.view.catalog().listed:
+            if one.state == "ready" and self._given.get("--server", one.id) == one.id:
+                try:
+                    found.append(self._world.view.upstream(one.id))
+                except DariError:
+                    continue
+        return found

@@ -1,0 +1,31 @@
+"""`distrust`: take the trust in a project's file back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dari.cli.remote.consent import recorder
+from dari.cli.remote.sheets import plain
+from dari.cli.remote.world import World
+
+NAME = "distrust"
+HELP = "take the trust in a project's mcp.json back: nothing in it runs"
+EXAMPLES = (("distrust", "the project's file where you are; its servers are ended"),)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="default: ./.crewx/mcp.json")
+
+
+async def run(arguments: argparse.Namespace, world: World) -> int:
+    book = world.view.book
+    given = Path(book.around.cwd, arguments.file).expanduser() if arguments.file else None
+    path = given or book.trust_state()[0]
+    record = recorder(world)
+    if not book.distrust(path):
+        world.terminal.err(f"{plain(path)} was not trusted\n")
+        return 0
+    record("distrusted", file=str(path))
+    world.terminal.out(f"{plain(path)} is not trusted any more\n")
+    return 0

@@ -1,0 +1,54 @@
+"""Errors at the shell: which exit code (design 001 §4), and the fact and the next step on stderr."""
+
+from __future__ import annotations
+
+from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.remote.payloads import json_for_terminal
+from dari.cli.remote.terminal import Terminal
+from dari.errors import Conflict, DariError, InvalidInput
+from dari.mcp.client.failures import RemoteError
+from dari.rpc.codec import encode
+
+OK, USAGE, NETWORK, TOOL, OTHER = range(5)
+
+
+def exit_code(error: BaseException) -> int:
+    """The table of design 001 §4 and §9."""
+    if isinstance(error, Conflict):
+        return USAGE  # the state is the person's to change: nothing was sent
+    if isinstance(error, DariError):
+        return error.exit_code if error.exit_code in (USAGE, NETWORK, TOOL) else OTHER
+    return OTHER
+
+
+def tell(error: BaseException, terminal: Terminal) -> None:
+    """`error: …` and, where something can be done, `hint: …`; a server's error also as it sent it (design 001 §9)."""
+    if isinstance(error, RemoteError):
+        message, hint = f"the server answered: {error.message} (JSON-RPC error {error.remote_code})", error.hint
+        original = {"code": error.remote_code, "message": error.message, "data": error.data}
+        terminal.err(json_for_terminal(encode({"error": original}).decode()) + "\n")
+    elif isinstance(error, DariError):
+        message, hint = error.message, error.hint
+    else:
+        message = f"{type(error).__name__}: {error}"
+        hint = "this is a fault of ours; the same command with --log tells more"
+    terminal.err(f"{painted('error:', '31', terminal)} {for_terminal(message)}\n")
+    if hint:
+        terminal.err(f"{painted('hint:', '36', terminal)} {for_terminal(hint)}\n")
+
+
+def as_configuration(error: DariError) -> DariError:
+    """The same fact as a matter of configuration: nothing was sent, so it is no failure of network or tool."""
+    return error if exit_code(error) == USAGE else InvalidInput(error.message, error.hint)
+
+
+def with_server(error: DariError, server: str) -> DariError:
+    """The same error with the server's name in front, where the message does not name it."""
+    if server not in error.message:
+        error.message = f"server '{server}': {error.message}"
+    return error
+
+
+def painted(text: str, style: str, terminal: Terminal) -> str:
+    """Coloured where stderr is a screen that takes colours."""
+    return f"\x1b[{style}m{text}\x1b[0m" if terminal.colour and terminal.stderr_is_tty else text

@@ -1,0 +1,242 @@
+"""Flags that a tool's schema makes: `--path /x --head 5 --no-follow --tag a --tag b --range.from 1`.
+
+    --name value, --name=value   a value of the argument's type; a list takes several, or one in JSON
+    --name, --no-name            a boolean
+    --name.member value          one member of an object
+    --name '{"a": 1}'            objects, and anything else, in JSON
+
+Names match whatever their case style: `--agent-id` is `agentId`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dari.bridge.finding.spelling import nearest
+from dari.cli.remote.schemas import Schema, Shape, choices_of, follow, items_of, type_text, types_of
+from dari.errors import InvalidInput
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_MISSING = object()
+
+
+def read_flags(words: Sequence[str], shape: Shape, tool: str) -> dict[str, Any]:
+    """The arguments that these words give. InvalidInput names the flag that is wrong, and what was meant."""
+    found: dict[str, Any] = {}
+    queue = list(words)
+    while queue:
+        word = queue.pop(0)
+        if not word.startswith("--") or len(word) == 2:
+            raise InvalidInput(f"'{word[:80]}' belongs to no flag", _as_flags(shape, word))
+        name, equals, text = word[2:].partition("=")
+        flag = _Flag(name, shape, tool)
+        if flag.is_negated:
+            if equals:
+                raise InvalidInput(f"--{name} takes no value", f"--{name}, or --{flag.path[0]}=false")
+            value: Any = False
+        elif flag.is_switch and not equals:
+            value = queue.pop(0).lower() in _TRUE if queue and queue[0].lower() in ("true", "false") else True
+        else:
+            if not equals:
+                if not queue or (queue[0].startswith("--") and len(queue[0]) > 2):
+                    raise InvalidInput(f"--{name} needs a value", f"--{name} <{flag.type_text}>, or --{name}=<value>")
+                text = queue.pop(0)
+            value = read_value(text, flag.schema, shape.root, f"--{name}")
+        _put(found, flag, value, text)
+    return found
+
+
+def missing(shape: Shape, given: dict[str, Any]) -> list[str]:
+    """The required arguments that are not there, as flags with their types."""
+    return [
+        f"--{each.name} ({type_text(each.schema, shape.root)})"
+        for each in shape.arguments
+        if each.is_required and each.name not in given
+    ]
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both, member by member; where they disagree, `above` counts."""
+    joined = dict(below)
+    for name, value in above.items():
+        old = joined.get(name)
+        joined[name] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return joined
+
+
+class _Flag:
+    """The argument that a name after `--` means."""
+
+    def __init__(self, name: str, shape: Shape, tool: str) -> None:
+        self.name = name
+        self.is_negated = False
+        exact = _known(name, shape)
+        if exact is None and name.lower().startswith("no-"):
+            positive = _known(name[3:], shape)
+            if positive is not None and "boolean" in types_of(shape.properties[positive], shape.root):
+                self.is_negated, exact = True, positive
+        if exact is not None:
+            self.path, self.schema = [exact], shape.properties[exact]
+        else:
+            self.path, self.schema = _dotted(name, shape, tool)
+        types = types_of(self.schema, shape.root)
+        self.is_switch = "boolean" in types and "string" not in types
+        self.is_list = "array" in types
+        self.type_text = type_text(self.schema, shape.root)
+
+
+def _known(name: str, shape: Shape) -> str | None:
+    if name in shape.properties:
+        return name
+    alike = [each for each in shape.properties if _plain(each) == _plain(name)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _dotted(name: str, shape: Shape, tool: str) -> tuple[list[str], Schema]:
+    path: list[str] = []
+    inner = shape
+    steps = name.split(".")
+    for at, step in enumerate(steps):
+        known = _known(step, inner)
+        if known is None:
+            if step and inner.takes_any and (at > 0 or len(steps) == 1):
+                return [*path, *steps[at:]], {}
+            raise _unknown(name, shape, tool)
+        path.append(known)
+        schema = inner.properties[known]
+        if at + 1 < len(steps):
+            inner = Shape(_object_branch(schema, shape.root), shape.root)
+    return path, schema
+
+
+def _object_branch(schema: Schema, root: Schema) -> Schema:
+    """Of `object or null`, the object."""
+    for word in ("anyOf", "oneOf"):
+        for branch in schema.get(word) or ():
+            if "object" in types_of(branch, root):
+                return follow(branch, root)
+    return schema
+
+
+def _unknown(name: str, shape: Shape, tool: str) -> InvalidInput:
+    names = list(shape.properties)
+    likely = nearest(name.removeprefix("no-"), names, 1)
+    listed = ", ".join(f"--{each}" for each in names) or "none"
+    hint = f"did you mean --{likely[0]}? " if likely else ""
+    return InvalidInput(f"'{tool}' has no argument --{name[:80]}", f"{hint}its arguments: {listed}")
+
+
+def read_value(text: str, schema: Schema, root: Schema, flag: str) -> Any:
+    """The text as a value of the schema's type; `flag` is what an error calls it."""
+    schema = follow(schema, root)
+    types = types_of(schema, root)
+    if "array" in types:
+        return _listed(text, schema, types, root, flag)
+    if choices := choices_of(schema, root):
+        return _chosen(text, choices, types, flag)
+    for value in (_number(text, types), _boolean(text, types), _json(text, types)):
+        if value is not _MISSING:
+            return value
+    if "string" in types:
+        return text
+    if not types:
+        value = _parsed(text)
+        return text if value is _MISSING else value
+    raise InvalidInput(f"{flag} {_shown(text)} is no {type_text(schema, root)}", f"give {flag} <{_hint(types)}>")
+
+
+def _listed(text: str, schema: Schema, types: set[str], root: Schema, flag: str) -> Any:
+    whole = _parsed(text) if text.lstrip().startswith("[") else _MISSING
+    if isinstance(whole, list):
+        return whole
+    if text == "null" and "null" in types:
+        return None
+    return [read_value(text, items_of(schema, root), root, flag)]
+
+
+def _chosen(text: str, choices: list[Any], types: set[str], flag: str) -> Any:
+    for choice in choices:
+        if text == choice or text == json.dumps(choice, ensure_ascii=False):
+            return choice
+    if text == "null" and "null" in types:
+        return None
+    names = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
+    likely = nearest(text, names, 1)
+    hint = f"did you mean {likely[0]}? " if likely else ""
+    raise InvalidInput(f"{flag} {_shown(text)} is none of its values", f"{hint}one of: {', '.join(names[:20])}")
+
+
+def _number(text: str, types: set[str]) -> Any:
+    if types & {"integer", "number"} and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in types and _NUMBER.fullmatch(text):
+        value = float(text)
+        return value if abs(value) != float("inf") else _MISSING
+    return _MISSING
+
+
+def _boolean(text: str, types: set[str]) -> Any:
+    if "boolean" not in types or ("string" in types and text not in ("true", "false")):
+        return _MISSING
+    lowered = text.lower()
+    return True if lowered in _TRUE else False if lowered in _FALSE else _MISSING
+
+
+def _json(text: str, types: set[str]) -> Any:
+    value = _parsed(text) if types & {"object", "null"} and (text == "null" or text.lstrip()[:1] == "{") else _MISSING
+    if value is None:
+        return None if "null" in types and "string" not in types else _MISSING
+    return value if isinstance(value, dict) and "object" in types else _MISSING
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _MISSING
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _put(found: dict[str, Any], flag: _Flag, value: Any, text: str) -> None:
+    inner = found
+    for step in flag.path[:-1]:
+        inner = inner.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise InvalidInput(f"--{flag.name} is a member of what is no object", "give it once, in JSON")
+    name = flag.path[-1]
+    old = inner.get(name, _MISSING)
+    if old is _MISSING:
+        inner[name] = value
+    elif isinstance(old, list) and isinstance(value, list) and flag.is_list:
+        inner[name] = old + value
+    elif isinstance(old, dict) and isinstance(value, dict):
+        inner[name] = merged(value, old)
+    else:
+        raise InvalidInput(f"--{flag.name} is given twice", "give it once")
+
+
+def _as_flags(shape: Shape, word: str) -> str:
+    if not shape.arguments:
+        return "the tool takes no arguments"
+    first = next((each for each in shape.arguments if each.is_required), shape.arguments[0])
+    return f"name the argument: --{first.name} {word[:80]}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_]", "", name).lower()
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+def _hint(types: set[str]) -> str:
+    return "JSON object" if types == {"object"} else " or ".join(sorted(types - {"null"})) or "value"

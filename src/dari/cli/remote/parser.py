@@ -1,0 +1,82 @@
+"""argparse that belongs to a command, not to a process: it raises instead of printing and leaving."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from dari.errors import InvalidInput
+
+COLUMNS: ContextVar[int] = ContextVar("columns", default=80)
+"""How wide help is written; each command runs in a context of its own."""
+
+EXIT_CODES = """\
+exit codes:
+  0 done · 1 usage, validation or configuration · 2 network, authentication, time or start of a server
+  3 the tool or the server answered with an error · 4 interrupted, or anything else"""
+
+
+class Shown(Exception):
+    """Help was asked for; it is the whole answer."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        columns = max(40, min(COLUMNS.get(), 120))
+        super().__init__(prog, max_help_position=min(30, columns // 2), width=columns - 2)
+
+
+class Parser(argparse.ArgumentParser):
+    """A wrong word is InvalidInput, `--help` is `Shown`. Parsers made by `add_subparsers` are of this class too."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", _Formatter)
+        settings.setdefault("allow_abbrev", False)
+        super().__init__(**settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(message, f"see: {self.prog} --help")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise Shown(message or "")
+
+    def print_help(self, file: object = None) -> NoReturn:
+        raise Shown(self.format_help())
+
+
+def epilog(program: str, examples: Iterable[tuple[str, str]]) -> str:
+    """`examples` are (what follows the program's name, what it does)."""
+    lines = []
+    for words, meaning in examples:
+        lines.append(f"  {program} {words}")
+        lines.extend(textwrap.wrap(meaning, max(30, min(COLUMNS.get(), 120) - 8), **_INDENTED))
+    return "\n".join([*(["examples:", *lines, ""] if lines else []), EXIT_CODES])
+
+
+_INDENTED: dict[str, Any] = {"initial_indent": "      ", "subsequent_indent": "      "}
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The options that every command takes, before its name as well."""
+    common = parser.add_argument_group("common options")
+    common.add_argument("--log", action="store_true", help="tell on stderr what is sent where, and how long it took")
+    common.add_argument("--config", metavar="FILE", help="accepted for CrewX; profiles are read from mcp.json files")
+    common.add_argument("--no-daemon", action="store_true", help="run in this process instead of the warm daemon")
+
+
+def milliseconds(text: str) -> int:
+    """The type of `--timeout`."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time; give milliseconds, such as 30000")
+    return value

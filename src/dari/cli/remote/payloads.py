@@ -1,0 +1,107 @@
+"""Payloads on stdout: JSON alone for `--json` and `--raw`, tables and text for people.
+
+A pipe gets the bytes as the server sent them. A screen gets the same JSON with every character that a terminal would
+obey, or not show, written as a `\\u` escape: still the same value.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dari.bridge.trust.hidden import find_hidden
+from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.remote.terminal import Terminal
+
+# Inside a JSON string control characters are escapes already; outside of one they are blanks.
+_BLANKS = re.compile(r"[\x00-\x08\x0b-\x1f]")
+
+
+def print_raw(terminal: Terminal, payload: bytes | Raw) -> None:
+    """The payload exactly as it came, and a line end."""
+    _print(terminal, bytes(payload))
+
+
+def print_json(terminal: Terminal, payload: Any) -> None:
+    """The payload over several lines. A `Raw` keeps its members, order and digits."""
+    data = bytes(payload) if isinstance(payload, Raw) else msgspec.json.encode(payload)
+    try:
+        data = msgspec.json.format(data, indent=2)
+    except msgspec.DecodeError:
+        pass  # what the server sent is no JSON that we can lay out; it is still what it sent
+    _print(terminal, data)
+
+
+def pretty(value: Any) -> str:
+    """A JSON value over several lines, harmless on a terminal."""
+    return json_for_terminal(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def json_for_terminal(text: str) -> str:
+    """JSON of the same value with nothing in it that a terminal obeys or does not show."""
+    text = _BLANKS.sub(" ", text)
+    pieces: list[str] = []
+    done = 0
+    for hidden in find_hidden(text):
+        run = text[hidden.start : hidden.start + hidden.count]
+        pieces += (text[done : hidden.start], "".join(map(_escaped, run)))
+        done = hidden.start + hidden.count
+    return "".join((*pieces, text[done:]))
+
+
+def print_table(terminal: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns as wide as their widest cell; the last one is cut at the edge of a screen, never in a pipe."""
+    cells = [[for_terminal(cell, one_line=True) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    for number, row in enumerate(cells):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if terminal.stdout_is_tty and len(line) > terminal.columns > 20:
+            line = line[: terminal.columns - 1] + "…"
+        if number == 0 and terminal.colour and terminal.stdout_is_tty:
+            line = f"\x1b[1m{line}\x1b[0m"
+        terminal.out(f"{line}\n")
+
+
+def wrapped(text: str, columns: int, indent: str = "  ") -> list[str]:
+    """Prose of a server, harmless, its own line ends kept."""
+    lines: list[str] = []
+    for line in for_terminal(text).strip().splitlines():
+        lines += textwrap.wrap(line, max(40, min(columns, 110)), initial_indent=indent, subsequent_indent=indent) or [
+            ""
+        ]
+    return lines
+
+
+def first_sentence(description: object) -> str:
+    """What a tool says it does, in one line."""
+    if not isinstance(description, str) or not description.strip():
+        return ""
+    first = description.strip().split("\n\n")[0].replace("\n", " ")
+    end = first.find(". ")
+    return " ".join((first[: end + 1] if end > 0 else first).split())
+
+
+def size_text(size_bytes: int) -> str:
+    if size_bytes < 1000:
+        return f"{size_bytes} bytes"
+    return f"{size_bytes / 1000:.1f} kB" if size_bytes < 1_000_000 else f"{size_bytes / 1_000_000:.1f} MB"
+
+
+def _print(terminal: Terminal, data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    terminal.out((json_for_terminal(text) if terminal.stdout_is_tty else text) + "\n")
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0x20 <= code < 0x7F:
+        return character  # a run can reach over the quotes and braces of the JSON itself
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

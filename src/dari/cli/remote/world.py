@@ -1,0 +1,43 @@
+"""What a command works with: the person's terminal, the bridge, and the profiles as seen from where it was typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.remote.failures import painted
+from dari.cli.remote.terminal import Terminal
+
+if TYPE_CHECKING:
+    from dari.bridge.service import Bridge
+    from dari.bridge.view import View
+
+
+@dataclass(slots=True)
+class World:
+    terminal: Terminal
+    bridge: Bridge
+    view: View
+    program: str
+    """`crewx mcp remote`, `dari remote` or `crewx mcp`: what examples and hints name."""
+    logs: bool = False
+    """`--log` was given."""
+
+    def say(self, line: str) -> None:
+        """A line of the result, for a person. What a server wrote in it was made harmless before."""
+        self.terminal.out(f"{line}\n")
+
+    def note(self, line: str) -> None:
+        """A line on stderr; made harmless here."""
+        self.terminal.err(f"{for_terminal(line)}\n")
+
+    def warn(self, text: str, hint: str = "") -> None:
+        self.terminal.err(f"{painted('warning:', '33', self.terminal)} {for_terminal(text)}\n")
+        if hint:
+            self.terminal.err(f"{painted('hint:', '36', self.terminal)} {for_terminal(hint)}\n")
+
+    def log(self, line: str) -> None:
+        """A line for `--log`; the caller has masked its secrets."""
+        if self.logs:
+            self.terminal.err(f"[log] {for_terminal(line, one_line=True)}\n")

@@ -1,0 +1,27 @@
+"""What another server offers through ours: replaced as a whole when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dari.core.prompt import Prompt
+from dari.core.resource import Resource, Template
+from dari.core.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    tools: Sequence[Tool] = ()
+    prompts: Sequence[Prompt] = ()
+    resources: Sequence[Resource] = ()
+    templates: Sequence[Template] = ()
+
+
+def is_same(
+    before: Sequence[Tool | Prompt | Resource | Template], after: Sequence[Tool | Prompt | Resource | Template]
+) -> bool:
+    """Whether a client that listed one would see no difference in the other."""
+    return len(before) == len(after) and all(
+        old is new or old.listing() == new.listing() for old, new in zip(before, after, strict=True)
+    )

@@ -1,0 +1,47 @@
+"""The four lists, and what they may have to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from dari.core.events import ListKind
+from dari.core.tool import DEFAULT_TIMEOUT_S
+from dari.mcp.calls import Call
+from dari.mcp.lists import Kind
+from dari.mcp.request import Request
+
+_KINDS: dict[Kind, ListKind] = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resources",
+}
+
+
+def list_page(request: Request, kind: Kind) -> bytes | None:
+    """A page now, or as soon as the servers that are still being asked have answered."""
+    waiting = settling(request, _KINDS[kind])
+    if waiting is None:
+        return _page(request, kind)
+
+    async def later() -> bytes:
+        await waiting
+        return _page(request, kind)
+
+    Call(request, later(), _as_it_is, DEFAULT_TIMEOUT_S)
+    return None
+
+
+def settling(request: Request, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+    """What to wait for before a name can be called unknown."""
+    settle = request.server.registry.settle
+    return None if settle is None else settle(kind)
+
+
+def _page(request: Request, kind: Kind) -> bytes:
+    return request.server.lists.page(kind, request.params.cursor, request.is_stateless)
+
+
+def _as_it_is(page: bytes) -> bytes:
+    return page

@@ -1,0 +1,183 @@
+"""Who gets through the door, and what the others are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dari.bridge.door import door as door_module
+from dari.bridge.door import visit, wire
+from dari.bridge.door.peers import is_descendant, is_own_child
+from dari.ipc.peer import Peer
+from tests.bridge.children.households import wait_for_line
+from tests.bridge.door.rig import Commands, connected, empty, hello, open_door, visiting
+
+CONNECTOR = """
+import socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(sys.argv[1])
+sys.stdout.buffer.write(sock.makefile("rb").read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"token": "guessed"}, "token"),
+        ({"token": "é"}, "token"),
+        ({"token": ""}, "token"),
+        ({"token": None}, "invalid_input"),
+        ({"v": 99}, "skew"),
+        ({"v": True}, "invalid_input"),
+        ({"version": "0.0.1"}, "skew"),
+        ({"package": "/elsewhere/dari"}, "skew"),
+        ({"purpose": "steal"}, "invalid_input"),
+        ({"argv": ["list", 5]}, "invalid_input"),
+        ({"env": {"A": 1}}, "invalid_input"),
+        ({"cwd": "somewhere"}, "invalid_input"),
+        ({"cwd": "/a\0b"}, "invalid_input"),
+    ],
+)
+async def test_a_wrong_first_line_is_refused_with_a_reason(changes: dict[str, Any], code: str, run_dir: Path) -> None:
+    commands = Commands()
+    async with open_door(run_dir, commands) as door, connected(run_dir) as visitor:
+        visitor.writer.write(json.dumps(hello(run_dir, "wait", **changes)).encode() + b"\n")
+        refusal = await visitor.refusal()
+        assert refusal["code"] == code
+        assert refusal["message"]
+        assert refusal["hint"]
+        assert door.visits == 0
+    assert not commands.entered.is_set()
+
+
+@pytest.mark.parametrize("line", [b"\n", b"nonsense\n", b"[]\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n"])
+async def test_a_first_line_that_is_no_object_is_refused(line: bytes, run_dir: Path) -> None:
+    async with open_door(run_dir), connected(run_dir) as visitor:
+        visitor.writer.write(line)
+        assert (await visitor.refusal())["code"] == "invalid_input"
+
+
+async def test_a_first_line_without_end_is_refused_when_it_is_too_long(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "HELLO_BYTES", 100_000)
+    async with open_door(run_dir) as door, connected(run_dir) as visitor:
+        visitor.writer.write(b"x" * 200_000)
+        kind, payload = await visitor.frame()
+        assert kind == wire.REFUSED
+        assert "100000" in json.loads(payload)["message"]
+        visitor.vanish()
+        await empty(door)
+
+
+async def test_two_megabytes_of_environment_are_taken(run_dir: Path) -> None:
+    commands = Commands()
+    environment = {"HOME": str(run_dir), **{f"V{n}": "é" * 10_000 for n in range(100)}}
+    async with open_door(run_dir, commands), visiting(run_dir, "say", "", "", "0", env=environment) as visitor:
+        assert (await visitor.frames())[-1] == (wire.EXIT, b"\0")
+    assert commands.around is not None
+    assert dict(commands.around.environ) == environment
+
+
+async def test_one_that_says_nothing_is_refused_after_a_while(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visit, "HELLO_S", 0.01)
+    async with open_door(run_dir), connected(run_dir) as visitor:
+        assert "0.01 s" in (await visitor.refusal())["message"]
+
+
+async def test_a_probe_that_connects_and_leaves_changes_nothing(run_dir: Path) -> None:
+    async with open_door(run_dir) as door:
+        async with connected(run_dir) as visitor:
+            visitor.vanish()
+        async with visiting(run_dir, "say", "still here", "", "0") as visitor:
+            assert (wire.OUT, b"still here") in await visitor.frames()
+        await empty(door)
+
+
+async def test_another_user_is_shut_out_without_a_word(run_dir: Path) -> None:
+    async with (
+        open_door(run_dir, peer_of=lambda sock: Peer(os.geteuid() + 1, 0, 1)),
+        connected(run_dir) as visitor,
+    ):
+        assert await visitor.reader.read() == b""
+
+
+async def test_the_socket_and_its_token_are_for_us_alone_and_go_with_the_door(run_dir: Path) -> None:
+    async with open_door(run_dir) as door:
+        for path in (door.socket_path, run_dir / wire.TOKEN):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        first = wire.read_token(str(run_dir))
+    assert sorted(os.listdir(run_dir)) == []
+    async with open_door(run_dir):
+        assert wire.read_token(str(run_dir)) != first
+
+
+async def test_more_visitors_than_fit_are_told_so(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "MOST_VISITS", 1)
+    async with open_door(run_dir), visiting(run_dir, "wait"), connected(run_dir) as second:
+        refusal = await second.refusal()
+        assert (refusal["code"], refusal["message"]) == ("unavailable", "1 clients are connected")
+
+
+async def test_a_process_that_we_started_is_refused(run_dir: Path) -> None:
+    """Sandboxed children cannot reach our own control sockets."""
+    async with open_door(run_dir) as door:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CONNECTOR, str(door.socket_path), stdout=subprocess.PIPE
+        )
+        said, _ = await child.communicate()
+    assert said.startswith(wire.REFUSED)
+    refusal = json.loads(said[wire.HEAD_BYTES :])
+    assert refusal["code"] == "child"
+    assert str(child.pid) in refusal["message"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of ancestors")
+def test_grandchildren_are_ours_and_neighbours_are_not() -> None:
+    stay = "import os; print(os.getpid(), flush=True); input()"
+    script = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', '{stay}'])"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        grandchild = int(wait_for_line(child.stdout.fileno()))
+        assert is_descendant(grandchild)
+        assert is_descendant(grandchild, child.pid)
+        assert not is_descendant(child.pid, grandchild)
+        assert not is_descendant(os.getppid())
+        assert is_own_child(grandchild)
+        assert not is_own_child(os.getpid())
+        assert not is_own_child(os.getppid())
+        assert is_own_child(None), "another namespace of processes"
+        child.stdin.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks are read from /proc")
+def test_a_server_of_another_bridge_is_known_by_its_mark() -> None:
+    """It is no descendant of the one that asks: the reader is a neighbour of the marked one."""
+    stay = [sys.executable, "-c", "print('ready', flush=True); input()"]
+    look = "import sys; from dari.bridge.door.peers import is_descendant, is_own_child as own\n"
+    look += "pids = [int(word) for word in sys.argv[1:]]; print([own(pid) for pid in pids], is_descendant(pids[0]))"
+    bare = {name: value for name, value in os.environ.items() if name != "DARI_CHILD"}
+    with (
+        subprocess.Popen(
+            stay, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**bare, "DARI_CHILD": "abc"}
+        ) as marked,
+        subprocess.Popen(stay, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=bare) as plain,
+    ):
+        for process in (marked, plain):
+            assert process.stdout is not None
+            wait_for_line(process.stdout.fileno())
+        words = [sys.executable, "-c", look, str(marked.pid), str(plain.pid)]
+        told = subprocess.run(words, capture_output=True, text=True, env=bare, timeout=30, check=True).stdout
+        for process in (marked, plain):
+            assert process.stdin is not None
+            process.stdin.close()
+    assert told == "[True, False] False\n"

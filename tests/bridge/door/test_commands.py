@@ -1,0 +1,239 @@
+"""A command behind the door: what it prints, reads and asks, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dari.bridge.door import outbox, terminal, wire
+from dari.bridge.door.door import Door
+from dari.errors import NotFound
+from tests.bridge.door.rig import Commands, connected, empty, hello, open_door, visiting
+
+
+async def test_output_comes_in_order_and_the_exit_code_last(run_dir: Path) -> None:
+    async with open_door(run_dir), visiting(run_dir, "say", "één\n", "warning\n", "3") as visitor:
+        assert await visitor.frames() == [
+            (wire.OUT, "één\n".encode()),
+            (wire.ERR, b"warning\n"),
+            (wire.OUT, "één\n".encode()),
+            (wire.EXIT, b"\3"),
+        ]
+
+
+async def test_a_command_stands_where_its_caller_does(run_dir: Path) -> None:
+    commands = Commands()
+    environment = {"HOME": "/home/ada", "KEY": "value", "ODD": "\udcff"}
+    async with (
+        open_door(run_dir, commands),
+        visiting(run_dir, "say", "", "", "0", cwd="/srv/project", env=environment, program="dari remote") as visitor,
+    ):
+        await visitor.frames()
+    around = commands.around
+    assert around is not None
+    assert (str(around.home), str(around.cwd), dict(around.environ)) == ("/home/ada", "/srv/project", environment)
+    assert commands.program == "dari remote"
+    person = commands.terminal
+    assert person is not None
+    assert (person.columns, person.stdin_is_tty, person.stdout_is_tty, person.stderr_is_tty) == (99, True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "colour"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
+)
+async def test_colour_is_what_the_callers_environment_says(
+    environment: dict[str, str], colour: bool, run_dir: Path
+) -> None:
+    commands = Commands()
+    async with open_door(run_dir, commands), visiting(run_dir, "say", "", "", "0", env=environment) as visitor:
+        await visitor.frames()
+    assert commands.terminal is not None
+    assert commands.terminal.colour is colour
+
+
+async def test_bytes_that_are_no_text_come_out_as_they_went_in(run_dir: Path) -> None:
+    odd = os.fsdecode(b"\xff\xfe.txt")
+    async with open_door(run_dir), visiting(run_dir, "say", odd, "", "0") as visitor:
+        assert (wire.OUT, b"\xff\xfe.txt") in await visitor.frames()
+
+
+async def test_stdin_is_sent_when_it_is_wanted_and_only_once(run_dir: Path) -> None:
+    async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
+        assert await visitor.frame() == (wire.WANT, b"")
+        visitor.send(wire.IN, b"x" * 500_000)
+        visitor.send(wire.IN, b"y" * 7)
+        visitor.send(wire.IN_END)
+        assert await visitor.frames() == [(wire.OUT, b"500007 0"), (wire.EXIT, b"\0")]
+
+
+async def test_more_stdin_than_fits_ends_the_command_and_is_not_kept(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "STDIN_BYTES", 1024 * 1024)
+    async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
+        assert await visitor.frame() == (wire.WANT, b"")
+        visitor.send(wire.IN, b"x" * 600_000)
+        visitor.send(wire.IN, b"x" * 600_000)
+        frames = await visitor.frames()
+        assert frames[-1] == (wire.EXIT, b"\1")
+        assert b"stdin has more than 1 MB" in frames[0][1]
+
+
+async def test_a_question_reaches_the_person_and_the_answer_the_command(run_dir: Path) -> None:
+    async with open_door(run_dir), visiting(run_dir, "ask", "Sure? ") as visitor:
+        assert await visitor.frame() == (wire.ASK, b"\0Sure? ")
+        visitor.send(wire.ANSWER, "ja ✓".encode())
+        assert await visitor.frame() == (wire.ASK, b"\1Sure? ")
+        visitor.send(wire.ANSWER, b"")
+        assert await visitor.frames() == [(wire.OUT, "<ja ✓> <>".encode()), (wire.EXIT, b"\0")]
+
+
+async def test_without_a_person_a_question_is_a_usage_error(run_dir: Path) -> None:
+    async with open_door(run_dir), visiting(run_dir, "ask", "Sure? ", tty={"stdin": False}) as visitor:
+        frames = await visitor.frames()
+        assert frames[-1] == (wire.EXIT, b"\1")
+        assert b"stdin is no terminal" in frames[0][1]
+
+
+async def test_ctrl_c_cancels_the_command_and_is_exit_code_4(run_dir: Path) -> None:
+    commands = Commands()
+    async with open_door(run_dir, commands), visiting(run_dir, "wait") as visitor:
+        visitor.send(wire.CANCEL)
+        assert await visitor.frames() == [(wire.EXIT, b"\4")]
+    assert commands.cancelled.is_set()
+
+
+async def test_a_client_that_vanishes_cancels_its_command_and_no_other(run_dir: Path) -> None:
+    gone, stays = Commands(), Commands()
+    both = {"gone": gone, "stays": stays}
+
+    async def run(program: str, argv: list[str], *more: object) -> int:
+        return await both[argv[1]].run(program, argv[:1], *more)  # type: ignore[arg-type]
+
+    async with (
+        open_door(run_dir, run_command=run) as door,
+        visiting(run_dir, "wait", "stays") as other,
+        visiting(run_dir, "wait", "gone") as visitor,
+    ):
+        await gone.entered.wait()
+        visitor.vanish()
+        await gone.cancelled.wait()
+        assert not stays.cancelled.is_set()
+        stays.release.set()
+        assert await other.frames() == [(wire.EXIT, b"\0")]
+        await empty(door)
+
+
+async def test_an_error_is_told_with_its_hint_and_its_code(run_dir: Path) -> None:
+    async def run(*_: object) -> int:
+        raise NotFound("there is no server 'x'", "see: servers")
+
+    async with open_door(run_dir, run_command=run), visiting(run_dir) as visitor:
+        assert await visitor.frames() == [
+            (wire.ERR, b"error: there is no server 'x'\nhint: see: servers\n"),
+            (wire.EXIT, b"\1"),
+        ]
+
+
+async def test_a_bug_in_a_command_is_code_4_and_not_the_end_of_the_door(run_dir: Path) -> None:
+    async with open_door(run_dir):
+        async with visiting(run_dir, "crash") as visitor:
+            frames = await visitor.frames()
+            assert frames[-1] == (wire.EXIT, b"\4")
+            assert b"RuntimeError: a bug" in frames[0][1]
+        async with visiting(run_dir, "say", "on", "", "0") as visitor:
+            assert (wire.OUT, b"on") in await visitor.frames()
+
+
+async def test_twenty_megabytes_in_one_piece_arrive_whole(run_dir: Path) -> None:
+    text = "".join(f"{n:07}\n" for n in range(2_500_000))
+
+    async def run(program: str, argv: list[str], person: terminal.DoorTerminal, around: object) -> int:
+        person.out(text)
+        return 0
+
+    async with open_door(run_dir, run_command=run), visiting(run_dir) as visitor:
+        [(kind, data), last] = await visitor.frames()
+        assert (kind, last) == (wire.OUT, (wire.EXIT, b"\0"))
+        assert data == text.encode()
+
+
+async def test_a_client_that_does_not_read_makes_its_command_wait(run_dir: Path) -> None:
+    commands = Commands()
+    async with open_door(run_dir, commands), visiting(run_dir, "flood", "100000") as visitor:
+        await commands.entered.wait()
+        printed = -1
+        while printed != commands.printed:
+            printed = commands.printed
+            for _ in range(20):
+                await asyncio.sleep(0)
+        # What the kernel and the stream of this test hold, and one high-water mark.
+        assert printed < 4_000_000
+        await visitor.reader.readexactly(2_000_000)
+        while commands.printed == printed:  # noqa: ASYNC110 - a command in a loop tells nobody
+            await asyncio.sleep(0)
+        visitor.vanish()
+        await commands.cancelled.wait()
+
+
+async def test_a_command_that_waits_for_nobody_is_ended_when_nobody_reads(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MOST_UNREAD_BYTES", 5_000_000)
+    commands = Commands()
+    async with open_door(run_dir, commands), visiting(run_dir, "rush", "100000"):
+        await commands.cancelled.wait()
+        assert commands.printed < 10_000_000
+
+
+@pytest.mark.parametrize(
+    "frame", [wire.IN + b"\xff\xff\xff\xff", wire.frame(b"?", b"what"), wire.frame(wire.OUT, b"no")]
+)
+async def test_a_frame_that_no_client_sends_ends_the_connection(frame: bytes, run_dir: Path) -> None:
+    commands = Commands()
+    async with open_door(run_dir, commands), visiting(run_dir, "wait") as visitor:
+        visitor.writer.write(frame)
+        assert await visitor.frames() == []
+        await commands.cancelled.wait()
+
+
+async def test_frames_may_come_byte_by_byte(run_dir: Path) -> None:
+    async with open_door(run_dir), connected(run_dir) as visitor:
+        whole = json.dumps(hello(run_dir, "stdin")).encode() + b"\n"
+        whole += wire.frame(wire.IN, b"abc") + wire.frame(wire.IN_END)
+        for at in range(len(whole)):
+            visitor.writer.write(whole[at : at + 1])
+            await asyncio.sleep(0)
+        kinds = [kind for kind, _ in await visitor.frames()]
+        assert kinds == [wire.BEGIN, wire.WANT, wire.OUT, wire.EXIT]
+
+
+async def test_a_door_that_closes_lets_commands_end(run_dir: Path) -> None:
+    commands = Commands()
+    door = Door(run_dir, commands.run, None)  # type: ignore[arg-type]
+    door.start()
+    async with visiting(run_dir, "wait") as visitor:
+        stopping = asyncio.create_task(door.stop())
+        await asyncio.sleep(0)
+        with pytest.raises((FileNotFoundError, ConnectionRefusedError)):
+            await asyncio.open_unix_connection(str(door.socket_path))
+        commands.release.set()
+        assert await visitor.frames() == [(wire.EXIT, b"\0")]
+        await stopping
+
+
+async def test_a_door_that_closes_ends_commands_that_do_not(run_dir: Path) -> None:
+    commands = Commands()
+    door = Door(run_dir, commands.run, None)  # type: ignore[arg-type]
+    door.start()
+    async with visiting(run_dir, "wait") as visitor:
+        await commands.entered.wait()
+        await door.stop(grace_s=0.01)
+        [(kind, text), last] = await visitor.frames()
+        assert (kind, last) == (wire.ERR, (wire.EXIT, b"\2"))
+        assert b"asked to end" in text

@@ -1,0 +1,249 @@
+"""Who hosts the bridge: one at a time, handed over on request, gone when nobody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dari.bridge import daemon
+from dari.bridge.control import BridgeControl
+from dari.bridge.daemon import Place, control_client, host, take_over
+from dari.bridge.door.knock import ask_to_finish
+from dari.bridge.idleness import Idleness, idle_s
+from dari.bridge.service import Bridge
+from dari.errors import Conflict, InvalidInput, NotFound
+from dari.ipc.codes import IpcError
+from dari.ipc.lock import FileLock, lock_holder
+from dari.ipc.probe import answers
+from dari.ipc.remote import remote
+from tests.bridge.children.households import wait_for_end
+from tests.bridge.door.processes import daemon_pid, demo_host
+from tests.bridge.door.rig import Commands, make_server, visiting
+
+
+@asynccontextmanager
+async def hosted_here(
+    place: Place, commands: Commands | None = None, kind: str = "daemon", idle_s: float | None = None
+) -> AsyncIterator[daemon.Hosted]:
+    bridge = Bridge(place.state_path, protected=place.protected)
+    run = (commands or Commands()).run
+    async with host(place, bridge, run, make_server, kind=kind, idle_s=idle_s) as hosted:  # type: ignore[arg-type]
+        yield hosted
+
+
+async def test_a_host_holds_its_place_and_leaves_nothing_but_locks(run_dir: Path) -> None:
+    place = Place(run_dir / "run")
+    async with hosted_here(place):
+        assert lock_holder(place.lock_path) == os.getpid()
+        with pytest.raises(Conflict, match=f"pid {os.getpid()}"):
+            async with hosted_here(place):
+                pass
+    assert lock_holder(place.lock_path) is None
+    assert sorted(os.listdir(place.files.run_dir)) == ["daemon.pid", "host.lock"]
+
+
+async def test_a_host_waits_for_the_one_before_to_be_gone(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, commands = Place(run_dir / "run"), Commands()
+    first = hosted_here(place, commands)
+    await first.__aenter__()
+    async with visiting(place.files.run_dir, "wait"):
+        await commands.entered.wait()
+        leaving = asyncio.create_task(first.__aexit__(None, None, None))  # waits for its command
+        while answers(place.door_path):  # noqa: ASYNC110 - a door tells nobody
+            await asyncio.sleep(0)
+        entered = asyncio.Event()
+
+        async def take() -> None:
+            async with hosted_here(place):
+                entered.set()
+
+        tries = asyncio.Event()
+        try_acquire = FileLock.try_acquire
+        left = [5]
+
+        def counted(lock: FileLock) -> bool:
+            left[0] -= 1
+            if left[0] == 0:
+                tries.set()
+            return try_acquire(lock)
+
+        monkeypatch.setattr(FileLock, "try_acquire", counted)
+        second = asyncio.create_task(take())
+        await tries.wait()
+        assert not entered.is_set()
+        commands.release.set()
+        await leaving
+        await second
+
+
+async def test_sockets_of_a_killed_host_are_no_obstacle(home: Path) -> None:
+    with demo_host() as pid:
+        os.kill(pid, signal.SIGKILL)
+        wait_for_end(pid)
+    place = Place()
+    assert place.door_path.exists()
+    async with hosted_here(place), visiting(place.files.run_dir, "say", "", "", "0"):
+        pass
+
+
+async def test_taking_over_ends_a_daemon_first(home: Path) -> None:
+    with demo_host() as pid:
+        place = Place()
+        assert await take_over(place) is True
+        wait_for_end(pid, 0.0)  # it has ended when this returns, not some time later
+        async with hosted_here(place, kind="hub"):
+            assert lock_holder(place.lock_path) == os.getpid()
+    assert await take_over(place) is False
+
+
+async def test_a_hub_is_not_taken_over(home: Path) -> None:
+    with demo_host("hub") as pid:
+        with pytest.raises(Conflict, match=f"dari up.*pid {pid}"):
+            await take_over(Place())
+        assert daemon_pid() == pid
+
+
+async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path) -> None:
+    place, commands = Place(run_dir / "run"), Commands()
+    async with hosted_here(place, commands) as hosted, visiting(place.files.run_dir, "wait") as visitor:
+        await commands.entered.wait()
+        asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.files.run_dir), 20))
+        await hosted.asked_to_finish()
+        commands.release.set()
+        await visitor.frames()
+    assert not asking.done()
+    hosted.door.release_finishers()  # in a process of its own, the end of the process does that
+    assert await asking == os.getpid()
+
+
+async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
+    place = Place(run_dir / "run")
+    async with hosted_here(place) as hosted:
+        client = control_client(place)
+        assert await client.call("system.shutdown") == {"status": "shutting_down"}
+        await hosted.asked_to_finish()
+        await client.close()
+
+
+async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) -> None:
+    place = Place(run_dir / "run")
+    async with hosted_here(place) as hosted:
+        client = control_client(place)
+        control = remote(BridgeControl, client)
+        assert await control.status() == []
+        assert await control.held() == []
+        assert [record.kind for record in await control.audit_tail(5)] in ([], ["opened"])
+        call = asyncio.create_task(hosted.bridge.approvals.ask("fs", "delete", {"path": "/x"}, who="cli", session="s"))
+        second = asyncio.create_task(hosted.bridge.approvals.ask("fs", "move", {}, who="cli", session="s"))
+        await asyncio.sleep(0)
+        first, other = await control.approvals()
+        assert (first.server, first.tool, first.arguments) == ("fs", "delete", {"path": "/x"})
+        assert (await control.approve(first.id)).id == first.id
+        assert (await call).outcome == "approved"
+        await control.deny(other.id, reason="not today")
+        with pytest.raises(Exception, match="console denied fs/move"):
+            await second
+        with pytest.raises(NotFound):
+            await control.approve("nothing")
+        with pytest.raises(NotFound, match="no server 'x'"):
+            await control.stop_server("x")
+        with pytest.raises(InvalidInput, match="limit 0"):
+            await control.audit_tail(0)
+        with pytest.raises(NotFound):
+            await control.approve_pins("fs")
+        await client.close()
+
+
+async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
+    place = Place(run_dir / "run")
+    async with hosted_here(place):
+        client = control_client(place, "mcp")
+        control = remote(BridgeControl, client)
+        assert await control.approvals() == []
+        for decision in (
+            control.approve("1"),
+            control.deny("1"),
+            control.approve_pins("fs"),
+            control.reject_pins("fs"),
+        ):
+            with pytest.raises((IpcError, Exception), match="scope"):
+                await decision
+        await client.close()
+
+
+async def test_without_work_a_daemon_is_done_after_its_time(run_dir: Path) -> None:
+    async with hosted_here(Place(run_dir / "run"), idle_s=0.05) as hosted:
+        await hosted.asked_to_finish()
+
+
+class Looks:
+    """Tells when somebody has looked for work far longer than the time without it."""
+
+    def __init__(self) -> None:
+        self.is_busy = True
+        self.enough = asyncio.Event()
+        self._left = 40
+
+    def __call__(self) -> bool:
+        self._left -= 1
+        if self._left == 0:
+            self.enough.set()
+        return self.is_busy
+
+
+async def test_work_keeps_a_daemon_and_so_does_the_wish_that_it_stays() -> None:
+    looks = Looks()
+    idleness = Idleness(looks, 0.02)
+    ended = asyncio.create_task(idleness.long_enough())
+    await looks.enough.wait()
+    assert not ended.done()
+    idleness.stays = True
+    looks.is_busy, looks._left = False, 40
+    looks.enough.clear()
+    await looks.enough.wait()
+    assert not ended.done()
+    idleness.stays = False
+    await ended
+
+
+async def test_a_visitor_is_work(run_dir: Path) -> None:
+    place, commands = Place(run_dir / "run"), Commands()
+    async with hosted_here(place, commands, idle_s=0.02) as hosted:
+        assert hosted._idleness is not None
+        is_busy, looks = hosted._idleness._is_busy, Looks()
+        hosted._idleness._is_busy = lambda: looks() and is_busy()
+        async with visiting(place.files.run_dir, "wait"):
+            finished = asyncio.create_task(hosted.asked_to_finish())
+            await looks.enough.wait()
+            assert not finished.done()
+        await finished
+
+
+async def test_a_visitor_may_ask_the_host_to_stay(run_dir: Path) -> None:
+    place = Place(run_dir / "run")
+    async with hosted_here(place, idle_s=1000) as hosted:
+        async with visiting(place.files.run_dir, "say", "", "", "0") as visitor:
+            await visitor.frames()
+        assert hosted._idleness is not None
+        assert not hosted._idleness.stays
+        async with visiting(place.files.run_dir, "say", "", "", "0", stays=True) as visitor:
+            await visitor.frames()
+        assert hosted._idleness.stays
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="DARI_BRIDGE_IDLE_S"):
+        idle_s(text)
+
+
+def test_the_usual_time_is_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DARI_BRIDGE_IDLE_S", raising=False)
+    assert idle_s() == 1800
+    assert idle_s("0.5") == 0.5

@@ -1,0 +1,284 @@
+"""The thin client as a process, against a host with commands of the tests' own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dari.bridge.door import wire
+from dari.cli import thin
+from dari.paths import private_dir, runtime_path
+from tests.bridge.children.households import wait_for_end
+from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
+
+LINES = 2_622_000
+"""Of eight bytes each: 20 MB."""
+
+
+@pytest.fixture
+def host(home: Path) -> Iterator[int]:
+    with demo_host() as pid:
+        yield pid
+
+
+def test_output_and_exit_code_are_the_commands_own(host: int) -> None:
+    done = crewx("say", "één\n", "careful\n", "3")
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (3, "één\n", b"careful\n")
+
+
+def test_dari_remote_is_the_same_door(host: int) -> None:
+    words = (sys.executable, "-m", "dari", "remote", "say", "out", "", "7")
+    done = subprocess.run(words, capture_output=True, timeout=WITHIN_S, check=False)
+    assert (done.returncode, done.stdout) == (7, b"out")
+
+
+def test_a_command_knows_the_callers_folder_and_environment_not_the_daemons(host: int, tmp_path: Path) -> None:
+    done = crewx(
+        "where", "SECRET_OF_CALLER", cwd=tmp_path, env={**os.environ, "SECRET_OF_CALLER": "s", "COLUMNS": "63"}
+    )
+    assert done.stdout.decode() == f"{tmp_path} s None 63\n"
+
+
+def test_arguments_that_are_no_text_arrive_unchanged(host: int) -> None:
+    odd = b"\xff\xfe\xc3\xa9"
+    assert crewx("say", os.fsdecode(odd), "", "0").stdout == odd
+
+
+def test_a_folder_that_is_gone_is_no_reason_to_fail(host: int, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = (
+        f"import os, sys; os.rmdir({str(gone)!r}); from dari.cli.thin import main; sys.exit(main('t', ['where', 'A']))"
+    )
+    done = subprocess.run((sys.executable, "-c", script), cwd=gone, capture_output=True, timeout=WITHIN_S, check=False)
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, b"/", b"")
+
+
+def test_stdin_goes_along_only_when_the_command_wants_it(host: int) -> None:
+    ours, theirs = os.pipe()
+    try:  # a pipe that nobody ever closes
+        assert crewx("say", "done", "", "0", stdin=ours).stdout == b"done"
+        os.write(theirs, b"still there")
+        assert os.read(ours, 100) == b"still there"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    data = os.urandom(5_000_000)
+    assert crewx("stdin", input=data, stdin=None).stdout.decode() == hashlib.sha256(data).hexdigest()
+    assert crewx("stdin").stdout.decode() == hashlib.sha256(b"").hexdigest()
+
+
+def test_a_command_that_ends_before_stdin_does_is_not_held_up(host: int) -> None:
+    with crewx_process("stdin_first", stdin=subprocess.PIPE) as process:
+        assert read_line(process.stdout) == b"entered\n"
+        assert process.wait(WITHIN_S) == 5
+
+
+def test_ctrl_c_cancels_the_command_and_ends_with_4(host: int) -> None:
+    with crewx_process("wait") as process:
+        assert read_line(process.stdout) == b"entered\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == 4
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert crewx("cancelled").returncode == 0
+
+
+def test_ctrl_c_pressed_twice_does_not_wait_for_the_command(host: int) -> None:
+    with crewx_process("stubborn") as process:
+        assert read_line(process.stdout) == b"entered\n"
+        process.send_signal(signal.SIGINT)
+        assert read_line(process.stdout) == b"not yet\n"
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == 4
+
+
+def test_ctrl_c_that_a_shell_ignores_for_us_is_ignored(host: int) -> None:
+    with crewx_process("wait", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
+        assert read_line(process.stdout) == b"entered\n"
+        process.send_signal(signal.SIGINT)
+        assert crewx("say", "", "", "0").returncode == 0
+        assert process.poll() is None
+
+
+def test_a_client_that_is_killed_cancels_its_command(host: int) -> None:
+    with crewx_process("wait") as process:
+        assert read_line(process.stdout) == b"entered\n"
+        process.kill()
+    assert crewx("cancelled").returncode == 0
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_in_silence(host: int) -> None:
+    with crewx_process("endless") as process:
+        assert read_line(process.stdout) == b"0000000\n"
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(WITHIN_S) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert crewx("cancelled").returncode == 0
+
+
+def test_a_closed_stdout_or_stdin_is_not_mistaken_for_the_socket(host: int) -> None:
+    words = f'"{sys.executable}" -m dari.cli.crewx mcp remote'
+    script = f'{words} say lost "kept" 6 >&-; echo "$?"; {words} stdin <&-; echo " $?";'
+    script += f'{words} say kept lost 6 2>&-; echo " $?"'
+    done = subprocess.run(("sh", "-c", script), capture_output=True, timeout=WITHIN_S, check=False)
+    nothing = hashlib.sha256(b"").hexdigest()
+    assert done.stdout.decode() == f"6\n{nothing} 0\nkept 6\n"
+    assert done.stderr == b"kept"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
+def test_a_full_disk_is_told(host: int) -> None:
+    with open("/dev/full", "wb") as full:
+        done = crewx("say", "out", "", "0", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 4
+    assert done.stderr == b"error: stdout cannot be written: No space left on device\n"
+
+
+def test_twenty_megabytes_come_through_whole_and_the_daemon_does_not_grow(host: int, tmp_path: Path) -> None:
+    before_kb = int(crewx("peak").stdout)
+    with crewx_process("count", str(LINES)) as process:
+        assert process.stdout is not None
+        # The reader starts late: by then everything between is full.
+        assert read_line(process.stdout) == b"0000000\n"
+        crewx("say", "", "", "0")
+        rest = process.stdout.read()
+        assert process.wait(WITHIN_S) == 0
+    assert rest == b"".join(b"%07d\n" % n for n in range(1, LINES))
+    assert int(crewx("peak").stdout) - before_kb < 8_000
+
+
+def test_a_host_that_dies_in_the_middle_is_told_and_nothing_is_done_twice(host: int) -> None:
+    done = crewx("die")
+    assert (done.returncode, done.stdout) == (2, b"half")
+    assert done.stderr.startswith(b"error: the daemon ended before the command had\nhint: ")
+
+
+@contextmanager
+def fake_host(*drops: bool) -> Iterator[list[bytes]]:
+    """Hears first lines and answers "again"; a connection with `drops` it ends at once."""
+    run_dir = private_dir(runtime_path("bridge"))
+    (run_dir / wire.TOKEN).write_text("t")
+    heard: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        for drop in drops:
+            sock, _ = listener.accept()
+            with sock, sock.makefile("rwb") as stream:
+                if not drop:
+                    heard.append(stream.readline())
+                    stream.write(wire.frame(wire.BEGIN, b"1") + wire.frame(wire.OUT, b"again"))
+                    stream.write(wire.frame(wire.EXIT, b"\0"))
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(run_dir / wire.SOCKET))
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield heard
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
+
+
+def test_a_host_that_leaves_before_it_began_is_asked_again(home: Path) -> None:
+    """As one that waits in the backlog of a daemon on its way out."""
+    with fake_host(True, False) as heard:
+        done = crewx("anything")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"again", b"")
+    assert len(heard) == 1
+
+
+def test_only_daemon_start_asks_the_daemon_to_stay(home: Path) -> None:
+    with fake_host(False, False, False) as heard:
+        for words in (("servers",), ("daemon", "start"), ("daemon", "start", "--server", "fs")):
+            assert crewx(*words).stdout == b"again"
+    assert [json.loads(line)["stays"] for line in heard] == [False, True, True]
+    assert [json.loads(line)["argv"] for line in heard][2] == ["daemon", "start", "--server", "fs"]
+
+
+def test_a_refusal_is_told_with_its_hint(host: int, home: Path) -> None:
+    (runtime_path("bridge") / wire.TOKEN).write_text("another")
+    done = crewx("say", "", "", "0")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: the token is not this daemon's\nhint: ")
+
+
+def test_a_daemon_of_another_release_is_replaced(home: Path) -> None:
+    with demo_host(version="0.0.1") as old:
+        done = crewx("servers", "--json")
+        assert (done.returncode, done.stdout) == (0, b"[]\n"), done.stderr
+        wait_for_end(old)
+        assert daemon_pid() not in (None, old)
+
+
+def test_a_hub_of_another_release_is_left_alone(home: Path) -> None:
+    with demo_host("hub", "0.0.1") as hub:
+        done = crewx("servers", "--json")
+        assert (done.returncode, done.stdout) == (0, b"[]\n")
+        assert b"warning: the daemon cannot be used (the bridge runs in `dari up`" in done.stderr
+        assert done.stderr.count(b"\n") == 1
+        assert daemon_pid() == hub
+
+
+def test_a_hub_is_not_stopped_by_daemon_stop(home: Path) -> None:
+    with demo_host("hub") as hub:
+        done = crewx("daemon", "stop")
+        assert done.returncode == 1
+        assert f"dari up` (pid {hub})" in done.stderr.decode()
+        assert crewx("say", "on", "", "0").stdout == b"on"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"DARI_HOME": "/tmp/a home"},
+        {"DARI_HOME": "~/own"},
+        {"DARI_HOME": "relative"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{private}"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{private}/"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{open}"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "/nowhere"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "/data"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "data"},
+        {"DARI_HOME": "", "XDG_RUNTIME_DIR": ""},
+    ],
+)
+def test_the_place_is_the_one_that_the_daemon_uses(
+    environment: dict[str, str], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private, shared = tmp_path / "private", tmp_path / "open"
+    private.mkdir(mode=0o700)
+    shared.mkdir()
+    shared.chmod(0o777)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(private=private, open=shared))
+    assert thin.runtime_path() == str(runtime_path("bridge"))
+
+
+def test_a_warm_call_imports_next_to_nothing(host: int) -> None:
+    """Each of asyncio, argparse, json, pathlib, socket, typing costs more than all the rest of a call."""
+    script = """
+import sys
+before = set(sys.modules)
+from dari.cli.crewx import main
+assert main(["mcp", "remote", "say", "", "", "0"]) == 0
+print(*sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
+    ours = "dari dari.bridge dari.bridge.door dari.bridge.door.knock dari.bridge.door.wire"
+    ours += " dari.cli dari.cli.crewx dari.cli.thin dari.version"
+    assert done.stdout.split() == ["_json", "_socket", *ours.split()]

@@ -1,0 +1,81 @@
+"""`--params`: JSON on the line, in a file, on stdin; checked before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.remote.rig import shop
+
+
+async def test_params_come_from_the_line_a_file_or_stdin(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        (run.cwd / "call.json").write_text('{"path": "file"}')
+        for words, stdin, given in (
+            (("--params", '{"path": "line"}'), b"", "line"),
+            (('--params={"path": "equals"}',), b"", "equals"),
+            (("--params", "@call.json"), b"", "file"),
+            (("--params", "-"), b'\xef\xbb\xbf{"path": "stdin"}', "stdin"),
+        ):
+            done = await run("call-tool", "variety", *words, "--json", stdin=stdin)
+            assert done.code == 0 and done.json["structuredContent"] == {"given": {"path": given}}
+
+
+async def test_flags_and_params_are_joined_and_flags_win(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        words = ("--params", '{"path": "a", "head": 1}', "--path", "b")
+        done = await run("call-tool", "variety", *words, "--json")
+        assert done.json["structuredContent"]["given"] == {"path": "b", "head": 1}
+
+
+async def test_params_alone_reach_the_server_digit_by_digit(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        done = await run("call-tool", "loose", "--params", '{"n": 1.10, "big": 12345678901234567890123}')
+        assert done.code == 0
+        assert run.noted()[-1] == 'call loose {"big": 12345678901234567890123, "n": 1.1}'
+
+
+@pytest.mark.parametrize(
+    "params, said",
+    [
+        ("[1]", "--params is a list, and must be an object"),
+        ("3", "--params is a number"),
+        ('"x"', "--params is a string"),
+        ("null", "--params is null"),
+        ("true", "--params is true"),
+        ("", "line 1, column 1"),
+        ('{"path": }', "line 1, column 10"),
+        ('{"path": "a",\n "head": 1,}', "line 2, column"),
+        ('{"path": NaN}', "NaN is no number of JSON"),
+        ('{"path": "a", "path": "b"}', "'path' stands there twice"),
+        ("[" * 100_000, "nested too deeply"),
+        ("@missing.json", "cannot read missing.json: No such file"),
+        ("@.", "cannot read .: Is a directory"),
+    ],
+)
+async def test_params_that_are_no_object_are_refused_with_their_place(tmp_path: Path, params: str, said: str) -> None:
+    async with shop(tmp_path) as run:
+        done = await run("call-tool", "variety", "--params", params)
+        assert (done.code, done.out) == (1, "")
+        assert said in done.err
+        assert not [line for line in run.noted() if line.startswith("call")]
+
+
+async def test_missing_and_wrong_arguments_are_named_and_nothing_is_sent(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        for words, said in (
+            ((), "'variety' needs --path (string)"),
+            (("--path", "x", "--head", "0"), "head"),
+            (("--params", '{"path": "x", "nope": 1}'), "nope"),
+            (("--params", '{"path": 7}'), "path"),
+        ):
+            done = await run("call-tool", "variety", *words)
+            assert (done.code, done.out) == (1, "") and said in done.err
+        assert not [line for line in run.noted() if line.startswith("call")]
+
+
+async def test_arguments_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        done = await run("call-tool", "say", "--text", "a\udcff")
+        assert done.code == 1 and "no UTF-8" in done.err

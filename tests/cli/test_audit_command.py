@@ -1,0 +1,236 @@
+"""`dari audit`: what was recorded, asked from a shell, with a daemon that writes or without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dari.bridge.trust.audit.log import AuditLog
+from dari.cli.audit import moment
+from dari.cli.main import main
+from tests.bridge.children.households import wait_for_line
+
+DAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+class Log:
+    """A log in its usual place, written on days of the test's choice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.at = DAY
+        self.log = AuditLog(folder, redact=lambda data: data, batch_s=0.001, now=lambda: self.at.timestamp())
+
+    def call(self, server: str, tool: str, outcome: str = "ok", **more: Any) -> None:
+        self.log.call(server, tool, outcome, **more)  # type: ignore[arg-type]
+
+    def file(self) -> Path:
+        return sorted(self.folder.glob("*.jsonl"))[-1]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    written = Log(tmp_path / "bridge/audit")
+    yield written
+    written.log.close()
+
+
+@pytest.fixture
+def filled(log: Log) -> Log:
+    """opened (1), then records 2 to 6 on two days; the daemon still holds the log."""
+    log.call("fs", "read", who="mcp:claude", ms=1.25, result_bytes=20, arguments=b'{"path":"/a"}')
+    log.call("fs", "write", "denied", who="mcp:claude", error="ann denied it")
+    log.log.note("decision", server="fs", tool="write", who="ann", event="approved")
+    log.log.flush()
+    log.at = DAY + timedelta(days=1)
+    log.call("git", "log", who="cli")
+    log.call("git", "push", "error", who="cli", error="no \x1b[2Jremote\n")
+    assert log.log.flush()
+    return log
+
+
+def numbers(text: str) -> list[int]:
+    return [json.loads(line)["n"] for line in text.splitlines()]
+
+
+def test_the_last_records_are_listed_oldest_first_while_the_daemon_writes(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["1", "2", "3", "4", "5", "6"]
+    assert "fs/read  mcp:claude  1.2 ms  20 B" in lines[1] and "ok" in lines[1].split()
+    assert "denied" in lines[2] and "ann denied it" in lines[2]
+    assert "decision" in lines[3] and "event=approved" in lines[3] and lines[3].endswith("ann")
+    assert "no \\x1b[2Jremote\\n" in lines[5] and "\x1b" not in lines[5]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], [6, 5, 4, 3, 2, 1]),
+        (["--server", "g*"], [6, 5]),
+        (["--tool", "*r*"], [4, 3, 2]),
+        (["--who", "mcp:*"], [3, 2]),
+        (["--outcome", "denied"], [3]),
+        (["--kind", "decision"], [4]),
+        (["--since", "2026-11-17T00:00+00:00"], [6, 5]),
+        (["--until", "2026-11-17T00:00+00:00"], [4, 3, 2, 1]),
+        (["--limit", "2"], [6, 5]),
+        (["--server", "fs", "--outcome", "ok"], [2]),
+        (["--server", "nothing"], []),
+    ],
+)
+def test_a_query_answers_newest_first_with_what_matches_all(
+    words: list[str], found: list[int], filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "query", "--json", *words]) == 0
+    assert numbers(capsys.readouterr().out) == found
+
+
+def test_json_is_the_line_as_it_stands_in_the_file(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "tail", "--limit", "1", "--json"]) == 0
+    assert capsys.readouterr().out == filled.file().read_text().splitlines(keepends=True)[-1]
+
+
+def test_show_prints_one_record_with_its_arguments_and_hash(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "show", "2"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["arguments"] == {"path": "/a"} and len(shown["prev"]) == 64
+    assert main(["audit", "show", "99"]) == 1
+    assert "there is no record 99" in capsys.readouterr().err
+
+
+def test_verify_is_0_for_a_whole_log_and_prints_a_head_that_can_be_noted(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "verify"]) == 0
+    told = capsys.readouterr().out
+    assert "6 records in 2 files" in told
+    head = next(line.split()[1] for line in told.splitlines() if line.startswith("head"))
+    assert main(["audit", "verify", "--known", head]) == 0
+    assert main(["audit", "verify", "--known", f"3:{'0' * 64}"]) == 3
+    assert "record 3 is not the one that was noted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("old", "new"), [('"read"', '"raed"'), ("ann denied it", "ann allowed it")])
+def test_verify_is_3_and_names_the_first_line_that_does_not_fit(
+    old: str, new: str, filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = sorted(filled.folder.glob("*.jsonl"))[0]
+    first.write_text(first.read_text().replace(old, new))
+    line = 3 if old == '"read"' else 4
+    assert main(["audit", "verify"]) == 3
+    told = capsys.readouterr().out
+    assert told.startswith("BROKEN") and f"{first}:{line}: record {line} does not carry the hash" in told
+    assert main(["audit", "verify", "--json"]) == 3
+    as_json = json.loads(capsys.readouterr().out)
+    assert as_json["whole"] is False
+    assert (as_json["broken"]["file"], as_json["broken"]["line"]) == (first.name, line)
+
+
+def test_verify_finds_a_missing_end(filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = filled.file().read_text().splitlines(keepends=True)
+    filled.file().write_text("".join(lines[:-1]))
+    assert main(["audit", "verify"]) == 3
+    assert "records up to 6 were written, the last one here is 5" in capsys.readouterr().out
+
+
+def test_a_line_that_a_killed_daemon_left_half_written_is_told_apart_from_a_forged_one(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled.log.close()
+    with filled.file().open("a") as file:
+        file.write('{"n": 8, "at"')
+    assert main(["audit", "verify"]) == 3
+    told = capsys.readouterr().out
+    assert told.startswith("TORN") and "13 bytes" in told and "7 records are in order" in told
+
+
+def test_an_empty_log_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    assert main(["audit"]) == 0
+    assert "nothing has been recorded yet" in capsys.readouterr().err
+    assert main(["audit", "verify"]) == 0
+    assert not (tmp_path / "bridge").exists()
+
+
+def test_a_copy_elsewhere_can_be_asked(filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    shutil.copytree(filled.folder, tmp_path / "copy")
+    assert main(["audit", "verify", "--directory", str(tmp_path / "copy")]) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nothing"],
+        ["show"],
+        ["verify", "3"],
+        ["--outcome", "well"],
+        ["--since", "yesterday"],
+        ["--limit", "0"],
+        ["--known", "abc"],
+    ],
+)
+def test_wrong_words_are_refused_with_1(words: list[str], filled: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", *words]) == 1
+    assert "error:" in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--help"]) == 0
+    assert "dari audit verify --known" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("90s", DAY - timedelta(seconds=90)),
+        ("1.5h", DAY - timedelta(minutes=90)),
+        ("7d", DAY - timedelta(days=7)),
+        ("2026-11-01T10:00+00:00", datetime(2026, 11, 1, 10, tzinfo=UTC)),
+    ],
+)
+def test_a_time_may_be_an_age_or_a_date(text: str, meant: datetime) -> None:
+    assert moment(text, now=lambda: DAY) == meant
+
+
+def test_a_date_without_a_zone_is_local() -> None:
+    assert moment("2026-11-01") == datetime(2026, 11, 1).astimezone()
+
+
+def test_follow_goes_on_with_what_is_written_across_days_until_ctrl_c(filled: Log) -> None:
+    command = [sys.executable, "-m", "dari", "audit", "--follow", "--json", "--server", "git", "--limit", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}) as follower:
+        try:
+            assert follower.stdout is not None
+            descriptor = follower.stdout.fileno()
+            assert json.loads(wait_for_line(descriptor))["n"] == 6
+            filled.call("fs", "read")
+            filled.call("git", "pull")
+            assert json.loads(wait_for_line(descriptor))["tool"] == "pull"
+            filled.at += timedelta(days=1)
+            filled.call("git", "fetch")
+            assert json.loads(wait_for_line(descriptor))["tool"] == "fetch"
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(10) == 4
+        finally:
+            follower.kill()
+
+
+def test_a_reader_that_leaves_early_is_no_error(filled: Log) -> None:
+    script = f'"{sys.executable}" -m dari audit --follow | head -n 1'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=20, check=False, start_new_session=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1

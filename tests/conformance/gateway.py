@@ -1,0 +1,62 @@
+"""The gateway in front of the conformance fixtures: `python -m tests.conformance.gateway --home <folder>`.
+
+One server without a prefix, as `/s/<server>/mcp` of `dari up` shows it; without a token, because the suite has none.
+The fixtures run as a child, or stand at the address that `--upstream` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from dari import log
+from dari.bridge.gateway.front import Choice, Front
+from dari.bridge.profiles.places import Surroundings
+from dari.bridge.service import Bridge
+from dari.running import run_to_exit
+from dari.settings import ServeSettings
+from dari.transport.supervisor import Supervisor
+from tests.conformance.everything import announce
+from tests.conformance.suite import ROOT
+
+NAME = "fixtures"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--home", type=Path, required=True, help="a folder of this run")
+    parser.add_argument("--upstream", help="URL of the fixtures (default: they are a child)")
+    given = parser.parse_args()
+    os.environ["DARI_HOME"] = str(given.home / "dari")
+    log.set_up("warning")
+    profiles = given.home / "mcp.json"
+    profiles.write_text(json.dumps({"mcpServers": {NAME: _entry(given.upstream)}}))
+    profiles.chmod(0o600)
+    around = Surroundings(given.home, given.home, {**os.environ, "CREWX_MCP_JSON": str(profiles)}, sys.platform)
+
+    async def serve() -> int:
+        settings = ServeSettings(transport="http", http_port=0, token_path=None)
+        async with Bridge() as bridge:
+            front = Front(bridge.view(around), Choice(server=NAME))
+            front.start()
+            try:
+                return await Supervisor(front.server, settings, announce=announce).run()
+            finally:
+                await front.close()
+
+    return run_to_exit(serve)
+
+
+def _entry(url: str | None) -> dict[str, object]:
+    """The suite wants to be asked for its roots; a profile that does not say so keeps a server from that."""
+    if url is not None:
+        return {"type": "http", "url": url, "roots": "client"}
+    words = ["-m", "tests.conformance.everything", "--transport", "stdio"]
+    return {"command": sys.executable, "args": words, "cwd": str(ROOT), "roots": "client"}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
