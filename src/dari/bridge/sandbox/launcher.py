@@ -1,6 +1,6 @@
 """The last step before a child: put on the limits and the sandbox, then become the program.
 
-Run as `python -IS launcher.py <status-fd> <orders-fd> <program> <argv0> <arguments…>`. A fresh process, and not
+Run as `python -IS launcher <status-fd> <orders-fd> <program> <argv0> <arguments…>`. A fresh process, and not
 a hook between fork and exec: the daemon has threads, and Python code must not run in a fork of such a process.
 The orders are lines; each one is obeyed or the program is not started. A failure is told on the status pipe,
 which says `ready` at the end and closes by itself when the program starts.
@@ -22,6 +22,7 @@ _RESTRICT_SELF = 446
 _ADD_RULE = 445
 # chown, dac_override, fowner, fsetid, kill, setgid, setuid: of use to an installer run by root, of none to an escape.
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7))
+_opened: list[ctypes.CDLL] = []
 
 
 def main() -> None:
@@ -123,13 +124,21 @@ def _reset_signals() -> None:
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 
 
+def _libc() -> ctypes.CDLL:
+    """Opened once: dropping sixty capabilities one by one opened it sixty times."""
+    import ctypes
+
+    if not _opened:
+        _opened.append(ctypes.CDLL(None, use_errno=True))
+    return _opened[0]
+
+
 def _prctl(option: int, first: int, second: object = 0) -> None:
     import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
     word = ctypes.c_ulong
     last = word(second) if isinstance(second, int) else second
-    if library.prctl(ctypes.c_int(option), word(first), last, word(0), word(0)) != 0:
+    if _libc().prctl(ctypes.c_int(option), word(first), last, word(0), word(0)) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
@@ -148,7 +157,7 @@ def _syscall(number: int, *arguments: object) -> int:
     import ctypes
 
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
-    result = ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words)
+    result = _libc().syscall(ctypes.c_long(number), *words)
     if result < 0:
         raise OSError(ctypes.get_errno(), "syscall")
     return int(result)
