@@ -11,9 +11,8 @@ from dari.bridge.children.plain import harmless
 from dari.bridge.children.spec import Patience
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES, TooLong
-from dari.transport.channels.lines import LineChannel
-from dari.transport.channels.sockets import read_small
+from dari.mcp.client.lines import MOST_BYTES
+from dari.transport.channels.pipes import PipeChannel
 
 WRITE_S = 30.0
 MOST_UNREAD_BYTES = 64 * 1024 * 1024
@@ -24,7 +23,7 @@ _NOISE_BYTES = 500
 _MESSAGE = (b"{", b"[")
 
 
-class SupervisedChannel(LineChannel):
+class SupervisedChannel(PipeChannel):
     """Starts a child when it is opened and stops it when it is closed.
 
     A line of any length up to `most_bytes` is one message. A child that does not read what it is sent for
@@ -50,29 +49,22 @@ class SupervisedChannel(LineChannel):
         self._reset()
         self.noise.clear()
         self.noise_lines = 0
-        self._over = asyncio.Event()
-        self._output_ended = asyncio.Event()
-        self._input_end = _InputEnd(self)
         self._verdict: DariError | None = None
         self._has_agreed = False
         child = await self._start()
-        loop = asyncio.get_running_loop()
         stdin, stdout = child.take_pipes()
         try:
-            self._input, _ = await loop.connect_write_pipe(lambda: self._input_end, stdin)
-            self._writer = self._input
-            self._output, _ = await loop.connect_read_pipe(lambda: self, stdout)
+            await self._attach(stdin, stdout)
         except BaseException:
             child.kill()
             stdin.close()
             stdout.close()
             raise
-        read_small(self._output)
         self.child, self.inbox = child, inbox
         child.on_exit(self._over.set)
         if child.has_ended:
             self._over.set()
-        self._watching = loop.create_task(self._watch(child, inbox))
+        self._watching = asyncio.get_running_loop().create_task(self._watch(child, inbox))
 
     async def close(self) -> None:
         child, self.child = self.child, None
@@ -81,47 +73,14 @@ class SupervisedChannel(LineChannel):
         self._watching.cancel()
         self.inbox = None
         self._allow()
-        self._flush()
-        self._input.close()
-        try:
-            await child.stop(None if self._has_agreed else HASTE)
-        finally:
-            if not self._input_end.lost.is_set():
-                self._input.abort()
-            self._output.close()
-            self._writer = None
+        await self._detach(child.stop(None if self._has_agreed else HASTE))
         await asyncio.gather(self._watching, return_exceptions=True)
-        await self._input_end.lost.wait()
-        await self._output_ended.wait()
+        await self._detached()
 
     def agreed(self, version: str, *, is_stateless: bool) -> None:
         self._has_agreed = self._has_agreed or bool(version)
 
     # Called by the event loop.
-
-    def data_received(self, data: bytes) -> None:
-        inbox = self.inbox
-        if inbox is None:
-            return
-        lines = self._lines.feed(data)
-        self._unanswered = max(0, self._unanswered - len(lines))
-        for line in lines:
-            if isinstance(line, TooLong):
-                self._refuse(inbox, line)
-                continue
-            if not line.startswith(_MESSAGE) and not line.lstrip().startswith(_MESSAGE):
-                self._note(line)
-            inbox.receive(line)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """stdout ended."""
-        self._output_ended.set()
-        self._over.set()
-
-    def input_lost(self) -> None:
-        """The child does not read its stdin any more."""
-        self.resume_writing()
-        self._over.set()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -150,6 +109,11 @@ class SupervisedChannel(LineChannel):
             child.kill()
             self._input.abort()
 
+    def _received(self, inbox: Inbox, line: bytes) -> None:
+        if not line.startswith(_MESSAGE) and not line.lstrip().startswith(_MESSAGE):
+            self._note(line)
+        inbox.receive(line)
+
     def _note(self, line: bytes) -> None:
         self.noise_lines += 1
         self.noise.append(harmless(line[:_NOISE_BYTES].decode("utf-8", "replace")).strip())
@@ -157,34 +121,10 @@ class SupervisedChannel(LineChannel):
     async def _watch(self, child: Child, inbox: Inbox) -> None:
         """The end of the process, of its stdout or of its stdin: each is the end of the channel."""
         await self._over.wait()
-        await child.ended(LAST_WORDS_S)
-        for stream in (self._output_ended, child.tail.ended):
-            try:
-                async with asyncio.timeout(LAST_WORDS_S):
-                    await stream.wait()
-            except TimeoutError:
-                pass  # something that the child started holds it open
+        closed = await self._last_words(child.ended(LAST_WORDS_S), child.tail.ended)
         if self._verdict is not None:
             inbox.lost(self._verdict)
         elif child.has_ended:
             inbox.lost(child.explain(f"ended ({child.status})"))
         else:
-            inbox.lost(child.explain("closed its " + ("stdout" if self._output_ended.is_set() else "stdin")))
-
-
-class _InputEnd(asyncio.BaseProtocol):
-    """Flow control of the pipe to the child."""
-
-    def __init__(self, channel: SupervisedChannel) -> None:
-        self._channel = channel
-        self.lost = asyncio.Event()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost.set()
-        self._channel.input_lost()
-
-    def pause_writing(self) -> None:
-        self._channel.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._channel.resume_writing()
+            inbox.lost(child.explain(f"closed its {closed}"))

@@ -199,7 +199,7 @@ def _landlock_orders(
 
 def _launcher() -> Path:
     """Compiled, where Python has kept that: the source costs 3 ms more at every start."""
-    compiled = launcher.__spec__.cached if launcher.__spec__ is not None else None
+    compiled = launcher.__spec__.cached
     return Path(compiled if compiled and os.path.isfile(compiled) else launcher.__file__)
 
 

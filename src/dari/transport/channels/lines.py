@@ -71,7 +71,10 @@ class LineChannel(asyncio.Protocol):
             if isinstance(line, TooLong):
                 self._refuse(inbox, line)
             else:
-                inbox.receive(line)
+                self._received(inbox, line)
+
+    def _received(self, inbox: Inbox, line: bytes) -> None:
+        inbox.receive(line)
 
     def pause_writing(self) -> None:
         self.is_full = True
