@@ -1,8 +1,8 @@
 """The upstream of all gateways: an MCP server on stdio that does nothing but `echo`; standard library only.
 
 It reads what is there, answers all of it with one write, and so is never what limits a gateway. `--core` puts it beside
-the load, so that a gateway has the other core for itself. `--tools` lists more tools than the one. It speaks the
-handshake era only, as 18 of 28 real servers do.
+the load, so that a gateway has the other core for itself. `--tools` lists more tools than the one. Once the file of
+`--until` is there it starts and never says a word. It speaks the handshake era only, as 18 of 28 real servers do.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--core", type=int)
     parser.add_argument("--tools", type=int, default=1)
+    parser.add_argument("--until", default="", metavar="FILE")
     given = parser.parse_args()
     if given.core is not None:
         os.sched_setaffinity(0, {given.core})
@@ -73,6 +74,8 @@ def main() -> None:
     rest = b""
     while data := os.read(0, 1 << 20):
         *lines, rest = (rest + data).split(b"\n")
+        if given.until and os.path.exists(given.until):
+            continue
         replies = memoryview(b"".join(server.answer(line) for line in lines if line.strip()))
         while replies:
             replies = replies[os.write(1, replies) :]

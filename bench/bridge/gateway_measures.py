@@ -1,7 +1,7 @@
 """What a gateway costs: one call after another, many at once, and a list with a dead server in it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from bench import http_load, stdio_load
@@ -17,7 +17,7 @@ from bench.bridge.contenders import (
 )
 from bench.bridge.gateways import Gateway, gateway
 from bench.bridge.plan import Plan
-from bench.bridge.upstreams import DIRECT, fast_echo, hanging, program
+from bench.bridge.upstreams import DIRECT, Server, fast_echo, program
 from bench.bridge.usage import own_cpu_s, rss_mb
 from bench.errors import BenchError
 from bench.http_load import CheckedCall
@@ -81,42 +81,52 @@ def rate(plan: Plan) -> Measurements:
 
 
 def lists(plan: Plan) -> Measurements:
-    """Ten servers, one of which starts and never says a word; only ours is asked."""
+    """Ten servers, one of which hangs from its start; only ours is asked."""
     who = (OURS,)
-    name = f"`tools/list` of {SERVERS} servers, one of them dead"
-    first = Measurement(f"{name}: the first after a restart", "ms", who, (), limit=MOST_LIST_MS)
-    p50 = Measurement(f"{name}: p50", "ms", who, (), limit=MOST_LIST_MS)
-    p99 = Measurement(f"{name}: p99", "ms", who, ())
+    name = f"`tools/list` of {SERVERS} servers"
+    first = Measurement(f"{name}, one hangs today: the first after a restart", "ms", who, (), limit=MOST_LIST_MS)
+    p50 = Measurement(f"{name}, one hangs today: p50", "ms", who, (), limit=MOST_LIST_MS)
+    p99 = Measurement(f"{name}, one hangs today: p99", "ms", who, ())
+    never = Measurement(f"{name}, one never worked: the first after a restart", "ms", who, ())
+    flag = plan.scratch.path / "hang"
     servers = {f"server{number}": program(fast_echo(TOOLS_EACH)) for number in range(1, SERVERS)}
-    servers["dead"] = program(hanging())
-    for number in range(plan.rounds + 1):
-        for contender in present(who):
-            with on_core(LOAD_CORE), gateway(contender, plan.scratch, servers, "ten-servers") as one:
-                took_ms, listing = _list_of_nine(one, within_s=0.0 if number else FIRST_LISTS_S)
-                if number:  # the first fills the memory on disk
+    mortal = {**servers, "server0": program(fast_echo(TOOLS_EACH, until=flag))}
+    for contender in present(who):
+        with on_core(LOAD_CORE):
+            _fill_memory(plan, contender, mortal, "mortal", SERVERS)
+            flag.touch()
+            _fill_memory(plan, contender, mortal, "stillborn", SERVERS - 1)
+            for _ in range(plan.rounds):
+                with gateway(contender, plan.scratch, mortal, "mortal") as one:
+                    took_ms, listing = _whole_list(one, SERVERS)
                     load = listing.load(1, plan.seconds, plan.scratch.path)
                     first.add(contender, took_ms)
                     p50.add(contender, load.p50_us / 1000)
                     p99.add(contender, load.p99_us / 1000)
-    yield from (first, p50, p99)
+                with gateway(contender, plan.scratch, mortal, "stillborn") as one:
+                    never.add(contender, _whole_list(one, SERVERS - 1)[0])
+    yield from (first, p50, p99, never)
 
 
-def _list_of_nine(one: Gateway, within_s: float) -> tuple[float, CheckedCall]:
-    """How long `tools/list` took once it was complete; it has to be so at once unless there is time."""
-    call = Call("tools/list", {})
-    request = one.request(call)
+def _fill_memory(plan: Plan, contender: Contender, servers: Mapping[str, Server], home: str, answering: int) -> None:
+    """A run whose lists the next one finds on disk."""
+    with gateway(contender, plan.scratch, servers, home) as one:
+        _whole_list(one, answering, within_s=FIRST_LISTS_S)
+
+
+def _whole_list(one: Gateway, servers: int, within_s: float = 0.0) -> tuple[float, CheckedCall]:
+    """How long `tools/list` took that has the tools of so many servers; the first one has to, unless there is time."""
+    request = one.request(Call("tools/list", {}))
     deadline = time.monotonic() + within_s
     while True:
         started = time.perf_counter()
         reply = http_load.exchange(one.contender.name, one.port, request)
         took_ms = (time.perf_counter() - started) * 1000
         found = reply.body.count(b'"name":"server')
-        if found == (SERVERS - 1) * TOOLS_EACH:
+        if found == servers * TOOLS_EACH:
             return took_ms, CheckedCall(one.contender.name, one.port, request, reply.size)
         if time.monotonic() > deadline:
-            raise BenchError(
-                f"{one.contender.title} lists {found} tools of {SERVERS - 1} servers with {TOOLS_EACH} each"
-            )
+            raise BenchError(f"{one.contender.title} lists {found} tools of {servers} servers with {TOOLS_EACH} each")
         time.sleep(0.1)
 
 

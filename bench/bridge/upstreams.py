@@ -40,14 +40,11 @@ def everything() -> list[str]:
     return [str(NODE), str(EVERYTHING), "stdio"]
 
 
-def fast_echo(tools: int = 1) -> list[str]:
+def fast_echo(tools: int = 1, until: Path | None = None) -> list[str]:
+    """`until` this file is there; afterwards it starts, reads and never says a word."""
     # Isolated and without site: what is in somebody's environment cannot slow its start.
-    return [sys.executable, "-IS", str(FAST_ECHO), "--core", str(LOAD_CORE), "--tools", str(tools)]
-
-
-def hanging() -> list[str]:
-    """A server that starts, reads and never says a word."""
-    return [sys.executable, "-IS", "-c", "import sys; sys.stdin.buffer.read()"]
+    words = [sys.executable, "-IS", str(FAST_ECHO), "--core", str(LOAD_CORE), "--tools", str(tools)]
+    return words if until is None else [*words, "--until", str(until)]
 
 
 def write_profiles(path: Path, servers: Mapping[str, Server], **more: object) -> Path:

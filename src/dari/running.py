@@ -33,6 +33,16 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
         return PANIC_EXIT
 
 
+def settle_memory() -> None:
+    """For a program that has loaded what it needs and now serves: what is here stays, and is not looked through again.
+
+    A tenth of the time of a busy gateway went into looking for garbage among its modules and schemas.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+
+
 def _open_standard_descriptors() -> None:
     """A program started with one of them closed would get it as the number of its next file; libuv aborts on that."""
     opened = os.open(os.devnull, os.O_RDWR)

@@ -157,6 +157,27 @@ def test_a_line_that_a_killed_daemon_left_half_written_is_told_apart_from_a_forg
     assert told.startswith("TORN") and "13 bytes" in told and "7 records are in order" in told
 
 
+def test_logs_of_commands_beside_the_daemon_are_asked_with_it(
+    filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beside = Log(tmp_path / "bridge/audit-beside/1")
+    beside.at = DAY + timedelta(days=2)
+    beside.call("fs", "list", who="cli")
+    beside.log.close()
+    assert main(["audit", "--server", "fs", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["4", "1/2"] and "fs/list" in lines[1]
+    assert main(["audit", "show", "1/2"]) == 0
+    assert json.loads(capsys.readouterr().out)["tool"] == "list"
+    assert main(["audit", "verify"]) == 0
+    told = capsys.readouterr().out
+    assert str(filled.folder) in told and str(beside.folder) in told
+    beside.file().write_text(beside.file().read_text().replace("list", "lost"))
+    assert main(["audit", "verify", "--json"]) == 3
+    as_json = json.loads(capsys.readouterr().out)
+    assert as_json["broken"] is None and as_json["beside"][0]["broken"]["line"] == 3 and as_json["whole"] is False
+
+
 def test_an_empty_log_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("DARI_HOME", str(tmp_path))
     assert main(["audit"]) == 0

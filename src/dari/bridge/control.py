@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from dari.bridge.decisions import Decisions
 from dari.bridge.trust.audit.query import query
 from dari.bridge.trust.audit.record import Record
 from dari.bridge.trust.items import Kind
@@ -57,11 +58,11 @@ class BridgeControl:
     @exposed("bridge.approve", ADMIN)
     async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Question:
         """Let a waiting call through, or every call of its tool by its session."""
-        return self._bridge.approvals.approve(id, by=by, for_session=for_session)
+        return Decisions(self._bridge, by).let_through(id, for_session=for_session)
 
     @exposed("bridge.deny", ADMIN)
     async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Question:
-        return self._bridge.approvals.deny(id, by=by, reason=reason)
+        return Decisions(self._bridge, by).deny(id, reason)
 
     @exposed("bridge.held", READ)
     async def held(self, server: str | None = None) -> list[Held]:
@@ -78,7 +79,7 @@ class BridgeControl:
         by: str = PERSON,
     ) -> Decided:
         """Agree to what is held of a server, or to one item; `digest` is that of what the person saw."""
-        return Decided(self._bridge.pins.approve(server, kind, name, by=by, digest=digest))
+        return Decided(Decisions(self._bridge, by).approve(server, kind, name, digest))
 
     @exposed("bridge.reject_pins", ADMIN)
     async def reject_pins(
@@ -89,7 +90,7 @@ class BridgeControl:
         digest: str | None = None,
         by: str = PERSON,
     ) -> Decided:
-        return Decided(self._bridge.pins.reject(server, kind, name, by=by, digest=digest))
+        return Decided(Decisions(self._bridge, by).reject(server, kind, name, digest))
 
     @exposed("bridge.stop_server", CONTROL, timeout_s=30.0)
     async def stop_server(self, id: str) -> Stopped:

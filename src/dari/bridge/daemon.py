@@ -23,7 +23,7 @@ from dari.bridge.door import wire
 from dari.errors import Conflict, Unavailable
 from dari.ipc.files import DaemonFiles
 from dari.ipc.lock import FileLock, lock_holder
-from dari.paths import home, private_dir, runtime_path
+from dari.paths import FileId, file_id, home, private_dir, runtime_path
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 NAME = "bridge"
 PLACE_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 5 s to end, and some."""
+LOOK_S = 10.0
 _POLL_S = 0.02
 
 _log = logging.getLogger("dari.bridge")
@@ -86,7 +87,7 @@ class Place:
         """What starts a daemon here."""
         options = (("--run-dir", self.run_dir), ("--state-dir", self.state_dir))
         words = [part for name, path in options if path for part in (name, str(path.absolute()))]
-        return [sys.executable, "-m", "dari.cli.bridged", "serve", *words, *(["--stay"] if stays else [])]
+        return [sys.executable, *wire.DAEMON, "serve", *words, *(["--stay"] if stays else [])]
 
 
 @dataclass(slots=True, eq=False)
@@ -145,6 +146,7 @@ async def host(
     async with AsyncExitStack() as held:
         private_dir(place.files.run_dir)
         held.callback((await _take(place)).release)
+        ours = file_id(place.lock_path)
         await held.enter_async_context(bridge)
         control = Daemon(
             NAME, methods_of(BridgeControl(bridge)), run_dir=place.files.run_dir, version=VERSION, peer_of=outsider
@@ -164,6 +166,8 @@ async def host(
         await held.enter_async_context(control)
         await held.enter_async_context(door)
         watching = [asyncio.create_task(_relay(control.asked_to_stop, hosted))]
+        if kind == "daemon":
+            watching.append(asyncio.create_task(_relay(lambda: _place_lost(place, ours), hosted)))
         if idle_s is not None:
             from dari.bridge.idleness import Idleness
 
@@ -239,6 +243,17 @@ async def _take(place: Place) -> FileLock:
             raise Conflict(f"a bridge is already hosted in {place.files.run_dir} (pid {pid})", "end that process first")
         await asyncio.sleep(_POLL_S)
     return lock
+
+
+async def _place_lost(place: Place, ours: FileId) -> None:
+    """Return when our lock is not in its place any more: nobody can find us, and the next command starts another."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        try:
+            if file_id(place.lock_path) != ours:
+                return
+        except OSError:
+            return
 
 
 async def _relay(asked: Callable[[], Awaitable[None]], hosted: Hosted) -> None:

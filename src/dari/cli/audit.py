@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import re
-import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-if TYPE_CHECKING:
-    from dari.bridge.trust.audit.checking import Report
-    from dari.bridge.trust.audit.files import Head
-    from dari.bridge.trust.audit.record import Record
+from dari.bridge.trust.audit.checking import Report, last_record, verify
+from dari.bridge.trust.audit.files import Head
+from dari.bridge.trust.audit.record import Kind, Outcome, Record, encode
+from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of
+from dari.paths import home
 
 WORDS = ("tail", "query", "show", "verify")
 BROKEN = 3
@@ -31,6 +32,7 @@ examples:
   dari audit verify --known 1042:9f2c…        … and record 1042 is still the one that was noted
 
 --server, --tool and --who are globs. --since and --until take 90s, 15m, 2h, 7d, a date, or a time (2026-11-16T14:00).
+What ran beside the daemon (--no-daemon) has a log of its own; its records are numbered 1/7, 2/7 …
 guide: docs/guide/trust.md
 """
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -39,8 +41,6 @@ _TORN_WAIT_S = 0.4
 
 
 def make_parser() -> argparse.ArgumentParser:
-    from dari.bridge.trust.audit.record import Kind, Outcome
-
     parser = argparse.ArgumentParser(
         prog="dari audit",
         description="What went through the bridge: every call, every decision of a person, in a chain of hashes.",
@@ -48,7 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("word", nargs="?", choices=WORDS, default="tail", help="default: %(default)s")
-    parser.add_argument("number", nargs="?", type=int, metavar="N", help="show: the number of the record")
+    parser.add_argument("number", nargs="?", type=_number, metavar="N", help="show: the number of the record")
     parser.add_argument("--server", metavar="GLOB", help="records of these servers")
     parser.add_argument("--tool", metavar="GLOB", help="records of these tools")
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
@@ -75,15 +75,18 @@ def main(words: list[str]) -> int:
         parser.print_usage(sys.stderr)
         print("error: show needs the number of a record, and only show takes one", file=sys.stderr)
         return 1
-    directory = arguments.directory or log_directory()
+
+    def find() -> list[Log]:
+        return [Log(arguments.directory)] if arguments.directory else logs_in(home() / "bridge")
+
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a record may hold what the terminal's encoding lacks
     try:
         if arguments.word == "verify":
-            return _verify(directory, arguments)
+            return _verify(find(), arguments)
         if arguments.word == "show":
-            return _show(directory, arguments)
-        return _list(directory, arguments)
+            return _show(find(), arguments)
+        return _list(find, arguments)
     except KeyboardInterrupt:
         return 4
     except BrokenPipeError:  # `| head` has seen enough; the interpreter's own flush must not complain
@@ -91,12 +94,6 @@ def main(words: list[str]) -> int:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def log_directory() -> Path:
-    from dari.paths import home
-
-    return home() / "bridge" / "audit"
 
 
 def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> datetime:
@@ -112,115 +109,49 @@ def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -
         raise argparse.ArgumentTypeError(f"{text!r} is no time; use 2h, 7d, 2026-11-16 or 2026-11-16T14:00") from None
 
 
-def line_of(record: Record) -> str:
+def line_of(record: Record, label: str = "") -> str:
     """One record as one line for a person; nothing in it can move a cursor."""
+    number = f"{label}{record.n}".rjust(6)
     at = record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     if record.kind != "call":
         told = [record.server, *(f"{name}={value}" for name, value in record.detail.items())]
-        return _plain(f"{record.n:>6}  {at}  {record.kind:<10} {' '.join(filter(None, told))}  {record.who}").rstrip()
+        return _plain(f"{number}  {at}  {record.kind:<10} {' '.join(filter(None, told))}  {record.who}").rstrip()
     name = f"{record.server}/{record.tool}" if record.tool else record.server
     size = f"  {record.result_bytes} B" if record.result_bytes else ""
     error = f"  {record.error}" if record.error else ""
-    return _plain(f"{record.n:>6}  {at}  {record.outcome:<10} {name}  {record.who}  {record.ms:.1f} ms{size}{error}")
+    return _plain(f"{number}  {at}  {record.outcome:<10} {name}  {record.who}  {record.ms:.1f} ms{size}{error}")
 
 
-def _list(directory: Path, arguments: argparse.Namespace) -> int:
-    from dari.bridge.trust.audit.query import query
-
+def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
     is_tail = arguments.word == "tail"
+    filters = Filters(**{name: getattr(arguments, name) for name in Filters.__slots__})
+    follower = Follower(find)
     follows = is_tail and arguments.follow
-    fresh = _fresh(directory) if follows else iter(())
     if follows:
-        next(fresh)  # from here on nothing is missed, and nothing comes twice: numbers only grow
-    found = query(
-        directory,
-        server=arguments.server,
-        tool=arguments.tool,
-        who=arguments.who,
-        outcome=arguments.outcome,
-        kind=arguments.kind,
-        since=arguments.since,
-        until=arguments.until,
-        limit=arguments.limit or (20 if is_tail else 100),
-    )
+        follower.mark()
+    found = newest(find(), filters, arguments.limit or (20 if is_tail else 100))
     if is_tail:
         found.reverse()
     _print(found, arguments.json)
     if not found and not follows and not arguments.json:
-        where = "no record matches" if _has_records(directory) else f"nothing has been recorded yet in {directory}"
-        print(where, file=sys.stderr)
-    last = max((record.n for record in found), default=0)
-    for record in fresh:
-        if record is not None and record.n > last and _matches(record, arguments):
-            _print([record], arguments.json)
+        is_empty = all(last_record(log.directory) is None for log in find())
+        print("nothing has been recorded yet" if is_empty else "no record matches", file=sys.stderr)
+    shown = {(log.directory, record.n) for log, record in found}
+    while follows and not reader_has_left():
+        # What was written between the mark and the listing would come twice.
+        fresh = [one for one in follower.fresh() if filters.match(one[1]) and (one[0].directory, one[1].n) not in shown]
+        _print(fresh, arguments.json)
     return 0
 
 
-def _matches(record: Record, arguments: argparse.Namespace) -> bool:
-    from fnmatch import fnmatchcase
-
-    globs = ("server", "tool", "who")
-    wanted = [(getattr(record, name), getattr(arguments, name)) for name in globs]
-    return (
-        all(glob is None or fnmatchcase(value, glob) for value, glob in wanted)
-        and arguments.outcome in (None, record.outcome)
-        and arguments.kind in (None, record.kind)
-        and (arguments.since is None or record.at >= arguments.since)
-        and (arguments.until is None or record.at < arguments.until)
-    )
-
-
-def _fresh(directory: Path, every_s: float = 0.25) -> Iterator[Record | None]:
-    """Records that are written from now on, for ever; the first value only says that the place is marked."""
+def _show(logs: list[Log], arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from dari.bridge.trust.audit.files import log_files, torn_bytes
-    from dari.bridge.trust.audit.record import decode
-
-    files = log_files(directory)
-    current = files[-1] if files else None
-    done = current.path.stat().st_size - torn_bytes(current.path) if current is not None else 0
-    rest = b""
-    yield None
-    while True:
-        later = [file for file in log_files(directory) if current is None or file >= current]
-        for file in later:
-            if file != current:
-                current, done, rest = file, 0, b""
-            with file.path.open("rb") as stream:
-                stream.seek(done)
-                data = stream.read()
-            done += len(data)
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                try:
-                    yield decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    continue  # `verify` is for what is broken
-        if _has_left(every_s):
-            return
-
-
-def _has_left(within_s: float) -> bool:
-    """Whether the reader of our stdout is gone, noticed without writing to it."""
-    try:
-        watched = select.poll()
-        watched.register(sys.stdout, 0)  # the kernel tells of a closed pipe unasked
-    except (OSError, ValueError, AttributeError):
-        time.sleep(within_s)  # Windows, or no real stream
-        return False
-    return bool(watched.poll(within_s * 1000))
-
-
-def _show(directory: Path, arguments: argparse.Namespace) -> int:
-    import msgspec
-
-    from dari.bridge.trust.audit.checking import records_backwards
-    from dari.bridge.trust.audit.record import encode
-
-    record = next((one for one in records_backwards(directory) if one.n <= arguments.number), None)
-    if record is None or record.n != arguments.number:
-        print(f"error: there is no record {arguments.number} in {directory}", file=sys.stderr)
+    label, number = arguments.number
+    log = next((one for one in logs if one.label == label), None)
+    record = record_of(log, number) if log is not None else None
+    if record is None:
+        print(f"error: there is no record {label}{number}", file=sys.stderr)
         print("hint: dari audit shows the newest ones with their numbers", file=sys.stderr)
         return 1
     line = encode(record)
@@ -228,23 +159,33 @@ def _show(directory: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(directory: Path, arguments: argparse.Namespace) -> int:
-    from dari.bridge.trust.audit.checking import verify
+def _verify(logs: list[Log], arguments: argparse.Namespace) -> int:
+    """All of them; the head that was noted is one of the first."""
+    known = arguments.known
+    reports = [(log, _report(log.directory, None if log.label else known)) for log in logs]
+    if arguments.json:
+        from dari.rpc.codec import encode as encoded
 
-    report = verify(directory, arguments.known)
+        main, *beside = [{"directory": str(log.directory), **_told(report)} for log, report in reports]
+        whole = all(report.is_whole for _, report in reports)
+        print(encoded({**main, "whole": whole, **({"beside": beside} if beside else {})}).decode())
+    else:
+        for log, report in reports:
+            if len(reports) > 1:
+                print(log.directory)
+            for line in verdict(log.directory, report):
+                print(line)
+    return 0 if all(report.is_whole for _, report in reports) else BROKEN
+
+
+def _report(directory: Path, known: Head | None) -> Report:
+    report = verify(directory, known)
     for _ in range(_TORN_TRIES):
         if report.broken is not None or not report.torn:
             break
         time.sleep(_TORN_WAIT_S)  # perhaps a daemon is writing this very line
-        report = verify(directory, arguments.known)
-    if arguments.json:
-        from dari.rpc.codec import encode
-
-        print(encode({"directory": str(directory), "whole": report.is_whole, **_told(report)}).decode())
-    else:
-        for line in verdict(directory, report):
-            print(line)
-    return 0 if report.is_whole else BROKEN
+        report = verify(directory, known)
+    return report
 
 
 def verdict(directory: Path, report: Report) -> list[str]:
@@ -277,11 +218,9 @@ def _told(report: Report) -> dict[str, object]:
     return {"files": report.files, "records": report.records, "head": head, "broken": told, "torn": report.torn}
 
 
-def _print(records: Iterable[Record], as_json: bool) -> None:
-    from dari.bridge.trust.audit.record import encode
-
-    for record in records:
-        print(_json(encode(record)) if as_json else line_of(record), flush=True)
+def _print(found: Iterable[Found], as_json: bool) -> None:
+    for log, record in found:
+        print(_json(encode(record)) if as_json else line_of(record, log.label), flush=True)
 
 
 def _json(line: bytes) -> str:
@@ -294,15 +233,7 @@ def _json(line: bytes) -> str:
     return json.dumps(json.loads(text), separators=(",", ":"))
 
 
-def _has_records(directory: Path) -> bool:
-    from dari.bridge.trust.audit.checking import last_record
-
-    return last_record(directory) is not None
-
-
 def _plain(text: str, *, one_line: bool = True) -> str:
-    from dari.bridge.trust.sanitising import for_terminal
-
     return for_terminal(text, one_line=one_line)
 
 
@@ -312,9 +243,15 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _head(text: str) -> Head:
-    from dari.bridge.trust.audit.files import Head
+def _number(text: str) -> tuple[str, int]:
+    """`42`, or `1/42` for a record of a command that ran beside the daemon."""
+    found = re.fullmatch(r"(\d{1,3}/)?(\d{1,18})", text, re.ASCII)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of a record")
+    return found[1] or "", int(found[2])
 
+
+def _head(text: str) -> Head:
     number, _, digest = text.partition(":")
     if not number.isdigit() or not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is no head; use N:HASH as `dari audit verify` prints it")

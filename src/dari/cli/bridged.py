@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import argparse
+
     from dari.bridge.door.terminal import DoorTerminal
     from dari.bridge.door.visit import MakeServer, RunCommand
     from dari.bridge.profiles.places import Surroundings
@@ -24,6 +27,8 @@ Commands start it by themselves: crewx mcp remote, dari remote. It ends after 30
 
 
 def make_parser() -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="bridged",
         description="The bridge to other MCP servers as a daemon on a Unix socket.",
@@ -67,17 +72,26 @@ def servers_for(bridge: Bridge) -> MakeServer:
     return make_server
 
 
+def _arguments(words: list[str]) -> SimpleNamespace | argparse.Namespace:
+    """What commands start it with needs no parser, and the first command waits for this."""
+    if words in (["serve"], ["serve", "--stay"]):
+        return SimpleNamespace(run_dir=None, state_dir=None, stay="--stay" in words, log="info")
+    return make_parser().parse_args(words)
+
+
 def main(argv: list[str] | None = None) -> int:
     # Importing makes no garbage; looking for some costs a tenth of the start. `run_to_exit` turns it on again.
     gc.disable()
-    arguments = make_parser().parse_args(argv)
+    os.umask(0o077)
+    arguments = _arguments(sys.argv[1:] if argv is None else argv)
     from dari import log
     from dari.bridge.daemon import Place, serve
     from dari.bridge.service import Bridge
     from dari.running import run_to_exit
 
     log.set_up(arguments.log)
-    place = Place(arguments.run_dir, arguments.state_dir)
+    place = Place(arguments.run_dir and arguments.run_dir.absolute(), arguments.state_dir)
+    os.chdir("/")  # no folder of anybody stays in use because of us
 
     async def run() -> int:
         bridge = Bridge(place.state_path, protected=place.protected)

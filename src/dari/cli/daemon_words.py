@@ -6,7 +6,10 @@ What is about the servers of a running daemon is answered by the daemon itself: 
 import os
 
 from dari.bridge.door.knock import Refused, ask_to_finish, connect
-from dari.cli.thin import NETWORK, STOP_S, USAGE, runtime_path, tell, through_daemon
+from dari.cli.relay import NETWORK, tell
+from dari.cli.thin import STOP_S, runtime_path, through_daemon
+
+USAGE = 1
 
 _PLAIN = {"--json", "--log", "--all"}
 

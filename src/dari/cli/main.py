@@ -50,10 +50,9 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["remote"]:
-        gc.disable()
         from dari.cli.thin import main as thin
 
-        return thin("dari remote", words[1:])
+        return thin("dari remote", words[1:], leaves=argv is None)
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 

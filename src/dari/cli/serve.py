@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari import app, log
-from dari.running import run_to_exit
+from dari.running import run_to_exit, settle_memory
 from dari.settings import ServeSettings, Transport
 from dari.transport.supervisor import Supervisor
 
@@ -62,6 +62,9 @@ async def _host(settings: ServeSettings) -> int:
         supervisor = Supervisor(fronts.main.server, settings, announce=_banner, find_server=fronts.find)
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
         fronts.start()
+        # The first client's first list should not wait for a toolkit to be imported.
+        fronts.main.server.registry.tools  # noqa: B018
+        settle_memory()
         try:
             return await supervisor.run()
         finally:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.grant import Grant
 
@@ -174,6 +174,11 @@ class Context(ABC):
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """What this call remembers between rounds of questions, signed into the client's retry."""
+
+    @property
+    def given_answers(self) -> Mapping[str, Raw]:
+        """The answers that came with this request, unread; only the stateless era has any."""
+        return {}
 
     def forget_answers(self, *keys: str) -> None:  # noqa: B027 (only the stateless era carries them along)
         """Do not carry these answers into the next round: they were used."""

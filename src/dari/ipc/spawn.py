@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dari.errors import Unavailable
+from dari.ipc.bare import is_bare
 from dari.paths import private_dir
 
 LOG_BYTES = 1024 * 1024
 TAIL_BYTES = 2000
 END_TIMEOUT_S = 1.0
 
-_NAMES = frozenset(("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "TMPDIR"))
-_PREFIXES = ("LC_", "XDG_", "DARI_")
 _SECRET = re.compile(
     r"[\w-]{20,}\.[\w-]{43}"  # our own tokens
     r"|authorization\W.*"
@@ -30,7 +29,7 @@ _SECRET = re.compile(
 
 def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What a daemon may know of its starter: where it lives and which language it speaks, no secrets."""
-    return {name: value for name, value in environment.items() if name in _NAMES or name.startswith(_PREFIXES)}
+    return {name: value for name, value in environment.items() if is_bare(name)}
 
 
 class Detached:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from dari.mcp.session import Session
 
 CANCELLED = -32800
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _COMPLETE = b'{"resultType":"complete",'
 Render = Callable[[Any], bytes]
 
@@ -169,6 +172,24 @@ def stateless_result(result: bytes) -> bytes:
     if b'"resultType"' in result and "resultType" in decode_members(result):
         return result
     return joined(_COMPLETE, result)
+
+
+def handshake_result(result: bytes) -> bytes:
+    """Another server's result without what only the stateless era knows."""
+    if b'"resultType"' not in result:
+        return result
+    members = decode_members(result)
+    if members.pop("resultType", None) is None:
+        return result
+    for name in ("ttlMs", "cacheScope"):
+        members.pop(name, None)
+    meta = members.get("_meta")
+    if meta is not None and SERVER_INFO.encode() in bytes(meta):
+        kept = {name: value for name, value in decode_members(meta).items() if name != SERVER_INFO}
+        members["_meta"] = Raw(encode(kept))
+        if not kept:
+            del members["_meta"]
+    return encode(members)
 
 
 def joined(head: bytes, result: bytes) -> bytes:

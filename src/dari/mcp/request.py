@@ -135,6 +135,11 @@ class Request(Context):
         """Let go of the client's connection while the call goes on; it polls for the rest."""
         self.link.suspend(retry_ms)
 
+    @property
+    def given_answers(self) -> Mapping[str, msgspec.Raw]:
+        given = self.params.input_responses
+        return {} if given is UNSET or self.session is not None else given
+
     def forget_answers(self, *keys: str) -> None:
         for key in keys:
             self._memory().answers.pop(key, None)

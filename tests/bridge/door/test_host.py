@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -175,6 +176,16 @@ async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
             with pytest.raises((IpcError, Exception), match="scope"):
                 await decision
         await client.close()
+
+
+async def test_a_daemon_whose_run_directory_was_removed_ends(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could find it any more."""
+    monkeypatch.setattr(daemon, "LOOK_S", 0.01)
+    place = Place(run_dir / "run")
+    async with hosted_here(place) as hosted:
+        shutil.rmtree(place.files.run_dir)
+        await hosted.asked_to_finish()
+    assert not place.files.run_dir.exists()
 
 
 async def test_without_work_a_daemon_is_done_after_its_time(run_dir: Path) -> None:

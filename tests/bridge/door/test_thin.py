@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from dari.bridge.door import wire
-from dari.cli import thin
+from dari.cli import starter, thin
+from dari.ipc.spawn import LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.bridge.children.households import wait_for_end
 from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
@@ -280,5 +281,79 @@ print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
     ours = "dari dari.bridge dari.bridge.door dari.bridge.door.knock dari.bridge.door.wire"
-    ours += " dari.cli dari.cli.crewx dari.cli.thin dari.version"
+    ours += " dari.cli dari.cli.crewx dari.cli.relay dari.cli.thin dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
+
+
+def test_a_daemon_that_cannot_start_is_told_with_its_reason(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARI_BRIDGE_IDLE_S", "soon")
+    done = crewx("servers", "--json")
+    assert (done.returncode, done.stdout) == (0, b"[]\n")
+    assert b"warning: the daemon cannot be used (the daemon ended at start with exit status 1" in done.stderr
+    assert b"DARI_BRIDGE_IDLE_S='soon' is no time" in done.stderr
+
+
+def test_a_run_directory_that_others_may_read_is_closed_to_them_first(home: Path) -> None:
+    run_dir = home / "run" / "bridge"
+    run_dir.mkdir(parents=True)
+    run_dir.chmod(0o755)
+    assert crewx("servers").returncode == 0
+    assert daemon_pid() is not None
+    assert run_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_log_that_has_grown_is_put_away_at_the_next_start(home: Path) -> None:
+    log = private_dir(home / "logs") / "bridge.log"
+    log.write_bytes(b"x" * (LOG_BYTES + 1))
+    assert crewx("servers").returncode == 0
+    assert log.with_name("bridge.log.1").stat().st_size == LOG_BYTES + 1
+    assert "event=open" in log.read_text()
+    assert starter.LOG_BYTES == LOG_BYTES
+
+
+def test_what_lies_in_the_callers_folder_is_not_imported_by_the_daemon(home: Path, tmp_path: Path) -> None:
+    """A project that somebody else wrote must not run code because a command is typed in it."""
+    trap = f"open({str(tmp_path / 'ran')!r}, 'a').close()\nraise SystemExit(1)"
+    for name in ("dari", "msgspec", "uvloop", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(trap)
+    words = (str(Path(sys.executable).with_name("crewx")), "mcp", "remote", "servers", "--json")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=WITHIN_S, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
+    assert daemon_pid() is not None
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_daemon_knows_no_secret_of_its_starter_and_keeps_no_folder_in_use(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "very secret")
+    assert crewx("servers", cwd=tmp_path).returncode == 0
+    pid = daemon_pid()
+    assert pid is not None
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    assert f"DARI_HOME={home}".encode() in environment.split(b"\0")
+    assert b"very secret" not in environment
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert os.getsid(pid) == pid
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        assert "start.lock" not in os.readlink(f"/proc/{pid}/fd/{descriptor}")
+
+
+def test_a_server_of_a_bridge_starts_no_daemon_and_gets_at_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it runs, it runs itself: with its own sandbox, and only as long as it lives."""
+    with monkeypatch.context() as inside:
+        inside.setenv("DARI_CHILD", "a-mark")
+        assert (crewx("servers", "--json").stdout, daemon_pid()) == (b"[]\n", None)
+    with demo_host():
+        assert crewx("say", "yes", "", "0").stdout == b"yes"
+        monkeypatch.setenv("DARI_CHILD", "a-mark")
+        done = crewx("say", "yes", "", "0")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"there is no command 'say'" in done.stderr
+
+
+def test_completion_starts_no_daemon(home: Path) -> None:
+    crewx("__complete", "--", "crewx", "")
+    assert daemon_pid() is None
+    assert not (home / "logs").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +19,7 @@ from dari.mcp.server import Server
 from tests.bridge.upstream.place import LAB, Place
 from tests.demo import DemoTools
 from tests.mcp.rig import request
-from tests.wires import ROOT, Json, MemoryWire, call, initialize, stateless
+from tests.wires import ROOT, Json, MemoryWire, initialize, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
@@ -77,8 +78,6 @@ class House:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for an event of the registry after which the condition holds."""
-        import asyncio
-
         changed = asyncio.Event()
         stop = self.front.full.events.subscribe(lambda _: changed.set())
         try:
@@ -115,8 +114,8 @@ async def house(
             await front.close()
 
 
-def called(name: str, request_id: int | str = 1, **arguments: Any) -> Json:
-    return call(name, request_id, **arguments)
+def called(name: str, request_id: int | str = 1, /, **arguments: Any) -> Json:
+    return request("tools/call", request_id, name=name, arguments=arguments)
 
 
 def asked(name: str, capabilities: Json | None = None, **params: Any) -> Json:
@@ -139,3 +138,13 @@ async def replied(wire: MemoryWire, message: Json) -> Json:
     while (heard := await wire.messages.get()).get("id") != message["id"] or "method" in heard:
         pass
     return heard
+
+
+async def seen(holds: Callable[[], object]) -> None:
+    """Wait for what another process does, of which no event tells."""
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+def is_gone(pid: int | str) -> bool:
+    return not Path(f"/proc/{pid}").exists()

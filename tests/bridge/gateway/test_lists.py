@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from dari.bridge.gateway.choice import Choice
 from dari.core.events import ListChanged
-from tests.bridge.gateway.house import House, dead, demo, house, lab, replied, silent, text_of, written
+from tests.bridge.gateway.house import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
 from tests.mcp.rig import request
 from tests.wires import stateless
 
@@ -122,7 +121,12 @@ async def test_a_list_that_did_not_change_is_not_told(tmp_path: Path) -> None:
 
 
 async def test_filters_and_new_names_of_the_profile_count(tmp_path: Path) -> None:
-    rules = {"allow": ["a*", "greet", "fail"], "deny": ["fail"], "rename": {"greet": "hello"}, "describe": {"add": "Sum"}}
+    rules = {
+        "allow": ["a*", "greet", "fail"],
+        "deny": ["fail"],
+        "rename": {"greet": "hello"},
+        "describe": {"add": "Sum"},
+    }
     async with house(tmp_path, lab(tools=rules)) as home:
         assert await home.names() == ["lab__hello", "lab__add"]
         assert home.server.registry.tools["lab__add"].listing()["description"] == "Sum"
@@ -197,14 +201,9 @@ async def test_resources_and_prompts_are_announced_before_they_are_known(tmp_pat
         assert {"resources", "prompts", "completions", "tools"} <= set((await home.agree())["capabilities"])
 
 
-async def settled(home: House) -> None:
-    await home.names()
-    await asyncio.sleep(0)
-
-
 async def test_files_that_change_add_replace_and_remove_servers(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), lab("two")) as home:
-        await settled(home)
+        await home.names()
         await home.agree()
         pid = (await home.ask(stateless(request("tools/call", name="two__pid"))))["result"]["content"][0]["text"]
         home.place.write(lab(env={"LAB_SAYS": "new"}), lab("three"))
@@ -214,10 +213,4 @@ async def test_files_that_change_add_replace_and_remove_servers(tmp_path: Path) 
         methods = [home.wire.messages.get_nowait()["method"] for _ in range(home.wire.messages.qsize())]
         assert "notifications/tools/list_changed" in methods
         assert text_of(await replied(home.wire, request("tools/call", name="lab__greet"))) == "new"
-        await ended(int(pid))
-
-
-async def ended(pid: int) -> None:
-    """Wait for the end of a process that is not our own child to wait for."""
-    while Path(f"/proc/{pid}").exists():
-        await asyncio.sleep(0.01)
+        await seen(lambda: is_gone(pid))

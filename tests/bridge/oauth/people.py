@@ -17,7 +17,12 @@ from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
 from dari.transport.channels.http import HttpChannel
 
-NO_KEYRING = Keychain()
+
+class NoKeychain(Keychain):
+    """A machine without a keyring, whatever this one has."""
+
+    def _find(self) -> None:
+        return None
 
 
 class Drawer:
@@ -90,7 +95,7 @@ def profile_at(url: str, auth: Auth | None = None, id: str = "notes") -> Profile
 
 
 def oauth_at(home: Path, url: str, auth: Auth | None = None, interact: Interact = NOBODY, keyring: Any = None) -> OAuth:
-    oauth = oauth_for(profile_at(url, auth), url, home=home, keyring=keyring or NO_KEYRING, interact=interact)
+    oauth = oauth_for(profile_at(url, auth), url, home=home, keyring=keyring or NoKeychain(), interact=interact)
     assert oauth is not None
     return oauth
 

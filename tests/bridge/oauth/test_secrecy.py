@@ -157,6 +157,17 @@ async def test_a_login_that_somebody_else_holds_is_waited_for_and_then_named(tmp
         pass
 
 
+async def test_a_proxy_in_the_environment_sees_nothing_of_a_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with authority() as them:
+        await log_in(tmp_path, them.resource_url)
+        them.expire()
+        assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url)) == "5"
+
+
 def test_nothing_heavy_is_imported_before_a_server_asks() -> None:
     script = (
         "import sys; from dari.bridge.upstream.oauth import oauth_for\n"

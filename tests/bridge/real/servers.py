@@ -81,7 +81,7 @@ def real_servers(folder: Path, there: Installed, database_url: str) -> dict[str,
     (files / "hello.txt").write_text("안녕, 다리\n")
     entity = {"name": "Dari", "entityType": "bridge", "observations": ["crosses rivers"]}
     graph.write_text(json.dumps({"type": "entity", **entity}) + "\n")
-    _make_repository(repository)
+    make_repository(repository)
     node = str(there.node)
 
     def reference(name: str, *words: str, **more: Any) -> Json:
@@ -235,7 +235,7 @@ def _port_of(process: subprocess.Popen[bytes]) -> int:
     raise RuntimeError(f"the database did not start:\n{said.decode()}")
 
 
-def _make_repository(folder: Path) -> None:
+def make_repository(folder: Path) -> None:
     folder.mkdir()
     env = {
         **{name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},

@@ -58,7 +58,8 @@ async def test_server_and_endpoint_exclude_each_other(tmp_path: Path) -> None:
         (("call-tool",), "TOOL"),
         (("call-tool", "say", "--tex", "x"), "did you mean --text?"),
         (("call-tool", "shop/sya"), "did you mean say?"),
-        (("list-tools", "--sever", "shop"), "unrecognized arguments"),
+        (("list-tools", "--sever", "shop"), "did you mean --server?"),
+        (("list-tools", "shop"), "unrecognized arguments: shop"),
         (("prewarm", "--server"), "expected one argument"),
     ],
 )

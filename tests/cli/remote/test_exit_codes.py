@@ -114,7 +114,8 @@ async def test_2_is_a_server_that_never_answers(tmp_path: Path) -> None:
 
 async def test_2_is_a_call_that_takes_too_long(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
-        done = await run("call-tool", "hang", "--timeout", "200")
+        await run("call-tool", "say", "--text", "the server is up now")
+        done = await run("call-tool", "hang", "--timeout", "1000")
         assert (done.code, done.out) == (2, "") and "error:" in done.err
         assert (await run("call-tool", "cancelled", "--raw")).json["content"][0]["text"] == "yes"
 
@@ -174,6 +175,7 @@ async def test_4_is_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(type(run.bridge), "view", lambda *_: 1 / 0)
         done = await run("servers")
         assert (done.code, done.out) == (4, "") and "ZeroDivisionError" in done.err
+        assert "Traceback" not in done.err and "Traceback" in (await run("servers", "--log")).err
 
 
 async def test_4_is_ctrl_c_and_nothing_is_left_running(tmp_path: Path) -> None:

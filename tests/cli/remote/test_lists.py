@@ -76,11 +76,12 @@ async def test_tools_as_json_are_what_the_server_lists_with_its_name(tmp_path: P
 async def test_all_lists_every_server_and_a_dead_one_does_not_stop_them(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         dead = {"id": "dead", "kind": "stdio", "command": "/nowhere/at/all"}
-        run.write(run.entry("one"), dead, run.entry("two"), run.entry("unset", args=["${NOT_SET}"]))
+        broken = {"id": "broken", "kind": "stdio"}
+        run.write(run.entry("one"), dead, run.entry("two"), run.entry("unset", args=["${NOT_SET}"]), broken)
         done = await run("list-tools", "--all", "--json")
         assert done.code == 2
         assert {tool["server"] for tool in done.json} == {"one", "two"}
-        assert "dead" in done.err and "NOT_SET" in done.err
+        assert "dead" in done.err and "NOT_SET" in done.err and "servers[4].command" in done.err
 
 
 async def test_the_cache_answers_and_refresh_asks_the_server(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ async def test_the_examples_of_describe_are_calls_that_work(tmp_path: Path) -> N
     import shlex
 
     async with shop(tmp_path) as run:
-        for name in ("variety", "loose", "say", "steps"):
+        for name in ("variety", "loose", "say", "steps", "render"):
             lines = (await run("describe", name)).out.splitlines()
             calls = [shlex.split(line)[3:] for line in lines if line.startswith("  crewx mcp remote call-tool")]
             assert calls

@@ -6,8 +6,8 @@ import base64
 import json
 from pathlib import Path
 
-from dari.cli.remote.payloads import json_for_terminal
-from tests.cli.remote.rig import shop
+from dari.cli.remote.payloads import json_for_terminal, print_table, width_of
+from tests.cli.remote.rig import Screen, shop
 from tests.cli.remote.workshop import HANDLERS
 
 DANGEROUS = ("\x1b", "\x9d", "\x07", "\u202e", "\u2069", "\U000e0041")
@@ -88,6 +88,15 @@ def test_json_on_a_screen_stays_the_same_json() -> None:
         shown = json_for_terminal(document)
         assert json.loads(shown) == {"k": text, "next": [1]}
         assert not set(shown) & {"\x9d", "\u202e", "\U000e0041", "\x7f", "\u0085", "\u2028"}
+
+
+def test_wide_characters_count_twice_in_tables() -> None:
+    screen = Screen(tty=True)
+    screen.columns = 21
+    print_table(screen, ("A", "B"), [("서버", "x"), ("ab", "긴 설명이 여기에 있습니다")])
+    head, first, second = screen.shown.splitlines()
+    assert (head, first) == ("A     B", "서버  x")
+    assert second.endswith("…") and width_of(second) <= 21 and width_of("e\u0301") == 1
 
 
 async def test_pictures_and_sounds_are_saved_where_output_says(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.remote.rig import Done, Screen, Shop, shop
+from tests.wires import demo_process
 
 
 def answer_of(done: Done) -> Any:
@@ -75,6 +76,26 @@ async def test_a_shell_has_no_model_and_says_so(tmp_path: Path) -> None:
         done = await run("call-tool", "think", "--json")
         assert answer_of(done)["refused"]["code"] == -1
         assert "asked for a language model" in done.err
+
+
+async def test_the_folder_of_the_shell_is_the_root_where_the_profile_lets_it_be(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        run.write(run.entry("shop", default=True), run.entry("open", roots="client"))
+        assert answer_of(await run("call-tool", "roots", "--json")) == {"roots": []}
+        there = answer_of(await run("call-tool", "open/roots", "--json"))
+        assert there == {"roots": [{"uri": run.cwd.as_uri()}]}
+
+
+async def test_questions_of_the_stateless_era_are_asked_too(tmp_path: Path) -> None:
+    async with demo_process(tmp_path) as demo, shop(tmp_path) as run:
+        run.write(run.http("web", demo.port, demo.token, default=True))
+        done = await run("call-tool", "demo_introduce", "--raw", tty=True, answers=["one", "two"])
+        assert done.json["content"][0]["text"] == "one and two"
+        assert "Server 'web' asks: first?" in done.err and "Server 'web' asks: second?" in done.err
+        assert (await run("call-tool", "demo_greet", "--raw")).json["content"][0]["text"] == "nobody (decline)"
+        assert (await run("call-tool", "demo_think")).code == 3
+        done = await run("call-tool", "demo_count", "--log", tty=True)
+        assert done.code == 0 and "100%  step 3" in done.err and "web [info] demo: " in done.err
 
 
 def confirming(run: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -48,6 +49,23 @@ class Screen:
         return self._answers.pop(0)
 
     async def drain(self) -> None: ...
+
+
+class Watcher(Screen):
+    """One that can be waited for."""
+
+    def __init__(self, answers: tuple[str, ...] = ()) -> None:
+        super().__init__(answers)
+        self.news = asyncio.Event()
+
+    def out(self, text: str) -> None:
+        super().out(text)
+        self.news.set()
+
+    async def sees(self, text: str) -> None:
+        while text not in self.printed:
+            self.news.clear()
+            await self.news.wait()
 
 
 @dataclass(frozen=True)

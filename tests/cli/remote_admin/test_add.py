@@ -120,6 +120,7 @@ async def test_one_entry_as_json_may_come_from_anywhere(form: str, person: Perso
         (["s"], "a server is either a command or an address"),
         (["s", "--url", "https://h", "--", "x"], "a server is either a command or an address, not both"),
         (["--", "x"], "the server has no name"),
+        (["s", "npx", "server"], "put -- before the command: add s -- npx server"),
         (["s", "--env", "hunter22", "--", "x"], "--env needs NAME=VALUE"),
         (["s", "--url", "https://h", "--header", "hunter22"], "--header needs 'NAME: VALUE'"),
         (["s", "--url", "https://h", "--env", "A=b"], "--env counts for a command only"),

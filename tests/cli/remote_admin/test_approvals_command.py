@@ -14,7 +14,7 @@ from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.main import run
 from dari.errors import Denied
-from tests.cli.remote_admin.desk import Person, Screen
+from tests.cli.remote_admin.desk import Person, Watcher
 
 
 class Waiting:
@@ -116,23 +116,6 @@ async def test_nothing_waiting_is_no_failure(person: Person) -> None:
     answer = await person.run("approvals")
     assert (answer.code, answer.out) == (0, "") and "nothing waits" in answer.err
     assert (await person.run("approvals", "--json")).json == []
-
-
-class Watcher(Screen):
-    """Tells when it was asked, and when something was printed."""
-
-    def __init__(self, answers: tuple[str, ...] = ()) -> None:
-        super().__init__(answers)
-        self.news = asyncio.Event()
-
-    def out(self, text: str) -> None:
-        super().out(text)
-        self.news.set()
-
-    async def sees(self, text: str) -> None:
-        while text not in self.printed:
-            self.news.clear()
-            await self.news.wait()
 
 
 @asynccontextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -164,3 +166,25 @@ async def test_forget_pins_makes_the_next_listing_a_first_use(person: Person) ->
         await upstream.tools(fresh=True)
         assert names(upstream) == {"read", "write"}
     assert [one["event"] for one in person.decisions()] == ["forgotten"]
+
+
+async def test_a_projects_server_has_pins_of_its_own_beside_one_of_the_same_name(person: Person) -> None:
+    person.shows(READ)
+    person.write(person.lab(), person.lab("other"))
+    await person.run("add", "--project", "--json", json.dumps(person.lab()))
+    async with person.bridge() as bridge:
+        upstream = bridge.view(person.around()).upstream("lab")
+        await upstream.start()
+        await bridge.view(person.around()).upstream("other").start()
+        person.shows(EVIL)
+        await upstream.tools(fresh=True)
+        listed = await person.run("approve", bridge=bridge)
+        (full_name,) = re.findall(r"dari remote approve (lab@\S+)", listed.out)
+        assert "project" in full_name
+        assert (await person.run("approve", "lab", "--diff", bridge=bridge)).out.startswith("tool lab@project")
+        assert (await person.run("approve", "other", "--diff", bridge=bridge)).out == "nothing is held\n"
+        assert (await person.run("approve", full_name, "--yes", bridge=bridge)).code == 0
+        assert names(upstream) == {"read"}
+        assert (await person.run("pins", full_name, bridge=bridge)).code == 0
+        removed = await person.run("remove", "lab", bridge=bridge)
+        assert f"'lab' of {person.user_file}" in removed.err

@@ -77,3 +77,17 @@ async def test_a_file_that_is_not_trusted_stays_so_when_a_server_is_enabled(pers
     answer = await person.run("enable", "theirs")
     assert answer.code == 0
     assert f"nothing in it runs: dari remote trust {person.project_file}" in answer.err
+
+
+@pytest.mark.parametrize("word", ["disable", "remove", "distrust"])
+async def test_what_may_not_run_any_more_ends_at_once_and_others_go_on(word: str, person: Person) -> None:
+    person.write(person.lab("mine"))
+    person.write(person.lab("theirs"), path=person.project_file)
+    await person.run("trust", "--yes")
+    async with person.bridge() as bridge:
+        mine, theirs = (bridge.view(person.around()).upstream(id) for id in ("mine", "theirs"))
+        await mine.start()
+        await theirs.start()
+        words = ("distrust",) if word == "distrust" else (word, "theirs")
+        assert (await person.run(*words, bridge=bridge)).code == 0
+        assert [child.pid for child in bridge.children.running] == [mine.status().pid]

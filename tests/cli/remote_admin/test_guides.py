@@ -1,4 +1,4 @@
-"""The command lines of docs/guide/{profiles,sandbox,trust}.md are ones that the commands take, and the safe ones run."""
+"""The command lines of docs/guide/{profiles,sandbox,trust}.md are taken by the commands, and the safe ones run."""
 
 from __future__ import annotations
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dari.cli.remote.main import run
 from tests.bridge.children.servers import server
-from tests.cli.remote_admin.desk import Person
+from tests.bridge.real.servers import broken_servers, installed, real_servers, write_profiles
+from tests.cli.remote_admin.desk import Person, Watcher
+from tests.wires import demo_process
 
 
 def child(id: str, body: str = "pass", before: str = "", **fields: Any) -> dict[str, Any]:
@@ -150,6 +155,24 @@ async def test_a_port_that_nobody_listens_on_is_a_failed_connection(person: Pers
     assert "Connection refused" in found(told, "connect")
 
 
+@pytest.mark.parametrize(("token", "code"), [("right", 0), ("wrong", 2)])
+async def test_a_server_behind_an_address_is_tried_with_its_token(
+    token: str, code: int, person: Person, tmp_path: Path
+) -> None:
+    async with demo_process(tmp_path) as demo:
+        person.environ["TOKEN"] = demo.token if token == "right" else "x" * 20
+        person.write({"id": "s", "url": f"http://127.0.0.1:{demo.port}/mcp", "apiKey": "${TOKEN}"})
+        answer = await person.run("test", "s", "--json")
+    (told,) = answer.json["servers"]
+    assert answer.code == code
+    assert marks(told)["connect"] == "ok"
+    if token == "right":
+        assert "stateless era, 2026-07-28" in found(told, "agree") and marks(told)["schemas"] == "ok"
+    else:
+        assert marks(told)["agree"] == "failed" and "401" in found(told, "agree")
+    assert demo.token not in answer.out
+
+
 async def test_a_dead_server_delays_no_other(person: Person) -> None:
     """The mute one would be waited for 15 s; the test's own limit is 20 s, and five of them come to 75."""
     mute = {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"], "initTimeoutMs": 1500}
@@ -183,3 +206,34 @@ async def test_what_the_server_says_cannot_drive_the_terminal_and_secrets_do_not
     answer = await person.run("test", "s")
     assert answer.code == 2
     assert "\x1b" not in answer.out and "hunter22" not in answer.out and "<secret>" in answer.out
+
+
+async def test_real_servers_work_and_real_broken_ones_say_why(person: Person) -> None:
+    """One from npm and one from PyPI that work, one that never answers, one that ends at its start; all at once."""
+    there = installed()
+    works = real_servers(person.root / "real", there, "postgresql://nobody@127.0.0.1:9/none")
+    good = {id: works[id] for id in ("filesystem", "time")}
+    bad = broken_servers(person.root, there, init_timeout_ms=3000)
+    write_profiles(person.user_file, [*good.values(), *bad.values()], defaults={"initTimeoutMs": 15_000})
+    answer = await person.run("test", "--all", "--json")
+    told = {one["id"]: one for one in answer.json["servers"]}
+    assert answer.code == 2 and {id for id, one in told.items() if one["ok"]} == set(good), answer.out
+    for id, real in good.items():
+        assert f"{real.era} era, {real.version}" in found(told[id], "agree")
+        assert marks(told[id])["schemas"] == "ok"
+    assert marks(told["hanging"])["agree"] == marks(told["crashing"])["agree"] == "failed"
+    assert "exit status" in found(told["crashing"], "agree") and "stderr" in found(told["crashing"], "agree")
+
+
+async def test_an_interrupted_try_leaves_nothing_running(person: Person) -> None:
+    person.write({"id": "mute", "command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]})
+    screen = Watcher()
+    async with person.bridge() as bridge:
+        trying = asyncio.create_task(run("dari remote", ["test", "mute"], screen, bridge, person.around()))
+        await screen.sees("start")
+        (child,) = bridge.children.running
+        trying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await trying
+        await child.gone()
+        assert bridge.children.running == frozenset()

@@ -163,3 +163,10 @@ async def test_a_codex_file_of_the_project_can_be_trusted_too(person: Person) ->
     assert answer.code == 0, answer.err
     assert "theirs: run-theirs" in answer.out
     assert await states(person) == {"ready"}
+
+
+async def test_a_file_of_the_persons_own_that_others_may_write_to_has_to_be_trusted_as_well(person: Person) -> None:
+    path = person.write({"id": "mine", "command": "x"}, mode=0o666)
+    assert await states(person) == {"untrusted"}
+    assert (await person.run("trust", str(path), "--yes")).code == 0
+    assert await states(person) == {"ready"}

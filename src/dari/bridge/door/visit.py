@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from dari.bridge.door import wire
 from dari.bridge.door.hello import Hello, read_hello
@@ -16,18 +16,20 @@ from dari.bridge.door.terminal import DoorTerminal
 from dari.bridge.profiles.places import Surroundings
 from dari.core.grant import MCP_GRANT
 from dari.errors import DariError, InvalidInput
-from dari.mcp.server import Server
 from dari.rpc.codec import encode
-from dari.transport.lines import END_GRACE_S, LineLink
-from dari.transport.unix import is_gone
+
+if TYPE_CHECKING:
+    from dari.mcp.server import Server
+    from dari.transport.lines import LineLink
 
 RunCommand = Callable[[str, list[str], DoorTerminal, Surroundings], Awaitable[int]]
 """Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
-MakeServer = Callable[[Surroundings, Mapping[str, Any]], AbstractAsyncContextManager[Server]]
+MakeServer: TypeAlias = "Callable[[Surroundings, Mapping[str, Any]], AbstractAsyncContextManager[Server]]"
 """Where a client stands and its options → the server it talks to, for as long as it does."""
 
 HELLO_S = 10.0
 END_S = 2.0
+HALF_CLOSED_S = 5.0
 INTERRUPTED = 4
 ENDED_WITH_HOST = 2
 
@@ -78,7 +80,11 @@ class Visit(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """An MCP client may close its writing end and still wait for answers; a command's client has left."""
-        if self._link is None or is_gone(self.transport.get_extra_info("socket")):
+        if self._link is None:
+            return False
+        from dari.transport.unix import is_gone
+
+        if is_gone(self.transport.get_extra_info("socket")):
             return False
         self._finish_lines(self._link)
         return True
@@ -215,6 +221,8 @@ class Visit(asyncio.Protocol):
         self.transport.close()
 
     async def _serve(self, hello: Hello) -> None:
+        from dari.transport.lines import LineLink  # 20 ms that a daemon which runs commands never needs
+
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
                 if self._gone.done():
@@ -232,7 +240,7 @@ class Visit(asyncio.Protocol):
             else:
                 _log.error("door event=mcp_failed error=%s", error.message)
 
-    def _finish_lines(self, link: LineLink, grace_s: float = END_GRACE_S) -> None:
+    def _finish_lines(self, link: LineLink, grace_s: float = HALF_CLOSED_S) -> None:
         if self._finishing is None:
             self._finishing = asyncio.get_running_loop().create_task(link.finish(grace_s))
 

@@ -10,6 +10,7 @@ from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
 from dari.core.context import Context
 from dari.errors import Failed
+from dari.mcp.calls import handshake_result
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.failures import Fault
 
@@ -26,8 +27,8 @@ class Calling:
         try:
             if context.is_stateless and can_be_asked(context):
                 work: Work = lambda caller: upstream.call_tool(name, arguments, caller)  # noqa: E731
-                return _object(await self.parking.run(context, work))
-            return _object(await upstream.call_tool(name, arguments, Seat(context).caller()))
+                return _passed(await self.parking.run(context, work), context)
+            return _passed(await upstream.call_tool(name, arguments, Seat(context).caller()), context)
         except RemoteError as error:
             raise _fault(error) from None
         except CannotAsk as error:
@@ -37,8 +38,8 @@ class Calling:
         """A resource, a prompt, a completion."""
         try:
             if context.is_stateless and can_be_asked(context):
-                return _object(await self.parking.run(context, work))
-            return _object(await work(Seat(context).caller()))
+                return _passed(await self.parking.run(context, work), context)
+            return _passed(await work(Seat(context).caller()), context)
         except RemoteError as error:
             raise _fault(error) from None
         except CannotAsk as error:
@@ -50,7 +51,11 @@ def _fault(error: RemoteError) -> Fault:
     return Fault(error.remote_code, error.message, error.data)
 
 
-def _object(body: Raw) -> RawResult:
-    if not bytes(body).startswith(b"{"):
+def _passed(result: Raw, context: Context) -> RawResult:
+    """The result as the server wrote it, without what the client's era does not know."""
+    body = bytes(result)
+    if not body.startswith(b"{"):
         raise Failed("the server's result is no object", "report it to its author")
-    return RawResult(body)
+    if context.is_stateless or b'"resultType"' not in body:
+        return RawResult(result)
+    return RawResult(Raw(handshake_result(body)))

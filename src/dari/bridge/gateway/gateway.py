@@ -24,6 +24,8 @@ from dari.errors import DariError
 from dari.log import event
 
 SETTLE_S = 2.0
+NEXT_S = 1.0
+LONGEST_SETTLE_S = 6.0
 RETRY_S = 5.0
 LONGEST_RETRY_S = 300.0
 RETIRE_S = 30.0
@@ -34,9 +36,9 @@ _log = logging.getLogger("dari.bridge")
 class Gateway:
     """Fills a registry and follows every change: of lists, of servers, of the files that name them.
 
-    What is known from earlier runs is there at once. A server that was never seen is asked at the start; a list waits
-    for such servers for two seconds at most, and says so when one comes later. `servers` are globs of names;
-    `is_alone` shows one server under its own names.
+    What is known from earlier runs is there at once. A server that was never seen is asked at the start; the first
+    list waits for such servers, two seconds at most, or as long as one of them answers every second and six at most.
+    Clients are told when one comes later. `servers` are globs of names; `is_alone` shows one under its own names.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Gateway:
         self._unseen: set[str] = set()
         self._settled = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._latest_s = 0.0
         self._publishing: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self.on_log: list[Callable[[LogRecord], None]] = []
@@ -194,6 +197,7 @@ class Gateway:
             return None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._settle_s, self._settled.set)
+            self._latest_s = self._timer.when() - self._settle_s + LONGEST_SETTLE_S
         return self._wait_until_settled()
 
     async def _wait_until_settled(self) -> None:
@@ -202,6 +206,12 @@ class Gateway:
     def _check_settled(self) -> None:
         if not self._unseen:
             self._settled.set()
+        elif self._timer is not None and not self._settled.is_set():
+            # Many start at the same time and are slow together: the next one is given a moment more.
+            loop = asyncio.get_running_loop()
+            until_s = min(max(self._timer.when(), loop.time() + NEXT_S), self._latest_s)
+            self._timer.cancel()
+            self._timer = loop.call_at(until_s, self._settled.set)
 
     # Publishing
 

@@ -8,6 +8,8 @@ from dari.core.mirrored import mirrored_arguments
 from dari.core.prompt import PromptArgument
 
 JsonObject = dict[str, Any]
+CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+"""What a client has to declare before a server may ask it."""
 
 
 def required_arguments(listed: JsonObject) -> list[PromptArgument]:

@@ -1,8 +1,8 @@
-"""Calls that wait for an answer between two requests of the stateless era.
+"""Calls of clients of the stateless era, which can only be asked with a result, and answer with the next request.
 
-A server asks in the middle of a call; a client of that era can only be asked with the result of its request, and
-answers with the next one. In between the call goes on here, for a limited time, and is taken up again by the id that
-travels in the signed `requestState`: only whoever was asked can answer.
+A server of the same era asks that way too: its questions are handed on under its own keys, and what it wants to see
+again travels inside our signed `requestState`. A server of the handshake era asks in the middle of a call: that call
+goes on here between the two requests, for a limited time, and is taken up again by an id in the same place.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from dari.bridge.gateway.seat import Seat, check_capability, question_of
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, Relayed
 from dari.errors import Unavailable
-from dari.mcp.asking import InputRequired
+from dari.mcp.asking import InputRequired, require_capabilities
+from dari.mcp.client.results import InputRequired as Required
+from dari.mcp.client.rounds import required_by
 from dari.mcp.failures import Fault, invalid_params
 from dari.rpc.codec import encode
 
 MOST_CALLS = 256
 TTL_S = 600.0
-_ID = "parked"
+_ID, _ROUND, _REMOTE = "parked", "round", "remote"
 
 Work = Callable[[Caller], Awaitable[Raw]]
 
@@ -44,7 +46,7 @@ class Parked(Seat):
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._count = 0
         self._turn = asyncio.Event()
-        self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work))
+        self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work, _answered(context)))
         # It may fail while nobody waits for it.
         self.task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
@@ -82,9 +84,9 @@ class Parked(Seat):
         self._fresh.clear()
         return self.task.done()
 
-    async def _run(self, work: Work) -> Raw:
+    async def _run(self, work: Work, answered: bytes) -> Raw:
         try:
-            return await work(self.caller())
+            return await work(self.caller(takes_questions=True, answered=answered))
         finally:
             self._turn.set()
 
@@ -109,7 +111,11 @@ class Parking:
                 await self._answer(call, context)
             while not await call.turn():
                 await self._answer(call, context)
-            return call.task.result()
+            result = call.task.result()
+            required = required_by(result)
+            if required is not None:
+                raise _handed_on(required, context)
+            return result
         except (InputRequired, Fault):
             if not call.task.done():
                 self._park(call)
@@ -127,6 +133,7 @@ class Parking:
 
     async def _answer(self, call: Parked, context: Context) -> None:
         context.state[_ID] = call.id
+        context.state[_ROUND] = context.state.get(_ROUND, 0) + 1  # a state is good for one round
         asked = dict(call.asked)
         answers = await context.ask(asked)
         context.forget_answers(*asked)
@@ -152,6 +159,26 @@ class Parking:
     def _expire(self, call: Parked) -> None:
         if self._parked.pop(call.id, None) is not None:
             call.task.cancel()
+
+
+def _answered(context: Context) -> bytes:
+    """What the client brings for a server that asked with a result: members of an object, without its braces."""
+    members: dict[str, Any] = {}
+    if context.given_answers:
+        members["inputResponses"] = dict(context.given_answers)
+    if (state := context.state.pop(_REMOTE, None)) is not None:
+        members["requestState"] = state
+    return encode(members)[1:-1] if members else b""
+
+
+def _handed_on(required: Required, context: Context) -> InputRequired:
+    """Questions of a server of the stateless era, under its own keys."""
+    if required.request_state is not UNSET:
+        context.state[_REMOTE] = required.request_state
+    asked = {} if required.input_requests is UNSET else required.input_requests
+    questions = {key: question_of(one.method, one.params) for key, one in asked.items()}
+    require_capabilities(questions, context.capabilities)
+    return InputRequired(questions)
 
 
 async def _ended(task: asyncio.Task[Raw]) -> None:

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
+from dari.bridge.gateway.listed import CAPABILITIES
 from dari.bridge.gateway.relayed_offer import Relayer, offer_of, resource_of
 from dari.core.content import RawResult
 from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Relayed
@@ -21,6 +22,7 @@ from dari.core.registry import Registry
 from dari.errors import DariError, Unavailable
 from dari.log import event
 from dari.mcp.asking import AnsweredWithError
+from dari.mcp.calls import handshake_result
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.client import Client
 from dari.mcp.client.eras import Stateless
@@ -31,13 +33,12 @@ from dari.mcp.failures import Fault
 from dari.mcp.versions import V2026_07
 from dari.rpc.codec import decode_any, encode
 
-SETTLE_S = 5.0
+SETTLE_S = 10.0
 RETRY_S = 1.0
 LONGEST_RETRY_S = 60.0
 MOST_ROUNDS = 100
 OWNER = "daemon"
 _STATE = "relay"
-_CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 _log = logging.getLogger("dari.bridge")
 
 
@@ -102,7 +103,7 @@ class Relay(Relayer):
                 )
                 required = required_by(result)
                 if required is None:
-                    return RawResult(result)
+                    return RawResult(result if context.is_stateless else Raw(handshake_result(bytes(result))))
                 questions = {} if required.input_requests is UNSET else required.input_requests
                 asked = {
                     "state": None if required.request_state is UNSET else required.request_state,
@@ -120,7 +121,7 @@ class Relay(Relayer):
         to be taken up again by the retry."""
         added = {} if asked["state"] is None else {"requestState": asked["state"]}
         questions = {
-            key: Relayed(method, _CAPABILITIES.get(method, method), body)
+            key: Relayed(method, CAPABILITIES.get(method, method), body)
             for key, (method, body) in asked["questions"].items()
         }
         if not questions:

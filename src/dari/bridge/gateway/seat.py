@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dari.bridge.gateway.listed import CAPABILITIES
 from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, LogRecord, Progress, Relayed
@@ -15,7 +16,7 @@ from dari.mcp.client.failures import RemoteError
 from dari.mcp.failures import Fault
 from dari.rpc.codec import decode_any, encode
 
-_CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling"}
+_ASKED = frozenset(CAPABILITIES.values())
 _LONGEST_NAME = 60
 
 
@@ -36,12 +37,14 @@ class Seat:
     def __init__(self, context: Context) -> None:
         self.context: Context | None = context
 
-    def caller(self) -> Caller:
+    def caller(self, *, takes_questions: bool = False, answered: bytes = b"") -> Caller:
         """What the server is told about who calls, and how to reach them while it works."""
         context = self.context
         assert context is not None
         level = context.log_level
         wants_progress = context.wants_progress
+        declared = context.capabilities
+        capabilities = {name: declared[name] for name in declared if name in _ASKED}
         name = context.client_name
         principal = context.grant.principal
         return Caller(
@@ -50,7 +53,10 @@ class Seat:
             # A client that sees progress waits for a person; another one is told in time, and calls again.
             patience="long" if wants_progress else "short",
             for_model=True,
-            ask=self.ask if context.is_stateless or can_be_asked(context) else None,
+            ask=self.ask if capabilities or context.is_stateless else None,
+            takes_questions=takes_questions,
+            answered=answered,
+            capabilities=capabilities,
             on_progress=self.report if wants_progress else None,
             on_waiting=self.waiting if wants_progress else None,
             on_log=None if level is None else self.note,
@@ -83,14 +89,14 @@ class Seat:
 
 
 def can_be_asked(context: Context) -> bool:
-    declared = context.capabilities
-    return "elicitation" in declared or "sampling" in declared
+    """Whether there is anything that this client answers."""
+    return not _ASKED.isdisjoint(context.capabilities)
 
 
 def question_of(method: str, params: Raw) -> Relayed:
     """The question as the server asked it."""
     body = decode_any(params)
-    return Relayed(method, _CAPABILITIES.get(method, method), body if isinstance(body, dict) else {})
+    return Relayed(method, CAPABILITIES.get(method, method), body if isinstance(body, dict) else {})
 
 
 def check_capability(question: Relayed, context: Context) -> None:

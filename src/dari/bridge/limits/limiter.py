@@ -75,23 +75,28 @@ class Call:
         self._wait_s = wait_s
         self._pass = 0
 
-    async def __aenter__(self) -> Call:
+    def enter_now(self) -> bool:
+        """For the hot path: take the turn if nobody has to be waited for. It is ended by `leave`."""
         circuit, turnstile = self._limiter.circuit, self._limiter.turnstile
         if circuit is not None:
             circuit.check()
         if not turnstile.enter_now():
-            await turnstile.enter(self._client, self._wait_s)
-        if circuit is not None:
-            try:
-                self._pass = circuit.admit()
-            except Unavailable:
-                turnstile.leave()
-                raise
+            return False
+        self._admit()
+        return True
+
+    async def __aenter__(self) -> Call:
+        if not self.enter_now():
+            await self._limiter.turnstile.enter(self._client, self._wait_s)
+            self._admit()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.leave(error)
+
+    def leave(self, error: BaseException | None) -> None:
         circuit = self._limiter.circuit
         if circuit is not None:
             if error is None:
@@ -103,3 +108,11 @@ class Call:
             else:
                 circuit.abandoned(self._pass)
         self._limiter.turnstile.leave()
+
+    def _admit(self) -> None:
+        if self._limiter.circuit is not None:
+            try:
+                self._pass = self._limiter.circuit.admit()
+            except Unavailable:
+                self._limiter.turnstile.leave()
+                raise

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dari.bridge.trust.approvals import Patience
 from dari.bridge.trust.questions import Question
@@ -16,8 +15,7 @@ from dari.mcp.client.calls import OnProgress
 Ask = Callable[[str, Raw], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Caller:
+class Caller(Struct, frozen=True, eq=False):
     who: str
     """Principal or program, as the audit log and the questions to a person show it."""
     session: str = ""

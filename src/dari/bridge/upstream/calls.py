@@ -142,17 +142,28 @@ class Calls:
         self, method: str, params: bytes, caller: Caller, timeout_s: float | None, tool: RemoteTool | None
     ) -> Raw:
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        async with self.limiter.call(caller.session or caller.who):
-            addresses = self._sessions.addresses
-            if addresses is not None:
-                return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s, tool))
-            try:
-                return await self._at(None, method, params, caller, limit_s, tool)
-            except Unavailable as error:
-                if tool is None or not tool.is_repeatable or isinstance(error, NotSent):
-                    raise
-            # It went away during the call. The tool says that once more does no harm, and a new process may work.
+        turn = self.limiter.call(caller.session or caller.who)
+        if not turn.enter_now():
+            await turn.__aenter__()
+        try:
+            result = await self._tried(method, params, caller, limit_s, tool)
+        except BaseException as error:
+            turn.leave(error)
+            raise
+        turn.leave(None)
+        return result
+
+    async def _tried(self, method: str, params: bytes, caller: Caller, limit_s: float, tool: RemoteTool | None) -> Raw:
+        addresses = self._sessions.addresses
+        if addresses is not None:
+            return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s, tool))
+        try:
             return await self._at(None, method, params, caller, limit_s, tool)
+        except Unavailable as error:
+            if tool is None or not tool.is_repeatable or isinstance(error, NotSent):
+                raise
+        # It went away during the call. The tool says that once more does no harm, and a new process may work.
+        return await self._at(None, method, params, caller, limit_s, tool)
 
     async def _at(
         self,

@@ -153,6 +153,8 @@ class Opening:
 def denied_hint(profile: Profile) -> str:
     """The next step when a server does not accept what a profile tells it."""
     connection = cast(HttpSettings, profile.connection)
+    if profile.source.layer == "argument":
+        return "give a token that it accepts: --key TOKEN, or --header 'Authorization: …'"
     if connection.auth.type in ("bearer", "header"):
         return f"check apiKey (or auth.token) of the profile '{profile.id}' in {profile.source}"
     if any(name.lower() == "authorization" for name in connection.headers):

@@ -38,7 +38,7 @@ class Target:
     def of(cls, resolved: Resolved, around: Surroundings, listed: Listed | None = None) -> Target:
         profile = resolved.profile
         connection = profile.connection
-        scope = "" if listed is None or listed.source.layer != "project" else _project_of(listed)
+        scope = _project_of(listed)
         if isinstance(connection, StdioSettings):
             spec = child_spec(profile.id, connection, around, _cwd(connection, around, listed))
             walls = [repr(spec.confinement), repr(sorted(spec.limits.items()))]
@@ -55,7 +55,7 @@ class Target:
             mask=resolved.mask,
             key=memory_key(profile.id, scope, *secret, *policy),
             memory_key=memory_key(profile.id, scope, *public),
-            pin_name=f"{profile.id}@{scope}" if scope else profile.id,
+            pin_name=pin_name(profile.id, listed),
             spec=spec,
         )
 
@@ -107,8 +107,16 @@ def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
     )
 
 
-def _project_of(listed: Listed) -> str:
-    """Readable, and different for folders of one name."""
+def pin_name(id: str, listed: Listed | None) -> str:
+    """By which name a server is known to the pins."""
+    project = _project_of(listed)
+    return f"{id}@{project}" if project else id
+
+
+def _project_of(listed: Listed | None) -> str:
+    """Readable, and different for folders of one name; empty for a server of the person."""
+    if listed is None or listed.source.layer != "project":
+        return ""
     place = hashlib.sha256(listed.source.file.encode("utf-8", "surrogateescape")).hexdigest()[:6]
     return f"{listed.workspace.name}-{place}"
 

@@ -34,6 +34,7 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the name of the server; --json may name it instead")
+    parser.add_argument("loose", nargs="*", help=argparse.SUPPRESS)
     add_layer(parser)
     parser.add_argument("--url", help="the address of a server that runs elsewhere")
     parser.add_argument("--key", metavar="TOKEN", help="sent to it as Authorization: Bearer")
@@ -74,6 +75,11 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
     terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
+    if arguments.loose:
+        words = " ".join((*arguments.loose, *arguments.rest))
+        raise InvalidInput(
+            f"'{arguments.loose[0]}' is no option", f"put -- before the command: add {arguments.id} -- {words}"
+        )
     entries = await _entries(arguments, world)
     file = book.around.file_of(layer)
     for id, entry in entries.items():

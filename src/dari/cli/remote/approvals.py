@@ -10,7 +10,7 @@ import time
 import msgspec
 
 from dari.bridge.trust.questions import Question, Told
-from dari.cli.remote.consent import person, recorder
+from dari.cli.remote.consent import decisions
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.world import World
@@ -69,16 +69,12 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
 def answer(world: World, question: Question, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:
     """Say yes or no, and write down who said it."""
-    approvals, by, record = world.bridge.approvals, person(), recorder(world)
-    detail = {"id": question.id, "caller": question.who}
     if approves:
         if is_wide and not question.session:
             raise InvalidInput(f"the caller of {question.name} has no session", "leave --for-session out")
-        approvals.approve(question.id, by=by, for_session=is_wide)
-        record("call approved", server=question.server, tool=question.tool, for_session=is_wide, **detail)
+        decisions(world).let_through(question.id, for_session=is_wide)
     else:
-        approvals.deny(question.id, by=by, reason=reason)
-        record("call denied", server=question.server, tool=question.tool, reason=reason, **detail)
+        decisions(world).deny(question.id, reason)
     word = "approved" if approves else "denied"
     world.terminal.err(f"{word} {plain(question.name)}{' for the session' if is_wide else ''}\n")
 

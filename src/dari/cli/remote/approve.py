@@ -9,7 +9,7 @@ from dari.bridge.trust.diffs import diff, heading
 from dari.bridge.trust.items import Kind
 from dari.bridge.trust.pin_store import Held
 from dari.bridge.trust.pins import Pins
-from dari.cli.remote.consent import DECLINED, agrees, person, recorder
+from dari.cli.remote.consent import DECLINED, agrees, decisions, pinned_as
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines, takes_colour
 from dari.cli.remote.world import World
@@ -66,29 +66,10 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     if not await agrees(terminal, question, is_given=arguments.yes):
         terminal.err("nothing was decided; it stays held\n")
         return DECLINED
-    count = decide(world, open_ones, approves=not arguments.reject)
+    count = decisions(world).decide_on(open_ones, approves=not arguments.reject)
     done = painted("rejected" if arguments.reject else "approved", "green", terminal)
     terminal.out(f"{done} {count} item{'s' * (count != 1)} of {plain(arguments.server)}\n")
     return 0
-
-
-def decide(world: World, held: list[Held], *, approves: bool) -> int:
-    """Exactly these contents, each recorded; `Conflict` when the server has changed one of them since."""
-    pins, by, record = world.bridge.pins, person(), recorder(world)
-    count = 0
-    # One content under several capability profiles is one decision.
-    for one in {(each.kind, each.name, each.digest): each for each in held}.values():
-        act = pins.approve if approves else pins.reject
-        count += act(one.server, one.kind, one.name, by=by, digest=one.digest)
-        record(
-            "approved" if approves else "rejected",
-            server=one.server,
-            tool=one.name,
-            item=one.kind,
-            old=one.before,
-            new=one.digest,
-        )
-    return count
 
 
 def payload(pins: Pins, held: Held) -> dict[str, object]:
@@ -103,11 +84,9 @@ def payload(pins: Pins, held: Held) -> dict[str, object]:
 
 
 def _wanted(arguments: argparse.Namespace, world: World) -> list[Held]:
-    held = world.bridge.pins.held(arguments.server)
     if arguments.server is None:
-        return held
-    if not held and not world.bridge.pins.pinned(arguments.server):
-        world.view.catalog().find(arguments.server)  # a name that nobody knows: with a guess at what was meant
+        return world.bridge.pins.held()
+    held = world.bridge.pins.held(pinned_as(world, arguments.server))
     if arguments.kind or arguments.name is not None or arguments.digest:
         if not any(_is_named(one, arguments) for one in held):
             what = " ".join(filter(None, (arguments.kind or "item", arguments.name)))

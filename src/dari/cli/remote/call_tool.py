@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dari.cli.remote.callers import calling
@@ -18,7 +19,7 @@ from dari.cli.remote.payloads import size_text
 from dari.cli.remote.results import add_output, show_result
 from dari.cli.remote.schemas import Shape
 from dari.cli.remote.tracing import traced
-from dari.cli.remote.words import split_words, wants_help
+from dari.cli.remote.words import OWN_OPTIONS, split_words, wants_help
 from dari.cli.remote.world import World
 from dari.errors import DariError, Denied, InvalidInput, NeedsApproval, NotFound
 
@@ -45,8 +46,6 @@ EXAMPLES = (
     ("call-tool fs/write_file --params @call.json -- --output x", "JSON from a file; the tool's own --output"),
 )
 
-_CLASHING = ("server", "endpoint", "key", "header", "timeout", "json", "raw", "output", "log", "config")
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tool", metavar="TOOL", help="the tool's name, or SERVER/TOOL")
@@ -63,7 +62,7 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     server, name = split_address(arguments.tool, arguments, world)
     upstream = _upstream(arguments, world, server, name)
     deadline = Deadline(arguments.timeout)
-    tool = await find_tool(upstream, name, deadline)
+    tool = await find_tool(upstream, name, deadline, world)
     if wants_help(arguments.rest):
         describe_tool(upstream.id, tool.shown, world)
         return OK
@@ -79,11 +78,12 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     return show_result(result, arguments, world, label, saved(arguments.output, world, tool.name), trace.ms)
 
 
-async def find_tool(upstream: Upstream, name: str, deadline: Deadline) -> RemoteTool:
+async def find_tool(upstream: Upstream, name: str, deadline: Deadline, world: World) -> RemoteTool:
     """The tool; unknown, held and filtered ones are usage errors: nothing was called."""
-    async with deadline.over("tools/list"):
-        if all(tool.name != name for tool in upstream.known_tools() or ()):
-            await upstream.tools(fresh=True)  # what fails here is the server's or the network's fault
+    if all(tool.name != name for tool in upstream.known_tools() or ()):
+        with traced(world, upstream, "tools/list"):
+            async with deadline.over("tools/list"):
+                await upstream.tools(fresh=True)  # what fails here is the server's or the network's fault
     try:
         return await upstream.tool(name)
     except NotFound as error:
@@ -120,13 +120,14 @@ def _shows(upstream: Upstream, name: str) -> bool:
 def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, world: World) -> None:
     """Who types `--output x` for a tool that has an `output` should hear where it went."""
     for name in Shape(tool.shown.get("inputSchema")).properties:
-        if name in _CLASHING and getattr(arguments, name):
+        if name in OWN_OPTIONS and getattr(arguments, name):
             world.warn(
                 f"--{name} was taken as an option of call-tool, and '{tool.name}' has an argument of that name",
                 f"write the tool's own after a lone --: … -- --{name} VALUE",
             )
 
 
+@cache
 def _own_parser() -> Parser:
     parser = Parser(add_help=True)
     add(parser)

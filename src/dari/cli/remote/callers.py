@@ -55,6 +55,7 @@ class _Person:
             who=WHO,
             session=f"cli-{secrets.token_hex(8)}",
             ask=self._ask,
+            capabilities={"elicitation": {"form": {}, "url": {}}, "roots": {}},
             on_progress=self._meter.show,
             on_waiting=self._waiting,
             on_log=self._log if world.logs else None,

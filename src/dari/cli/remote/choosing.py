@@ -56,6 +56,9 @@ def upstreams_of(arguments: argparse.Namespace, world: World) -> tuple[Upstream,
     found = world.view.upstreams()
     for problem in world.view.problems:
         world.warn(problem)
+    for one in world.view.catalog().listed:
+        if one.message:
+            world.warn(one.message, one.hint)
     return tuple(
         _patient(arguments.timeout, lambda id=each.id, **given: world.view.upstream(id, **given)) for each in found
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from dari.bridge.decisions import Decisions
+from dari.bridge.upstream.target import pin_name
 from dari.cli.remote.failures import OTHER
 from dari.cli.remote.terminal import Terminal
 from dari.cli.remote.world import World
@@ -34,8 +36,13 @@ def person() -> str:
         return f"uid {os.geteuid()}" if hasattr(os, "geteuid") else os.environ.get("USERNAME", "someone")
 
 
+def decisions(world: World) -> Decisions:
+    """Of the person who runs this command."""
+    return Decisions(world.bridge, person())
+
+
 def recorder(world: World) -> Callable[..., None]:
-    """What writes a decision to the audit log: `record(event, server=…, tool=…, …)`.
+    """`record(event, server=…, …)` for a decision of this person that `Decisions` does not know.
 
     Ask for it before the decision is carried out: what cannot be recorded is not done.
     """
@@ -48,3 +55,14 @@ def recorder(world: World) -> Callable[..., None]:
             audit.note("decision", server=server, tool=tool, who=person(), event=event, **detail)
 
     return record
+
+
+def pinned_as(world: World, name: str) -> str:
+    """A server as the pins know it: the one that is meant here, or a name that `approve` and `doctor` showed."""
+    catalog = world.view.catalog()
+    listed = next((one for one in catalog.listed if one.id == name), None)
+    if listed is not None:
+        return pin_name(name, listed)
+    if not world.bridge.pins.pinned(name) and not world.bridge.pins.held(name):
+        catalog.find(name)  # says that there is none, with a guess at what was meant
+    return name

@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, world: World) -> int:
     server, name = split_address(arguments.tool, arguments, world)
     upstream = upstream_of(arguments, world, server)
-    tool = await find_tool(upstream, name, Deadline(arguments.timeout))
+    tool = await find_tool(upstream, name, Deadline(arguments.timeout), world)
     if arguments.json:
         print_json(world.terminal, {"server": upstream.id, **tool.shown})
     else:

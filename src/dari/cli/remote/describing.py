@@ -9,6 +9,7 @@ from typing import Any
 from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.payloads import wrapped
 from dari.cli.remote.schemas import Argument, Schema, Shape, example_of, type_text, types_of
+from dari.cli.remote.words import OWN_OPTIONS
 from dari.cli.remote.world import World
 
 _HINTS = (
@@ -46,7 +47,8 @@ def example_calls(server: str, name: str, shape: Shape, program: str, command: s
     values = {each.name: example_of(each.schema, shape.root, each.name) for each in required}
     address = shlex.quote(f"{server}/{name}")
     flags = [flag for each in required for flag in _flags(each, values[each.name], shape.root)]
-    calls = [" ".join(("  " + program, command, address, *flags))]
+    clashes = any(each.name in OWN_OPTIONS for each in required)
+    calls = [" ".join(("  " + program, command, address, *(["--"] if clashes else []), *flags))]
     if values:
         text = json.dumps(values, ensure_ascii=False)
         calls.append(f"  {program} {command} {address} --params {shlex.quote(text)}")

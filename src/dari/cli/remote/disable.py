@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dari.cli.remote.switching import tell_switched
+from dari.cli.remote.switching import end_servers, tell_switched
 from dari.cli.remote.world import World
 
 NAME = "disable"
@@ -18,4 +18,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
     path = world.view.book.disable(arguments.id)
+    await end_servers(world, path, arguments.id)
     return tell_switched(world, arguments.id, "disabled", path)

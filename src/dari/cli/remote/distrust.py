@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dari.cli.remote.consent import recorder
+from dari.cli.remote.consent import decisions
 from dari.cli.remote.sheets import plain
+from dari.cli.remote.switching import end_servers
 from dari.cli.remote.world import World
 
 NAME = "distrust"
@@ -22,10 +23,9 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     book = world.view.book
     given = Path(book.around.cwd, arguments.file).expanduser() if arguments.file else None
     path = given or book.trust_state()[0]
-    record = recorder(world)
-    if not book.distrust(path):
+    if not decisions(world).distrust(book, path):
         world.terminal.err(f"{plain(path)} was not trusted\n")
         return 0
-    record("distrusted", file=str(path))
+    await end_servers(world, path)
     world.terminal.out(f"{plain(path)} is not trusted any more\n")
     return 0

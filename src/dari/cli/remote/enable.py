@@ -9,7 +9,7 @@ from dari.cli.remote.world import World
 
 NAME = "enable"
 HELP = "let a disabled server run again"
-EXAMPLES = (("enable time", "a running daemon takes it up at once"),)
+EXAMPLES = (("enable time", "from now on; nothing has to be restarted"),)
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dari.cli.remote.consent import DECLINED, agrees, person, recorder
+from dari.cli.remote.consent import DECLINED, agrees, decisions, pinned_as
 from dari.cli.remote.sheets import plain
 from dari.cli.remote.world import World
 
@@ -19,10 +19,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
-    pins, terminal, server = world.bridge.pins, world.terminal, arguments.server
+    pins, terminal, server = world.bridge.pins, world.terminal, pinned_as(world, arguments.server)
     pinned, held = pins.pinned(server), pins.held(server)
     if not pinned and not held:
-        world.view.catalog().find(server)
         terminal.err(f"nothing is pinned of {plain(server)}\n")
         return 0
     if held:
@@ -31,8 +30,6 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     if not await agrees(terminal, question, is_given=arguments.yes):
         terminal.err("nothing was forgotten\n")
         return DECLINED
-    record = recorder(world)
-    pins.forget(server, by=person())
-    record("forgotten", server=server, pins=len(pinned))
-    terminal.out(f"forgot {len(pinned)} pins of {plain(server)}\n")
+    count = decisions(world).forget(server)
+    terminal.out(f"forgot {count} pins of {plain(server)}\n")
     return 0

@@ -30,6 +30,8 @@ async def answer(method: str, params: Raw, world: World, server: str) -> Any:
     """The result of `elicitation/create`; sampling is refused, because a shell has no model."""
     if method == "elicitation/create":
         return await _elicit(read(params, Elicitation, "elicitation/create request"), world, server)
+    if method == "roots/list":
+        return {"roots": [{"uri": world.view.around.cwd.as_uri()}]}
     if method == "sampling/createMessage":
         world.warn(
             f"server '{server}' asked for a language model; a shell has none, so it was declined",

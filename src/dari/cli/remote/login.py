@@ -104,7 +104,11 @@ class LoginPerson:
             return await never
         if complaint:
             world.warn(complaint)
-        return await world.terminal.ask("waiting for the browser; or paste the address that it ended up at: ")
+        try:
+            return await world.terminal.ask("waiting for the browser; or paste the address that it ended up at: ")
+        except asyncio.CancelledError:
+            world.terminal.err("\n")  # the browser was faster: leave the line of the question
+            raise
 
 
 async def open_browser(url: str, environ: Mapping[str, str]) -> bool:

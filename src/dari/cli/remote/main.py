@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.failures import OTHER, USAGE, exit_code, tell
 from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_common, epilog
 from dari.cli.remote.terminal import ProcessTerminal, Terminal
@@ -89,6 +92,8 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
         tell(error, terminal)
         return exit_code(error)
     except Exception as error:
+        if "--log" in argv:
+            terminal.err(for_terminal("".join(traceback.format_exception(error))))
         tell(error, terminal)
         return OTHER
     finally:
@@ -126,7 +131,12 @@ def load(command: Command) -> ModuleType:
 
 
 def parser_of(command: Command, program: str) -> Parser:
-    """The parser of one command: its own options, then those of every command."""
+    """The parser of one command: its own options, then those of every command. To make one takes longer than a call."""
+    return _parser(command, program, COLUMNS.get())
+
+
+@lru_cache(maxsize=64)
+def _parser(command: Command, program: str, columns: int) -> Parser:
     module = load(command)
     parser = Parser(
         prog=f"{program} {command.name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from dari.bridge.trust.sanitising import for_terminal
+from dari.cli.remote.payloads import cut
 from dari.cli.remote.terminal import Terminal
 from dari.core.context import Progress
 
@@ -31,7 +32,7 @@ class Meter:
             return
         self._drawn_s = now_s
         self._is_drawn = True
-        self._terminal.err(f"\r\x1b[K{self._line(progress, total)[: max(20, self._terminal.columns - 1)]}")
+        self._terminal.err(f"\r\x1b[K{cut(self._line(progress, total), max(20, self._terminal.columns - 1))}")
 
     def clear(self) -> None:
         """Take the line away, so that what follows starts on an empty one."""

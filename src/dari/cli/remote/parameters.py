@@ -29,7 +29,7 @@ async def read_arguments(arguments: argparse.Namespace, world: World, tool: str,
     joined = merged(given, flags)
     if absent := missing(shape, joined):
         raise InvalidInput(
-            f"'{tool}' needs {', '.join(absent)}", f"see them all: {world.program} call-tool {tool} --help"
+            f"'{tool}' needs {', '.join(absent)}", f"see them all: {world.program} {_command(world)} {tool} --help"
         )
     if not flags and text is not None:
         return text  # as it was written: numbers of any size, and every digit
@@ -75,6 +75,10 @@ async def _source(params: str, world: World) -> tuple[bytes, str]:
         return path.read_bytes(), params
     except OSError as error:
         raise InvalidInput(f"cannot read {params[1:]}: {error.strerror}", "name a file that holds JSON") from None
+
+
+def _command(world: World) -> str:
+    return "call-tool" if world.program.endswith("remote") else "call_tool"
 
 
 class _Wrong(ValueError):

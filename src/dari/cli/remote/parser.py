@@ -6,6 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Iterable
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from dari.errors import InvalidInput
@@ -42,7 +43,15 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings)
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(message, f"see: {self.prog} --help")
+        raise InvalidInput(message, self._meant(message) or f"see: {self.prog} --help")
+
+    def _meant(self, message: str) -> str:
+        """What an option that we do not have may be a slip of."""
+        said, _, words = message.partition("unrecognized arguments: ")
+        if said or not words.startswith("--"):
+            return ""
+        likely = get_close_matches(words.split()[0].partition("=")[0], self._option_string_actions, n=1)
+        return f"did you mean {likely[0]}? see: {self.prog} --help" if likely else ""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise Shown(message or "")

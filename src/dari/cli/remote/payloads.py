@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -57,14 +58,40 @@ def json_for_terminal(text: str) -> str:
 def print_table(terminal: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Columns as wide as their widest cell; the last one is cut at the edge of a screen, never in a pipe."""
     cells = [[for_terminal(cell, one_line=True) for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    widths = [max(width_of(row[at]) for row in cells) for at in range(len(head))]
     for number, row in enumerate(cells):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if terminal.stdout_is_tty and len(line) > terminal.columns > 20:
-            line = line[: terminal.columns - 1] + "…"
+        padded = [cell + " " * (width - width_of(cell)) for cell, width in zip(row, widths, strict=True)]
+        line = "  ".join(padded).rstrip()
+        if terminal.stdout_is_tty and terminal.columns > 20:
+            line = cut(line, terminal.columns)
         if number == 0 and terminal.colour and terminal.stdout_is_tty:
             line = f"\x1b[1m{line}\x1b[0m"
         terminal.out(f"{line}\n")
+
+
+def width_of(text: str) -> int:
+    """Columns on a screen: Korean, Chinese and Japanese characters and emoji take two, marks on a letter none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def cut(text: str, columns: int) -> str:
+    """The text if it fits, else as much as does, with an ellipsis."""
+    if width_of(text) <= columns:
+        return text
+    left = columns - 1
+    for at, character in enumerate(text):
+        left -= _width(character)
+        if left < 0:
+            return text[:at] + "…"
+    return text
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def wrapped(text: str, columns: int, indent: str = "  ") -> list[str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from dari.cli.remote.consent import pinned_as
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import plain, print_lines, table
 from dari.cli.remote.world import World
@@ -27,10 +28,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
-    pins, terminal, server = world.bridge.pins, world.terminal, arguments.server
+    pins, terminal, server = world.bridge.pins, world.terminal, pinned_as(world, arguments.server)
     pinned, held = pins.pinned(server), pins.held(server)
-    if not pinned and not held:
-        world.view.catalog().find(server)
     history = pins.history(server)
     if arguments.json:
         told = {"server": server, "pinned": pinned, "held": held, "history": history if arguments.history else []}

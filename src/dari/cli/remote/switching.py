@@ -1,4 +1,4 @@
-"""What is told after a server was switched on or off."""
+"""What happens, and what is told, after a server was switched on or off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from pathlib import Path
 
 from dari.cli.remote.sheets import plain
 from dari.cli.remote.world import World
+
+
+async def end_servers(world: World, path: Path, id: str | None = None) -> None:
+    """What runs of this file, or of one server in it, ends now and not when it has been idle for a while."""
+    for upstream in world.bridge.pool:
+        if upstream.profile.source.file == str(path) and id in (None, upstream.id):
+            await upstream.stop()
 
 
 def tell_switched(world: World, id: str, what: str, path: Path) -> int:

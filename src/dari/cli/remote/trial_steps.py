@@ -73,7 +73,7 @@ class Trial:
                 await self._child(target, bridge)
             else:
                 await self._http(target, bridge)
-            self._pins(bridge)
+            self._pins(bridge, target.pin_name)
         except _Stop:
             pass
 
@@ -186,8 +186,8 @@ class Trial:
         finally:
             await client.close()
 
-    def _pins(self, bridge: Bridge) -> None:
-        held = [one for one in bridge.pins.held(self.id) if not one.rejected_by]
+    def _pins(self, bridge: Bridge, name: str) -> None:
+        held = [one for one in bridge.pins.held(name) if not one.rejected_by]
         if held:
             step = Step("pins", "warning", f"{len(held)} items are held: they changed since they were approved")
             step.hint = f"look at them: dari remote approve {self.id}"

@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from dari.cli.remote.consent import DECLINED, agrees, recorder
+from dari.cli.remote.consent import DECLINED, agrees, decisions
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.project_files import ProjectFile
 from dari.cli.remote.sheets import painted, plain, print_lines
@@ -61,6 +61,4 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
 def _pin(file: ProjectFile, wanted: str | None, world: World) -> None:
     """What was shown is what is pinned: another content by now is refused."""
-    record = recorder(world)
-    world.view.book.trust(file.path, (wanted or file.digest).lower())
-    record("trusted", file=str(file.path), sha256=file.digest)
+    decisions(world).trust(world.view.book, file.path, (wanted or file.digest).lower())

@@ -156,7 +156,12 @@ class Client:
         `capabilities` are declared for this request instead of the client's own; only the stateless era can do that.
         """
         encoded = _encoded(params)
-        if capabilities is not None and self._session.is_stateless:
+        session = self._session
+        if not session.channel.carries_headers and not session.is_stateless:
+            # A pipe of the handshake era adds nothing to a request, and forgets no session.
+            limit_s = self._timeout_s if timeout_s is None else timeout_s
+            return await session.conversation.ask(method, encoded, timeout_s=limit_s, on_progress=progress)
+        if capabilities is not None and session.is_stateless:
             encoded = with_meta(encoded, {CAPABILITIES: dict(capabilities)})
         if not self._session.mirrors:
             return await self._ask(method, encoded, "", b"", timeout_s, progress, answer_questions)

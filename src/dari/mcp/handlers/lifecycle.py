@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import LEVELS
+from dari.mcp.calls import SERVER_INFO
 from dari.mcp.failures import invalid_params
 from dari.mcp.lists import KEEPABLE
 from dari.mcp.request import Request
@@ -16,8 +17,6 @@ from dari.rpc.codec import UNREADABLE, Params, decode_any, encode
 if TYPE_CHECKING:
     from dari.mcp.link import Link
     from dari.mcp.server import Server
-
-SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 def initialize(request: Request) -> bytes:

@@ -6,15 +6,15 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mcp import Client
 
+from tests.bridge.real.clients import called, listed, merged
 from tests.bridge.real.direct import Said
 from tests.bridge.real.house import House, Hub
-from tests.bridge.real.servers import IDS, Json, RealServer, payload
-from tests.e2e.rig import ERAS, MODES, Inspector, http_client, inspector, unix_client
+from tests.bridge.real.servers import RealServer, payload
+from tests.e2e.rig import ERAS, MODES, Inspector, Person, http_client, inspector, unix_client
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers")]
 
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers")]
 def hub(house: House, servers: dict[str, RealServer]) -> Iterator[Hub]:
     """A hub that has met every server that works; it takes the place of the daemon, if there is one."""
     with house.hub() as hub:
+        house.prewarm(servers)
         asyncio.run(met(hub, servers))
         yield hub
 
@@ -34,26 +35,13 @@ async def met(hub: Hub, servers: dict[str, RealServer]) -> None:
             await anext(news)
 
 
-async def listed(client: Client) -> dict[str, Json]:
-    tools = (await client.list_tools(cache_mode="bypass")).tools
-    return {tool.name: tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools}
-
-
-async def called(client: Client, name: str, arguments: Json) -> Json:
-    result: Any = await client.call_tool(name, arguments)
-    return payload(result.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_sdk_sees_every_tool_of_every_server_and_gets_its_results(
     mode: str, hub: Hub, servers: dict[str, RealServer], said: dict[str, Said]
 ) -> None:
-    expected = {
-        f"{id}__{name}": {**tool, "name": f"{id}__{name}"} for id in IDS for name, tool in said[id].tools.items()
-    }
     async with Client(http_client(hub.url, token=hub.token), mode=mode) as client:
         shown = await listed(client)
-        assert {name: tool for name, tool in shown.items() if "__" in name} == expected
+        assert {name: tool for name, tool in shown.items() if "__" in name} == merged(said)
         assert "dari_ping" in shown
         for server in servers.values():
             answer = await called(client, f"{server.id}__{server.tool}", server.arguments)
@@ -68,6 +56,38 @@ async def test_a_server_has_an_address_of_its_own_and_its_own_names_there(
     async with Client(http_client(hub.at(f"/s/{name}/mcp"), token=hub.token)) as client:
         assert await listed(client) == said[name].tools
         assert await called(client, server.tool, server.arguments) == server.answer
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_progress_questions_resources_and_prompts_of_a_handshake_server_reach_clients_of_both_eras(
+    mode: str, hub: Hub
+) -> None:
+    person, told = Person(), []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total))
+
+    async with person.client(http_client(hub.url, token=hub.token), mode) as client:
+        operation = ("everything__trigger-long-running-operation", {"duration": 0.2, "steps": 2})
+        await client.call_tool(*operation, progress_callback=note)
+        assert told == [(1, 2), (2, 2)]
+        form = await called(client, "everything__trigger-elicitation-request")
+        assert "Name: Minji" in form["content"][1]["text"]
+        asked = {"prompt": "2 + 2?", "maxTokens": 5}
+        thought = await called(client, "everything__trigger-sampling-request", asked)
+        assert json.loads(thought["content"][0]["text"].partition("\n")[2])["content"]["text"] == "4"
+        assert "2 + 2?" in person.asked[-1].messages[0].content.text
+        # Not the roots of the client: the profile names none.
+        roots = await called(client, "everything__get-roots-list")
+        assert "no roots are currently configured" in roots["content"][0]["text"]
+
+        uri = "demo://resource/static/document/features.md"
+        assert uri in {str(one.uri) for one in (await client.list_resources()).resources}
+        assert (await client.read_resource(uri)).contents[0].text.startswith("# Everything")  # type: ignore[union-attr]
+        (dynamic,) = (await client.read_resource("demo://resource/dynamic/text/7")).contents
+        assert "Resource 7" in dynamic.text  # type: ignore[union-attr]
+        prompt = await client.get_prompt("everything__args-prompt", {"city": "대전"})
+        assert "대전" in prompt.messages[0].content.text  # type: ignore[union-attr]
 
 
 async def test_the_unix_socket_of_the_hub_serves_the_same(hub: Hub, servers: dict[str, RealServer]) -> None:

@@ -11,15 +11,20 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
+from tests.bridge.real.clients import called, listed, merged
 from tests.bridge.real.direct import Said
 from tests.bridge.real.house import DARI, House
-from tests.bridge.real.servers import IDS, RealServer, payload
-from tests.bridge.real.test_gateway import called, listed
+from tests.bridge.real.servers import RealServer, payload
 from tests.e2e.rig import MODES, inspector
 from tests.e2e.test_claude_code import ID, INITIALIZE, WANTED, legacy, modern
 from tests.wires import Json, StreamWire
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm(house: House, servers: dict[str, RealServer]) -> None:
+    house.prewarm(servers)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -29,13 +34,8 @@ async def test_the_sdk_starts_it_and_gets_every_servers_tools_and_results(
     words = StdioServerParameters(command=str(DARI), args=["mcp"], cwd=house.root, env=house.env)
     with (tmp_path / "stderr").open("w") as log:
         async with Client(stdio_client(words, errlog=log), mode=mode) as client:
-            wanted = {
-                f"{id}__{name}": {**tool, "name": f"{id}__{name}"}
-                for id in IDS
-                for name, tool in said[id].tools.items()
-            }
             shown = await listed(client)
-            assert {name: tool for name, tool in shown.items() if "__" in name} == wanted
+            assert {name: tool for name, tool in shown.items() if "__" in name} == merged(said)
             for server in servers.values():
                 answer = await called(client, f"{server.id}__{server.tool}", server.arguments)
                 assert answer == said[server.id].answer

@@ -1,0 +1,101 @@
+"""What a person decides, from whatever place they do it: carried out, and written to the audit log under their name.
+
+What cannot be recorded is not done: each of these raises before anything is decided when the log takes no records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dari.bridge.trust.items import Kind
+from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.questions import Question
+
+if TYPE_CHECKING:
+    from dari.bridge.profiles.book import ProfileBook
+    from dari.bridge.service import Bridge
+
+
+class Decisions:
+    """`by` is the person: a login name, or the page they sit at."""
+
+    def __init__(self, bridge: Bridge, by: str) -> None:
+        self._bridge = bridge
+        self._by = by
+
+    def let_through(self, question_id: str, *, for_session: bool = False) -> Question:
+        """Approve one waiting call, or every call of its tool by its session."""
+        self._check()
+        question = self._bridge.approvals.approve(question_id, by=self._by, for_session=for_session)
+        detail = {"id": question.id, "caller": question.who, "for_session": for_session}
+        self._note("call approved", question.server, question.tool, **detail)
+        return question
+
+    def deny(self, question_id: str, reason: str = "") -> Question:
+        self._check()
+        question = self._bridge.approvals.deny(question_id, by=self._by, reason=reason)
+        detail = {"id": question.id, "caller": question.who, "reason": reason}
+        self._note("call denied", question.server, question.tool, **detail)
+        return question
+
+    def approve(self, server: str, kind: Kind | None = None, name: str | None = None, digest: str | None = None) -> int:
+        """Pin what is held of a server, as `Pins.approve` does; returns how many items."""
+        return self._about_held(server, kind, name, digest, approves=True)
+
+    def reject(self, server: str, kind: Kind | None = None, name: str | None = None, digest: str | None = None) -> int:
+        """Keep it hidden, and ask no more about this content."""
+        return self._about_held(server, kind, name, digest, approves=False)
+
+    def decide_on(self, seen: Sequence[Held], *, approves: bool) -> int:
+        """About exactly the contents that were seen; `Conflict` when a server has changed one of them since."""
+        act = self.approve if approves else self.reject
+        # One content under several capability profiles is one decision.
+        items = {(one.server, one.kind, one.name, one.digest) for one in seen}
+        return sum(act(server, kind, name, digest) for server, kind, name, digest in sorted(items))
+
+    def forget(self, server: str) -> int:
+        """Drop all pins of a server; returns how many there were."""
+        self._check()
+        count = len(self._bridge.pins.pinned(server))
+        self._bridge.pins.forget(server, by=self._by)
+        self._note("forgotten", server, pins=count)
+        return count
+
+    def trust(self, book: ProfileBook, path: Path, sha256: str) -> None:
+        """Let a project's file with this content run what it names."""
+        self._check()
+        pin = book.trust(path, sha256)
+        self._note("trusted", file=str(path), sha256=pin.sha256)
+
+    def distrust(self, book: ProfileBook, path: Path) -> bool:
+        """False when it was not trusted."""
+        self._check()
+        was_trusted = book.distrust(path)
+        if was_trusted:
+            self._note("distrusted", file=str(path))
+        return was_trusted
+
+    def _about_held(
+        self, server: str, kind: Kind | None, name: str | None, digest: str | None, *, approves: bool
+    ) -> int:
+        self._check()
+        pins = self._bridge.pins
+        before = {(one.profile, one.kind, one.name): one for one in pins.held(server)}
+        act = pins.approve if approves else pins.reject
+        count = act(server, kind, name, by=self._by, digest=digest)
+        after = {(one.profile, one.kind, one.name): one for one in pins.held(server)}
+        for key, one in before.items():
+            if after.get(key) != one:
+                detail = {"item": one.kind, "old": one.before, "new": one.digest}
+                self._note("approved" if approves else "rejected", server, one.name, **detail)
+        return count
+
+    def _check(self) -> None:
+        if self._bridge.audit is not None:
+            self._bridge.audit.check()
+
+    def _note(self, event: str, server: str = "", tool: str = "", **detail: object) -> None:
+        if self._bridge.audit is not None:
+            self._bridge.audit.note("decision", server=server, tool=tool, who=self._by, event=event, **detail)

@@ -1,0 +1,136 @@
+"""The audit logs of one person as one: the daemon's, and those of commands that ran beside it (`--no-daemon`)."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from dari.bridge.trust.audit.checking import records_backwards
+from dari.bridge.trust.audit.files import LogFile, log_files, torn_bytes
+from dari.bridge.trust.audit.query import query
+from dari.bridge.trust.audit.record import Kind, Outcome, Record, decode
+
+POLL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    server: str | None = None
+    tool: str | None = None
+    who: str | None = None
+    outcome: Outcome | None = None
+    kind: Kind | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def match(self, record: Record) -> bool:
+        from fnmatch import fnmatchcase
+
+        globs = ((record.server, self.server), (record.tool, self.tool), (record.who, self.who))
+        return (
+            all(glob is None or fnmatchcase(value, glob) for value, glob in globs)
+            and self.outcome in (None, record.outcome)
+            and self.kind in (None, record.kind)
+            and (self.since is None or record.at >= self.since)
+            and (self.until is None or record.at < self.until)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """`label` stands before the numbers of its records: empty for the daemon's, `1/`, `2/` … for the others."""
+
+    directory: Path
+    label: str = ""
+
+
+Found = tuple[Log, Record]
+
+
+def logs_in(home: Path) -> list[Log]:
+    """The daemon's first, whether it is there or not."""
+    beside = home / "audit-beside"
+    others = [path for path in beside.iterdir() if path.name.isdigit()] if beside.is_dir() else []
+    found = sorted(others, key=lambda path: int(path.name))
+    return [Log(home / "audit"), *(Log(path, f"{path.name}/") for path in found)]
+
+
+def newest(logs: list[Log], filters: Filters, limit: int) -> list[Found]:
+    """Records of all logs that match, newest first."""
+    given = {name: getattr(filters, name) for name in Filters.__slots__}
+    found = [(log, record) for log in logs for record in query(log.directory, limit=limit, **given)]
+    # Within a log the number decides: clocks go back.
+    found.sort(key=lambda one: (one[1].at, one[0].label, one[1].n), reverse=True)
+    return found[:limit] if len(logs) > 1 else found
+
+
+def record_of(log: Log, number: int) -> Record | None:
+    record = next((one for one in records_backwards(log.directory) if one.n <= number), None)
+    return record if record is not None and record.n == number else None
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far one log has been read."""
+
+    file: LogFile | None
+    done: int = 0
+    rest: bytes = b""
+
+
+@dataclass(slots=True)
+class Follower:
+    """Records as they are written. `find` is asked for the logs again and again: others may come."""
+
+    find: Callable[[], list[Log]]
+    _places: dict[Path, _Place] = field(default_factory=dict)
+
+    def mark(self) -> None:
+        """From here on nothing is missed."""
+        for log in self.find():
+            files = log_files(log.directory)
+            newest_file = files[-1] if files else None
+            size = newest_file.path.stat().st_size - torn_bytes(newest_file.path) if newest_file is not None else 0
+            self._places[log.directory] = _Place(newest_file, size)
+
+    def fresh(self) -> list[Found]:
+        """What has been written since the last time."""
+        return [(log, record) for log in self.find() for record in self._fresh(log.directory)]
+
+    def _fresh(self, directory: Path) -> list[Record]:
+        place = self._places.setdefault(directory, _Place(None))
+        found: list[Record] = []
+        for file in log_files(directory):
+            if place.file is not None and file < place.file:
+                continue
+            if file != place.file:
+                place.file, place.done, place.rest = file, 0, b""
+            with file.path.open("rb") as stream:
+                stream.seek(place.done)
+                data = stream.read()
+            place.done += len(data)
+            *lines, place.rest = (place.rest + data).split(b"\n")
+            for line in lines:
+                try:
+                    found.append(decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    continue  # `verify` is for what is broken
+        return found
+
+
+def reader_has_left(within_s: float = POLL_S) -> bool:
+    """Whether nobody reads our stdout any more, noticed without writing to it; else it waits that long."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout, 0)  # the kernel tells of a closed pipe unasked
+    except (OSError, ValueError, AttributeError):
+        time.sleep(within_s)  # Windows, or no real stream
+        return False
+    return bool(watched.poll(within_s * 1000))

@@ -1,0 +1,177 @@
+"""Calls passed on: results and errors as the server wrote them, progress, logs and cancellation on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dari.core.context import LogRecord
+from dari.core.grant import MCP_SCOPES, Grant
+from tests.bridge.gateway.house import asked, called, demo, house, is_gone, lab, replied, seen, text_of
+from tests.mcp.rig import notification, request
+from tests.wires import stateless
+
+ERAS = ["handshake", "stateless"]
+
+
+async def test_results_are_passed_on_with_every_field(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        wire = await home.client()
+        expected = {"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}}
+        assert (await replied(wire, called("lab__add", a=1, b=2)))["result"] == expected
+        modern = (await home.ask(asked("lab__add", {}, arguments={"a": 1, "b": 2})))["result"]
+        assert modern == {"resultType": "complete", **expected}
+
+
+async def test_a_failing_tool_fails_as_it_says(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        result = (await home.ask(asked("lab__fail")))["result"]
+        assert result["isError"] is True
+        assert result["content"] == [{"type": "text", "text": "it did not work"}]
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
+async def test_an_error_of_the_server_is_the_clients_with_code_message_and_data(tmp_path: Path, version: str) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        wire = await home.client(version)
+        refusal = {"code": -32123, "message": "not today", "data": {"x": 1}}
+        assert (await replied(wire, called("lab__refuse")))["error"] == refusal
+        assert (await home.ask(asked("lab__refuse")))["error"] == refusal
+
+
+async def test_arguments_are_checked_before_the_server_sees_them(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")})) as home:
+        await home.names()
+        result = (await home.ask(asked("lab__add", arguments={"a": "one", "b": 2})))["result"]
+        assert result["structuredContent"]["error"]["name"] == "invalid_input"
+        assert "call add" not in home.place.noted()
+
+
+async def test_null_and_absent_arguments_are_an_empty_object(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        assert text_of(await home.ask(asked("lab__greet"))) == "hello"
+        assert text_of(await home.ask(asked("lab__greet", arguments=None))) == "hello"
+
+
+async def test_what_stands_in_the_way_is_told_by_the_table_of_errors(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        result = (await home.ask(asked("lab__die")))["result"]
+        assert result["structuredContent"]["error"]["name"] == "unavailable"
+        old = await home.client("2024-11-05")
+        assert (await replied(old, called("lab__die")))["error"]["code"] == -32603
+
+
+async def test_a_principal_without_the_scope_is_refused(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        home.wire.grant = Grant("reader", MCP_SCOPES - {"control"})
+        result = (await home.ask(asked("lab__greet")))["result"]
+        assert result["structuredContent"]["error"]["name"] == "insufficient_scope"
+
+
+@pytest.mark.parametrize("server", ERAS)
+@pytest.mark.parametrize("client", ERAS)
+async def test_progress_and_logs_reach_the_caller_before_the_result(tmp_path: Path, server: str, client: str) -> None:
+    async with house(tmp_path, demo(era=server)) as home:
+        await home.names()
+        wire = await home.client()
+        message = request("tools/call", 7, name="demo__demo_count", arguments={"to": 2})
+        if client == "stateless":
+            message = stateless(message)
+            message["params"]["_meta"] |= {"io.modelcontextprotocol/logLevel": "info"}
+        message["params"].setdefault("_meta", {})["progressToken"] = "mine"
+        wire.send(message)
+        heard = []
+        while "result" not in (one := await wire.messages.get()):
+            heard.append(one)
+        assert text_of(one) == "counted to 2"
+        progress = [each["params"] for each in heard if each["method"] == "notifications/progress"]
+        assert progress == [
+            {"progressToken": "mine", "progress": step, "total": 2, "message": f"step {step}"} for step in (1, 2)
+        ]
+        logs = [each["params"] for each in heard if each["method"] == "notifications/message"]
+        assert logs == [{"level": "info", "data": {"number": step}, "logger": "demo"} for step in (1, 2)]
+
+
+async def test_a_client_that_wants_no_progress_hears_none(tmp_path: Path) -> None:
+    async with house(tmp_path, demo()) as home:
+        await home.names()
+        reply = await home.ask(asked("demo__demo_count", arguments={"to": 3}))
+        assert text_of(reply) == "counted to 3"
+        assert home.wire.messages.empty()
+
+
+async def test_a_log_of_no_call_goes_to_those_who_asked_for_logs(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        curious, other = await home.client(), await home.client()
+        await curious.ask(request("logging/setLevel", level="notice"))
+        (mount,) = home.front.gateway.mounts
+        mount.upstream.logs.publish(LogRecord("info", "small", "lab"))
+        mount.upstream.logs.publish(LogRecord("warning", "careful", "lab"))
+        heard = await curious.messages.get()
+        assert heard["params"] == {"level": "warning", "data": "careful", "logger": "lab"}
+        assert other.messages.empty()
+
+
+@pytest.mark.parametrize("client", ERAS)
+async def test_cancelling_a_call_cancels_it_at_the_server(tmp_path: Path, client: str) -> None:
+    gate = str(tmp_path / "never")
+    async with house(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")})) as home:
+        await home.names()
+        await home.agree()
+        message = request("tools/call", 5, name="lab__wait", arguments={"until": gate, "steps": 1})
+        home.send(stateless(message) if client == "stateless" else message)
+        await seen(lambda: "call wait" in home.place.noted())
+        home.send(notification("notifications/cancelled", requestId=5, reason="enough"))
+        await seen(lambda: any(line.startswith("cancelled") for line in home.place.noted()))
+
+
+async def test_a_client_that_leaves_takes_its_own_server_along(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(isolation="per-client")) as home:
+        await home.names()
+        first, second = await home.client(), await home.client()
+        mine = text_of(await replied(first, called("lab__pid")))
+        assert text_of(await replied(first, called("lab__pid", 2))) == mine
+        assert text_of(await replied(second, called("lab__pid"))) != mine
+        assert first.session is not None
+        home.server.close_session(first.session)
+        await seen(lambda: is_gone(mine))
+
+
+async def test_what_was_approved_for_a_session_ends_with_it(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(tools={"confirm": ["greet"]})) as home:
+        await home.names()
+        wire = await home.client()
+        approvals = home.bridge.approvals
+        heard = asyncio.Event()
+        approvals.subscribe(lambda told: heard.set() if told.change == "asked" else None)
+        wire.send(called("lab__greet"))
+        await heard.wait()
+        (question,) = approvals.pending()
+        assert question.who == "mcp:test"
+        approvals.approve(question.id, by="me", for_session=True)
+        assert text_of(await wire.messages.get()) == "hello"
+        assert text_of(await replied(wire, called("lab__greet", 2))) == "hello"
+        assert wire.session is not None
+        key = wire.session.key
+        assert approvals.is_granted(key, "lab", "greet")
+        home.server.close_session(wire.session)
+        assert not approvals.is_granted(key, "lab", "greet")
+
+
+async def test_who_called_stands_in_the_audit_log(tmp_path: Path) -> None:
+    async with house(tmp_path, lab()) as home:
+        await home.names()
+        wire = await home.client()
+        await replied(wire, called("lab__greet"))
+        assert home.bridge.audit is not None
+    (day,) = (tmp_path / "state" / "audit").glob("*.jsonl")
+    assert '"who":"mcp:test"' in day.read_text()

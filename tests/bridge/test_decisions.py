@@ -1,0 +1,153 @@
+"""What people decide is carried out and written down, whether they sit at a shell or at a page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dari.bridge.control import BridgeControl
+from dari.bridge.decisions import Decisions
+from dari.bridge.service import Bridge
+from dari.bridge.trust.audit.query import query
+from dari.errors import Conflict, DariError, Denied, Unavailable
+from tests.bridge.upstream.place import ME, Place, lab
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
+    return Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))
+
+
+def recorded(place: Place) -> list[tuple[str, str, str, dict[str, Any]]]:
+    found = query(place.root / "state/audit", kind="decision")
+    return [(one.who, one.server, one.tool, one.detail) for one in reversed(found)]
+
+
+async def waiting(place: Place, bridge: Bridge) -> tuple[str, asyncio.Task[bytes]]:
+    """A call that waits for a person: the id of its question, and its task."""
+    asked = asyncio.Event()
+    stop = bridge.approvals.subscribe(lambda told: asked.set())
+    upstream = bridge.view(place.around()).upstream("lab")
+
+    async def greet() -> bytes:
+        return bytes(await upstream.call_tool("greet", b"{}", ME))
+
+    call = asyncio.create_task(greet())
+    await asked.wait()
+    stop()
+    (question,) = bridge.approvals.pending()
+    return question.id, call
+
+
+async def held(place: Place, bridge: Bridge) -> None:
+    """Two tools that changed since they were pinned."""
+    upstream = bridge.view(place.around()).upstream("lab")
+    shown = [{"name": name, "inputSchema": {"type": "object"}} for name in ("one", "two")]
+    (place.root / "tools.json").write_text(json.dumps(shown))
+    await upstream.tools(fresh=True)
+    (place.root / "tools.json").write_text(json.dumps([{**tool, "description": "new"} for tool in shown]))
+    await upstream.tools(fresh=True)
+    assert len(bridge.pins.held("lab")) == 2
+
+
+async def test_a_call_that_is_let_through_is_recorded_with_its_caller(place: Place) -> None:
+    async with place.bridge() as bridge:
+        id, call = await waiting(place, bridge)
+        Decisions(bridge, "ann").let_through(id, for_session=True)
+        assert b"hello" in await call
+    ((who, server, tool, detail),) = recorded(place)
+    assert (who, server, tool) == ("ann", "lab", "greet")
+    assert detail == {"event": "call approved", "id": id, "caller": ME.who, "for_session": True}
+
+
+async def test_a_denial_is_recorded_with_its_reason(place: Place) -> None:
+    async with place.bridge() as bridge:
+        id, call = await waiting(place, bridge)
+        Decisions(bridge, "ann").deny(id, "not now")
+        with pytest.raises(Denied):
+            await call
+    ((who, _, _, detail),) = recorded(place)
+    assert who == "ann" and detail["event"] == "call denied" and detail["reason"] == "not now"
+
+
+async def test_each_item_that_is_approved_or_rejected_is_a_record(place: Place) -> None:
+    async with place.bridge() as bridge:
+        await held(place, bridge)
+        one, two = bridge.pins.held("lab")
+        assert Decisions(bridge, "ann").decide_on([one], approves=False) == 1
+        assert Decisions(bridge, "bob").approve("lab", "tool", "two", two.digest) == 1
+        assert [left.name for left in bridge.pins.held("lab")] == ["one"]
+    told = [(who, tool, detail["event"], detail["new"]) for who, _, tool, detail in recorded(place)]
+    assert told == [("ann", "one", "rejected", one.digest), ("bob", "two", "approved", two.digest)]
+
+
+async def test_what_is_refused_is_not_recorded(place: Place) -> None:
+    async with place.bridge() as bridge:
+        await held(place, bridge)
+        with pytest.raises(Conflict):
+            Decisions(bridge, "ann").approve("lab", "tool", "one", "0" * 64)
+        with pytest.raises(DariError):
+            Decisions(bridge, "ann").let_through("nothing")
+        assert len(bridge.pins.held("lab")) == 2
+    assert recorded(place) == []
+
+
+async def test_one_content_seen_under_two_capability_profiles_is_one_decision(place: Place) -> None:
+    from dari.bridge.trust.items import Listing
+
+    async with place.bridge() as bridge:
+        for profile in ("a", "b"):
+            bridge.pins.review("lab", Listing(tools=[{"name": "one"}]), profile=profile)
+        for profile in ("a", "b"):
+            bridge.pins.review("lab", Listing(tools=[{"name": "one", "description": "x"}]), profile=profile)
+        bridge.pins.review("lab", Listing(tools=[{"name": "one", "description": "y"}]), profile="c")
+        seen = [one for one in bridge.pins.held("lab") if one.profile in "ab"]
+        assert Decisions(bridge, "ann").decide_on(seen, approves=True) == 2
+        assert [left.profile for left in bridge.pins.held("lab")] == ["c"]
+
+
+async def test_forgotten_pins_are_recorded(place: Place) -> None:
+    async with place.bridge() as bridge:
+        await held(place, bridge)
+        assert Decisions(bridge, "ann").forget("lab") >= 2
+    assert [(who, detail["event"]) for who, _, _, detail in recorded(place)] == [("ann", "forgotten")]
+
+
+async def test_what_cannot_be_recorded_is_not_decided(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with place.bridge() as bridge:
+        id, call = await waiting(place, bridge)
+        await held(place, bridge)
+        assert bridge.audit is not None
+
+        def full() -> None:
+            raise Unavailable("the disk is full", "")
+
+        monkeypatch.setattr(bridge.audit, "check", full)
+        ann = Decisions(bridge, "ann")
+        for decide in (lambda: ann.let_through(id), lambda: ann.deny(id), lambda: ann.approve("lab")):
+            with pytest.raises(Unavailable):
+                decide()
+        assert len(bridge.approvals.pending()) == 1 and len(bridge.pins.held("lab")) == 2
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+
+async def test_decisions_of_the_console_are_recorded_too(place: Place) -> None:
+    async with place.bridge() as bridge:
+        control = BridgeControl(bridge)
+        id, call = await waiting(place, bridge)
+        await control.approve(id)
+        await call
+        await held(place, bridge)
+        await control.approve_pins("lab", name="one")
+        await control.reject_pins("lab", name="two", by="ann")
+    assert [(who, detail["event"]) for who, _, _, detail in recorded(place)] == [
+        ("console", "call approved"),
+        ("console", "approved"),
+        ("ann", "rejected"),
+    ]
