@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,7 +167,7 @@ async def test_one_server_alone_has_its_own_names(tmp_path: Path) -> None:
 
 
 async def test_a_set_of_servers_is_all_that_its_front_shows(tmp_path: Path) -> None:
-    top = {"profiles": {"few": {"servers": ["l*"]}, "own": {"servers": ["dari", "lab"]}}}
+    top: dict[str, Any] = {"profiles": {"few": {"servers": ["l*"]}, "own": {"servers": ["dari", "lab"]}}}
     async with house(tmp_path, lab(), demo(), choice=Choice(profile="few"), own_tools=True, **top) as home:
         assert {name.partition("__")[0] for name in await home.names()} == {"lab"}
     async with house(tmp_path, lab(), demo(), choice=Choice(profile="own"), own_tools=True, **top) as home:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dari.bridge.gateway.choice import Choice
 from tests.bridge.gateway.house import House, asked, called, demo, house, lab, replied, text_of
@@ -105,7 +106,7 @@ async def test_prompts_and_resources_stay_as_they_are(tmp_path: Path) -> None:
 async def test_the_file_may_ask_for_it(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), gateway={"mode": "search"}) as home:
         assert await home.names() == ["find_tools", "describe_tool", "call_tool"]
-    top = {"profiles": {"diet": {"servers": ["*"], "mode": "search"}}}
+    top: dict[str, Any] = {"profiles": {"diet": {"servers": ["*"], "mode": "search"}}}
     async with house(tmp_path, lab(), choice=Choice(profile="diet"), **top) as home:
         assert await home.names() == ["find_tools", "describe_tool", "call_tool"]
 

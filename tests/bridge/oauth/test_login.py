@@ -105,6 +105,25 @@ async def test_the_listener_is_gone_after_its_answer(tmp_path: Path) -> None:
             await get(back)
 
 
+async def test_a_connection_that_a_browser_opened_ahead_of_time_holds_nothing_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened: list[asyncio.StreamWriter] = []
+
+    class Eager(Browser):
+        async def visit(self, url: str) -> None:
+            back = urlsplit(parse_qs(urlsplit(url).query)["redirect_uri"][0])
+            opened.append((await asyncio.open_connection(back.hostname, back.port))[1])
+            await super().visit(url)
+
+    async with authority() as them, asyncio.timeout(8):
+        browser = Eager()
+        assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, interact=browser)) == "5"
+        assert "Logged in" in browser.pages[0]
+        opened[0].close()
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
 async def test_the_address_can_be_pasted_where_the_browser_is_elsewhere(tmp_path: Path) -> None:
     class Elsewhere(Browser):
         def __init__(self) -> None:

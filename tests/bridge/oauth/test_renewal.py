@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from dari.bridge.profiles.profile import Auth
 from dari.errors import Unavailable
 from dari.mcp.client.client import Client
 from dari.mcp.client.failures import Unauthorized
 from dari.transport.channels.http import HttpChannel
-from tests.bridge.oauth.authority import authority
+from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
 from tests.bridge.oauth.people import Browser, another_process, echo, log_in, oauth_at
 
 
@@ -76,6 +77,17 @@ async def test_a_refresh_that_was_revoked_says_to_log_in(tmp_path: Path) -> None
         assert len(them.authorizations) == 1 and them.seen.count("POST /register") == 1
         await log_in(tmp_path, them.resource_url)
         assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url)) == "5"
+
+
+async def test_a_revoked_login_of_a_registered_client_is_still_called_a_login(tmp_path: Path) -> None:
+    auth = Auth(type="oauth2", client_id="mine")
+    async with authority(has_registration=False) as them:
+        them.clients["mine"] = {"redirect_uris": ANY_LOOPBACK}
+        await log_in(tmp_path, them.resource_url, auth)
+        them.revoke()
+        for _ in range(2):
+            with pytest.raises(Unauthorized, match="not valid any more"):
+                await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, auth))
 
 
 async def test_a_person_is_asked_when_a_refresh_was_revoked_before_their_eyes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bridge.peer_server import peer
 from tests.cli.remote.rig import Shop, shop
 from tests.wires import demo_process
 
@@ -103,6 +104,14 @@ async def test_keys_and_headers_of_the_line_win_over_the_profile(tmp_path: Path)
         for words in (("--key", demo.token), ("--header", f"Authorization: Bearer {demo.token}")):
             done = await run("list-tools", "--server", "web", *words, "--json")
             assert done.code == 0 and done.json[0]["server"] == "web"
+
+
+async def test_a_value_that_begins_with_a_dash_is_still_one(tmp_path: Path) -> None:
+    with peer(token="-dash") as one:
+        async with shop(tmp_path) as run:
+            words = ("--endpoint", one.url, "--key", "-dash", "--header", "X-Dash: -1")
+            done = await run("call-tool", "crewx_listAgents", *words, "--params", "{}", "--raw")
+            assert done.code == 0 and one.of("tools/call")[-1].headers["x-dash"] == "-1"
 
 
 async def test_a_token_of_the_line_is_in_no_log(tmp_path: Path) -> None:

@@ -127,6 +127,36 @@ async def test_without_a_terminal_the_wait_and_the_way_to_approve_are_told(tmp_p
         assert done.code == 0 and done.json["content"][0]["text"] == "dropped"
 
 
+async def test_a_person_is_asked_about_their_own_call_only(tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        confirming(run)
+        other = Screen()
+        waits = asyncio.create_task(run.on(other, "call-tool", "drop", "--token", "theirs"))
+        await other.wait_for("approvals\n")
+        mine = Screen(tty=True, answers=["y"])
+        assert (await run.on(mine, "call-tool", "drop", "--raw")).code == 0
+        assert len(mine.asked) == 1 and other.told.count("waits for a person") == 1
+        (pending,) = run.bridge.approvals.pending()
+        run.bridge.approvals.deny(pending.id, by="nobody")
+        assert (await waits).code == 2
+
+
+@pytest.mark.parametrize("words", [("form",), ("drop",)])
+async def test_the_time_limit_does_not_count_what_a_person_takes(tmp_path: Path, words: tuple[str, ...]) -> None:
+    class Thoughtful(Screen):
+        async def ask(self, prompt: str, *, secret: bool = False) -> str:
+            thought = asyncio.Event()
+            asyncio.get_running_loop().call_later(0.7, thought.set)
+            await thought.wait()
+            return "y"
+
+    async with shop(tmp_path) as run:
+        confirming(run)
+        await run("call-tool", "say", "--text", "the server is up now")
+        done = await run.on(Thoughtful(tty=True), "call-tool", *words, "--timeout", "600", "--raw")
+        assert done.code == 0
+
+
 async def test_an_answer_from_elsewhere_ends_the_question_at_the_terminal(tmp_path: Path) -> None:
     class Slow(Screen):
         async def ask(self, prompt: str, *, secret: bool = False) -> str:

@@ -161,3 +161,27 @@ async def test_a_wrong_or_missing_key_is_told_with_the_field_to_change(person: P
         assert answer.code == 2
         assert "apiKey" in answer.err
         assert ("dari remote login notes" in answer.err) == (not key)
+
+
+async def test_an_address_without_a_profile_is_told_how_to_get_one(person: Person) -> None:
+    async with authority() as them:
+        answer = await person.run("list-tools", "--endpoint", them.resource_url)
+        assert answer.code == 2
+        assert f"dari remote add NAME {them.resource_url}, then dari remote login NAME" in answer.err
+        answer = await person.run("list-tools", "--endpoint", them.resource_url, "--key", "wrong")
+        assert answer.code == 2 and "--key TOKEN" in answer.err
+
+
+async def test_servers_that_run_already_use_a_login_at_once_and_miss_a_logout(person: Person) -> None:
+    call = ("call-tool", "notes/demo_size", "--params", '{"text": "abc"}')
+    async with authority() as them, person.bridge() as bridge:
+        person.write(profile(them))
+        for _ in range(7):  # whatever waits longer after each failure must not wait after a login
+            assert (await person.run(*call, bridge=bridge)).code == 2
+        screen = Reader()
+        assert await run("dari remote", ["login", "notes"], screen, bridge, person.around()) == 0, screen.told
+        used = await person.run(*call, bridge=bridge)
+        assert used.code == 0, used.err
+        assert (await person.run("logout", "notes", bridge=bridge)).code == 0
+        gone = await person.run(*call, bridge=bridge)
+        assert gone.code == 2 and "dari remote login notes" in gone.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from dari.bridge.gateway.parking import Parking, Work
+from dari.bridge.gateway.parking import Parking, Work, is_error
 from dari.bridge.gateway.seat import CannotAsk, Seat, can_be_asked
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
@@ -13,6 +13,8 @@ from dari.errors import Failed
 from dari.mcp.calls import handshake_result
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.failures import Fault
+from dari.mcp.handlers.resources import NOT_FOUND
+from dari.rpc.codec import INVALID_PARAMS
 
 
 class Calling:
@@ -28,14 +30,26 @@ class Calling:
             if context.is_stateless and can_be_asked(context):
                 work: Work = lambda caller: upstream.call_tool(name, arguments, caller)  # noqa: E731
                 return _passed(await self.parking.run(context, work), context)
-            return _passed(await upstream.call_tool(name, arguments, Seat(context).caller()), context)
+            seat = Seat(context)
+            result = await upstream.call_tool(name, arguments, seat.caller())
+            if seat.unasked is not None and is_error(result):
+                raise seat.unasked  # it failed for want of an answer: the client learns what to declare
+            return _passed(result, context)
         except RemoteError as error:
             raise _fault(error) from None
         except CannotAsk as error:
             raise error.fault from None
 
+    async def read(self, upstream: Upstream, uri: str, context: Context) -> RawResult:
+        try:
+            return await self.other(lambda caller: upstream.read_resource(uri, caller), context)
+        except Fault as fault:
+            if fault.code != NOT_FOUND or not context.is_stateless:
+                raise
+            raise Fault(INVALID_PARAMS, fault.message, fault.data) from None  # as this era says it
+
     async def other(self, work: Work, context: Context) -> RawResult:
-        """A resource, a prompt, a completion."""
+        """A prompt, a completion."""
         try:
             if context.is_stateless and can_be_asked(context):
                 return _passed(await self.parking.run(context, work), context)

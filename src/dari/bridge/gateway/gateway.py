@@ -152,7 +152,7 @@ class Gateway:
         ]
         if upstream.known_tools() is None:
             # Nobody waits for one that is known to be dead.
-            if not upstream.status().failures:
+            if not upstream.has_failed and not upstream.status().failures:
                 self._unseen.add(upstream.id)
             self._spawn(self._meet(upstream))
         else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 LOADING_S = 10.0
+BRIEF_S = 0.8
 
 
 class LateRelay:
@@ -41,11 +42,18 @@ class LateRelay:
         self._relay: Relay | None = None
         self._loaded = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_briefed = False
         registry.may_grow = True
         registry.settle = self._settle
+        registry.brief = self._brief
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def expect_nothing(self) -> None:
+        """No server is named anywhere: nothing waits for one. If that changes, clients are told of new lists."""
+        self._registry.settle = self._registry.brief = None
+        self._loaded.set()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -57,9 +65,7 @@ class LateRelay:
     async def _run(self) -> None:
         watch = await asyncio.to_thread(self._look)
         if not is_any_named(watch.catalog, self._choice):
-            # Nothing to wait for; if that changes, clients are told that their lists have.
-            self._registry.settle = None
-            self._loaded.set()
+            self.expect_nothing()
             async for change in watch.changes(self._look_s):
                 if is_any_named(change.catalog, self._choice):
                     break
@@ -89,6 +95,20 @@ class LateRelay:
             lambda: DoorChannel(Place(), options, around.environ, str(around.cwd)),
             on_log=self._on_log,
         )
+
+    def _brief(self) -> Coroutine[Any, Any, None] | None:
+        return None if self._is_briefed else self._wait_briefly()
+
+    async def _wait_briefly(self) -> None:
+        """A daemon that runs answers in a moment; nobody waits for one that has to be started first."""
+        try:
+            async with asyncio.timeout(BRIEF_S):
+                await self._loaded.wait()
+                if self._relay is not None:
+                    await self._relay.connected.wait()
+        except TimeoutError:
+            pass
+        self._is_briefed = True
 
     def _settle(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
         return self._wait(kind)

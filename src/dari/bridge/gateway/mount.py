@@ -77,7 +77,7 @@ class Mount:
         upstream, calling, uri = self.upstream, self._calling, listed["uri"]
 
         async def read(context: Context) -> RawResult:
-            return await calling.other(lambda caller: upstream.read_resource(uri, caller), context)
+            return await calling.read(upstream, uri, context)
 
         name = listed.get("name")
         shown = {**listed, "uri": shown_uri}
@@ -123,8 +123,7 @@ class Mount:
         added = len(shown_template) - len(own)  # an address in front, where the template is another server's too
 
         async def read(context: Context, values: dict[str, str]) -> RawResult:
-            uri = values["uri"][added:]
-            return await calling.other(lambda caller: upstream.read_resource(uri, caller), context)
+            return await calling.read(upstream, values["uri"][added:], context)
 
         async def complete(context: Context, asked: dict[str, Any]) -> RawResult:
             params = {"ref": {"type": "ref/resource", "uri": own}, **asked}

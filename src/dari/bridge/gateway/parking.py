@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.seat import Seat, check_capability, question_of
+from dari.bridge.gateway.seat import Seat, question_of
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, Relayed
 from dari.errors import Unavailable
@@ -22,7 +22,7 @@ from dari.mcp.asking import InputRequired, require_capabilities
 from dari.mcp.client.results import InputRequired as Required
 from dari.mcp.client.rounds import required_by
 from dari.mcp.failures import Fault, invalid_params
-from dari.rpc.codec import encode
+from dari.rpc.codec import decode_any, decode_members, encode
 
 MOST_CALLS = 256
 TTL_S = 600.0
@@ -54,7 +54,7 @@ class Parked(Seat):
         """Called by the server's side: wait until a request brings the answer."""
         question = question_of(method, params)
         if self.context is not None:
-            check_capability(question, self.context)
+            self.check_capability(question, self.context)
         if self.is_full():
             raise Unavailable("too many calls wait for answers already", "answer them first")
         self._count += 1
@@ -115,6 +115,8 @@ class Parking:
             required = required_by(result)
             if required is not None:
                 raise _handed_on(required, context)
+            if call.unasked is not None and is_error(result):
+                raise call.unasked
             return result
         except (InputRequired, Fault):
             if not call.task.done():
@@ -159,6 +161,12 @@ class Parking:
     def _expire(self, call: Parked) -> None:
         if self._parked.pop(call.id, None) is not None:
             call.task.cancel()
+
+
+def is_error(result: Raw) -> bool:
+    """Whether a tool's result tells a failure."""
+    body = bytes(result)
+    return b'"isError"' in body and decode_any(decode_members(body).get("isError", Raw(b"false"))) is True
 
 
 def _answered(context: Context) -> bytes:

@@ -61,6 +61,8 @@ class Relay(Relayer):
         self._opening = asyncio.Lock()
         self._refresh = asyncio.Event()
         self._settled = asyncio.Event()
+        self.connected = asyncio.Event()
+        """Set once the daemon has introduced itself."""
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[Context] = set()
         self._envelopes: dict[bytes, Stateless] = {}
@@ -179,7 +181,7 @@ class Relay(Relayer):
             self._refresh.clear()
             try:
                 client = await self._open()
-                self._registry.guidance = client.agreement.instructions
+                self._take_guidance(await client.request("server/discover") if self.connected.is_set() else None)
                 self._registry.offer(OWNER, await offer_of(client, self))
                 pause_s = RETRY_S
                 self._settled.set()
@@ -189,6 +191,15 @@ class Relay(Relayer):
                 _log.warning(event("bridge", "relay", error.message))
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, LONGEST_RETRY_S)
+
+    def _take_guidance(self, introduction: Raw | None) -> None:
+        """What the servers say about themselves; it grows as they are met."""
+        assert self._client is not None
+        said: Any = self._client.agreement.instructions
+        if introduction is not None:
+            said = decode_any(introduction).get("instructions", "")
+        self._registry.guidance = said if isinstance(said, str) else ""
+        self.connected.set()
 
     async def _changed(self, client: Client) -> None:
         """Wait until there is something new to list. A daemon that ended is started again by the next call only."""

@@ -32,10 +32,12 @@ class CannotAsk(Unavailable):
 class Seat:
     """`context` is the request that can be answered at the moment; None between two rounds of questions."""
 
-    __slots__ = ("context",)
+    __slots__ = ("context", "unasked")
 
     def __init__(self, context: Context) -> None:
         self.context: Context | None = context
+        self.unasked: Fault | None = None
+        """Why the last question was not asked: what the client would have had to declare."""
 
     def caller(self, *, takes_questions: bool = False, answered: bytes = b"") -> Caller:
         """What the server is told about who calls, and how to reach them while it works."""
@@ -67,12 +69,19 @@ class Seat:
         assert self.context is not None
         question = question_of(method, params)
         if self.context.is_stateless:
-            check_capability(question, self.context)
+            self.check_capability(question, self.context)
         try:
             answers = await self.context.ask({method: question})
         except AnsweredWithError as error:
             raise RemoteError(error.remote_code, error.remote_message, error.data) from None
         return Raw(encode(answers[method]))
+
+    def check_capability(self, question: Relayed, context: Context) -> None:
+        try:
+            require_capabilities({question.method: question}, context.capabilities)
+        except Fault as fault:
+            self.unasked = fault
+            raise CannotAsk(fault) from None
 
     def report(self, progress: Progress) -> None:
         if self.context is not None:
@@ -97,10 +106,3 @@ def question_of(method: str, params: Raw) -> Relayed:
     """The question as the server asked it."""
     body = decode_any(params)
     return Relayed(method, CAPABILITIES.get(method, method), body if isinstance(body, dict) else {})
-
-
-def check_capability(question: Relayed, context: Context) -> None:
-    try:
-        require_capabilities({question.method: question}, context.capabilities)
-    except Fault as fault:
-        raise CannotAsk(fault) from None

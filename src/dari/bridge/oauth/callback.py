@@ -129,6 +129,8 @@ class CallbackListener:
                 await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # a browser that opens connections ahead of time, or something that is none
+        except asyncio.CancelledError:
+            pass  # by `close`; the task ends here, and Python 3.11 would report it as an error
         finally:
             self._visits.discard(task)
             writer.close()

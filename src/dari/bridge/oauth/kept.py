@@ -6,7 +6,7 @@ from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.login import Login
 from dari.bridge.oauth.store import KeptLogin
 from dari.bridge.profiles.profile import Auth
-from dari.errors import DariError
+from dari.errors import DariError, TimedOut
 from dari.mcp.client.failures import Unauthorized
 from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
 
@@ -33,6 +33,11 @@ class KeptOAuth(OAuth):
         if login is not None:
             self.token = login.kept.access_token
 
+    def _late(self) -> DariError:
+        if self._interact.can_ask:
+            return super()._late()
+        return TimedOut(f"the token for {self._url} was not renewed within {self._timeout_s:g} s", "try again later")
+
     async def _obtain(self, refusal: Refusal) -> str:
         async with self._kept.turn(self._timeout_s - _SPARE_S):
             login = await self._kept.load() or Login(profile=self._kept.profile, url=self._kept.url)
@@ -54,19 +59,18 @@ class KeptOAuth(OAuth):
     def _check_is_oauth(self, login: Login, refusal: Refusal) -> None:
         """A profile that names no auth gets OAuth only where the server offers it, or somebody has logged in."""
         challenge = refusal.headers.get(b"www-authenticate", b"")
-        is_offered = self._auth.type == "oauth2" or bool(login.kept.client) or b"resource_metadata" in challenge
+        is_offered = self._auth.type == "oauth2" or login.saved_unix > 0 or b"resource_metadata" in challenge
         if not is_offered and not self._interact.can_ask:
             raise Unauthorized(
                 f"{self._url} does not accept us (HTTP {refusal.status})",
-                f"set apiKey (or headers) in the profile '{self._kept.profile}', "
-                f"or if it speaks OAuth: dari remote login {self._kept.profile}",
+                f"give it a key (apiKey of a profile, or --key); if it speaks OAuth: {self._kept.command}",
             )
 
 
 def needs_login(kept: KeptLogin, login: Login, reason: str = "") -> Unauthorized:
     """The error that only a person can help with."""
-    hint = f"run: dari remote login {kept.profile}"
-    if reason or login.kept.client:
+    hint = f"run: {kept.command}"
+    if reason or login.saved_unix:
         because = f" ({reason})" if reason else ""
         return Unauthorized(f"the login of '{kept.profile}' at {kept.url} is not valid any more{because}", hint)
     return Unauthorized(f"{kept.url} wants a login (OAuth), and nobody has logged in to '{kept.profile}' yet", hint)

@@ -1,7 +1,8 @@
-"""The SDK's provider for one profile, and its view of what we keep. Importing this module does not import the SDK."""
+"""The SDK's provider for one profile, and its view of what we keep. The SDK is imported by `load_sdk`, called first."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import warnings
@@ -85,7 +86,6 @@ def code_provider(
     url: str, auth: Auth, storage: SdkStorage, show: Show, take: Callable[[], Awaitable[AuthorizationCodeResult]]
 ) -> OAuthClientProvider:
     """Authorization code with PKCE: a person allows the access in a browser."""
-    _check_sdk(url)
     from mcp.client.auth import OAuthClientProvider, OAuthFlowError
     from mcp.shared.auth import OAuthClientMetadata
     from mcp.shared.auth_utils import check_resource_allowed
@@ -119,7 +119,6 @@ def code_provider(
 
 def credentials_provider(url: str, auth: Auth, storage: SdkStorage, login: Login) -> OAuthClientProvider:
     """Client credentials: the profile's own id and secret are enough."""
-    _check_sdk(url)
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 
     assert auth.client_id and auth.client_secret is not None
@@ -191,15 +190,18 @@ def _method(methods: list[str]) -> Literal["client_secret_basic", "client_secret
     return "client_secret_post" if is_post_only else "client_secret_basic"
 
 
-def _check_sdk(url: str) -> None:
+async def load_sdk(url: str) -> None:
+    """Import the SDK in a thread: it takes a second, in which others want to be served."""
     try:
-        import mcp.client.auth  # noqa: F401
+        await asyncio.to_thread(_import_sdk)
     except ImportError:
-        raise Unavailable(
-            f"{url.partition('?')[0]} asks for OAuth, which needs the official SDK", "pip install 'dari[oauth]'"
-        ) from None
+        raise Unavailable(f"{url} asks for OAuth, which needs the official SDK", "pip install 'dari[oauth]'") from None
     # It logs whole answers of token endpoints; what went wrong is told by the error that it raises.
     logger = logging.getLogger("mcp.client.auth")
     logger.propagate = False
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
+
+
+def _import_sdk() -> None:
+    import mcp.client.auth.extensions.client_credentials  # noqa: F401

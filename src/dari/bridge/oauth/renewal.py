@@ -14,6 +14,7 @@ from dari.bridge.oauth.provider import (
     SdkStorage,
     code_provider,
     credentials_provider,
+    load_sdk,
     prepare,
     use_methods,
     use_redirect,
@@ -50,6 +51,7 @@ class Renewal:
 
     async def run(self, refusal: Refusal) -> str:
         """The new access token; it is saved already."""
+        await load_sdk(self._kept.url)
         provider = self._provider()
         prepare(provider, self._login, is_refused=refusal.status == 401)
         self._directions.on_methods = lambda methods: use_methods(provider, methods)
@@ -68,7 +70,7 @@ class Renewal:
                 await self._kept.save(self._login)
             # Not `from error`: what the SDK says may quote a token, and a traceback would show it.
             said = redact_text(self._mask()(str(error).partition("\n")[0])).text[:_MOST_CHARS]
-            hint = f"try again: dari remote login {self._kept.profile}"
+            hint = f"try again: {self._kept.command}"
             raise Unauthorized(f"authorization for {self._kept.url} failed: {said}", hint) from None
         finally:
             await self._stop_listening()
@@ -109,7 +111,7 @@ class Renewal:
         elif refusal.status == 403:
             raise Unauthorized(
                 f"{self._kept.url} wants more rights than the login of '{self._kept.profile}' has",
-                f"run: dari remote login {self._kept.profile} --again",
+                f"run: {self._kept.command} --again",
             )
         else:
             raise needs_login(self._kept, self._login, reason)

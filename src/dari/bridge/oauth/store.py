@@ -33,8 +33,11 @@ class LoginStore:
         self.folder = home / "oauth"
         self._keychain = keychain or Keychain()
 
-    def login(self, profile: str, url: str, *, uses_keyring: bool = True) -> KeptLogin:
-        return KeptLogin(self.folder, profile, url, self._keychain, uses_keyring=uses_keyring)
+    def login(self, profile: str, url: str, *, uses_keyring: bool = True, has_profile: bool = True) -> KeptLogin:
+        kept = KeptLogin(self.folder, profile, url, self._keychain, uses_keyring=uses_keyring)
+        if not has_profile:
+            kept.command = f"dari remote add NAME {kept.url}, then dari remote login NAME"
+        return kept
 
     def all(self) -> list[Login]:
         """What is known without asking the keyring: nothing in it is secret."""
@@ -53,6 +56,8 @@ class KeptLogin:
         name = file_name(profile, url)
         self.profile = profile
         self.url = url.partition("?")[0]
+        self.command = f"dari remote login {profile}"
+        """What a person runs to log in."""
         self.path = folder / f"{name}.json"
         self._account = name
         self._lock_path = folder / f"{name}.lock"

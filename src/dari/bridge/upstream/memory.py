@@ -51,6 +51,8 @@ class Known(Struct, omit_defaults=True):
     server: JsonObject = field(default_factory=dict)
     capabilities: JsonObject = field(default_factory=dict)
     instructions: str = ""
+    failed_unix: float = 0.0
+    """When its last start failed; 0 since one succeeded."""
     lists: dict[str, KnownList] = field(default_factory=dict)
 
     def era_at(self, now_unix: float) -> Era | None:

@@ -29,7 +29,8 @@ def oauth_for(
         return None
     auth = profile.connection.auth
     keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
-    kept = LoginStore(home, keychain).login(profile.id, url, uses_keyring=auth.uses_keyring)
+    has_profile = profile.source.layer != "argument"
+    kept = LoginStore(home, keychain).login(profile.id, url, uses_keyring=auth.uses_keyring, has_profile=has_profile)
     return KeptOAuth(kept, url, auth, interact)
 
 

@@ -29,6 +29,7 @@ from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
 from dari.core.context import LEVELS, Level, LogRecord, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
+from dari.errors import DariError
 from dari.mcp.client.events import Event, LogMessage
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.results import Listing
@@ -124,9 +125,17 @@ class Upstream:
         try:
             await supervised.ensure()
             await asyncio.gather(*(self._lists.fetch(name) for names in _LIST_NAMES.values() for name in names))
+        except DariError:
+            self._lists.learned(failed_unix=self._parts.memory.now())
+            raise
         finally:
             await self._sessions.finish(supervised)
         return self._about()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its last start failed, in this run or an earlier one: nobody should wait for it."""
+        return bool(self._lists.known.failed_unix)
 
     async def about(self) -> About:
         """What the server says about itself; from memory where it is known."""
@@ -248,6 +257,7 @@ class Upstream:
             server={"name": server.name, "version": server.version, "title": server.title},
             capabilities=agreement.capabilities,
             instructions=instructions,
+            failed_unix=0.0,
         )
         if is_other:
             self._lists.review()
