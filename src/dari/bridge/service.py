@@ -104,7 +104,8 @@ class Bridge:
         if view is None:
             if len(self._views) >= MOST_VIEWS:
                 del self._views[next(iter(self._views))]
-            view = self._views[key] = View(around, ProfileBook(around, TrustStore()), self.pool.get)
+            book = ProfileBook(around, TrustStore())
+            view = self._views[key] = View(around, book, self.pool.get, self.pool.retire)
         return view
 
     def statuses(self) -> list[Status]:

@@ -16,22 +16,30 @@ from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput
 
 GetUpstream = Callable[[Target], Upstream]
+Retire = Callable[[Upstream], None]
 
 
 class View:
     """Looks at the files again whenever it is asked; a file that has not changed is not read."""
 
-    def __init__(self, around: Surroundings, book: ProfileBook, get: GetUpstream) -> None:
+    def __init__(self, around: Surroundings, book: ProfileBook, get: GetUpstream, retire: Retire) -> None:
         self.around = around
         self.book = book
         self._get = get
+        self._retire = retire
+        self._given: dict[str, Upstream] = {}
         self._watch: Watch | None = None
         self._unresolved: tuple[str, ...] = ()
 
     def catalog(self) -> Catalog:
         if self._watch is None:
             self._watch = Watch(self.book)
-        self._watch.poll()
+            return self._watch.catalog
+        change = self._watch.poll()
+        if change is not None:
+            for id in (*change.changed, *change.removed):
+                if (old := self._given.pop(id, None)) is not None:
+                    self._retire(old)
         return self._watch.catalog
 
     @property
@@ -79,7 +87,9 @@ class View:
 
         assert listed.profile is not None
         changed = structs.replace(listed, profile=change(listed.profile))
-        return self._get(Target.of(self.book.resolve(changed), self.around, listed))
+        upstream = self._get(Target.of(self.book.resolve(changed), self.around, listed))
+        self._given[listed.id] = upstream
+        return upstream
 
     def _context(self) -> Context:
         return Context(

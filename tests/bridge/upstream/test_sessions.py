@@ -189,3 +189,43 @@ async def test_a_person_who_is_asked_has_more_time_than_the_call(tmp_path: Path)
         await server.tools()
         result = await server.call_tool("elicit", b"{}", Caller("a", "s1", ask=answer))
     assert json.loads(text_of(result)) == {"action": "decline"}
+
+
+async def test_a_client_that_does_not_answer_does_not_keep_others_from_being_asked(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def silent(method: str, params: Raw) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def answer(method: str, params: Raw) -> Any:
+        return {"action": "decline"}
+
+    async with Place(tmp_path).upstream() as server:
+        absent = asyncio.create_task(server.call_tool("elicit", b"{}", Caller("b", "s2", ask=silent)))
+        await asked.wait()
+        result = await server.call_tool("elicit", b"{}", Caller("a", "s1", ask=answer))
+        absent.cancel()
+    assert json.loads(text_of(result)) == {"action": "decline"}
+
+
+async def test_a_profile_that_changes_ends_the_old_server_after_its_last_call(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    release = tmp_path / "go"
+    async with place.bridge() as bridge:
+        view = bridge.view(place.around())
+        old = view.upstream("lab")
+        pid = text_of(await old.call_tool("pid", b"{}", ME))
+        arrived = asyncio.Event()
+        given = json.dumps({"steps": 1, "until": str(release)}).encode()
+        call = asyncio.create_task(old.call_tool("wait", given, Caller("t", on_progress=lambda _: arrived.set())))
+        await arrived.wait()
+        place.write(lab(tmp_path, env={"LAB_SAYS": "new"}))
+        new = view.upstream("lab")
+        assert new is not old
+        assert text_of(await new.call_tool("greet", b"{}", ME)) == "new"
+        assert Path(f"/proc/{pid}").exists()
+        release.touch()
+        assert text_of(await call) == "waited"
+        await until(lambda: not Path(f"/proc/{pid}").exists())
+        assert [one.id for one in bridge.pool] == ["lab"]

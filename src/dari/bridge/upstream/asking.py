@@ -2,7 +2,8 @@
 
 A server of the stateless era asks inside a result, so it is known whose call it is. One of the handshake era asks in
 between, without naming a call: then everybody who uses the session at the time has to be one and the same client.
-An answer of somebody else would be a leak, so when in doubt nobody is asked.
+A call that waits for an answer already is not counted: its client may have gone for a coffee, and the others would
+have to wait for it. When in doubt nobody is asked.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ class _Roots(Struct):
 class Asking:
     """Who uses one session now."""
 
-    __slots__ = ("callers",)
+    __slots__ = ("callers", "_asked")
 
     def __init__(self) -> None:
         self.callers: list[Caller] = []
+        self._asked: list[Caller] = []
 
     async def ask(self, method: str, params: Raw) -> Any:
         """The answer of the caller. Raises Unavailable, which the server is told, when there is nobody to ask."""
@@ -41,7 +43,11 @@ class Asking:
             raise Unavailable(f"nobody can be asked for {method}: {reason}", 'use "isolation": "per-client"')
         if caller.ask is None:
             raise Unavailable(f"nobody can be asked for {method}", "call from a client that can answer")
-        return await caller.ask(method, params)
+        self._asked.append(caller)
+        try:
+            return await caller.ask(method, params)
+        finally:
+            self._asked.remove(caller)
 
     async def roots(self) -> list[str | Root]:
         """The folders that the caller has open."""
@@ -60,6 +66,11 @@ class Asking:
         if current is not None:
             return current
         callers = self.callers
+        if self._asked and len(self._asked) < len(callers):
+            callers = list(callers)
+            for waiting in self._asked:
+                if waiting in callers:
+                    callers.remove(waiting)
         if not callers:
             return None
         last = callers[-1]

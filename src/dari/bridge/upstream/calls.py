@@ -55,6 +55,7 @@ class Calls:
         self._timeout_s = profile.timeout_ms / 1000
         self._max_bytes = profile.limits.max_result_bytes
         self.running = 0
+        self._idle = asyncio.Event()
         limits, circuit = profile.limits, profile.circuit
         self.limiter = Limiter(
             profile.id,
@@ -86,7 +87,7 @@ class Calls:
             self._record(name, outcome_of(error), caller, started, arguments, error=error)
             raise
         finally:
-            self.running -= 1
+            self._left()
         data = bytes(result)
         outcome: Outcome = "tool_error" if b'"isError"' in data and _is_error(data) else "ok"
         self._record(name, outcome, caller, started, arguments, size_bytes=len(data))
@@ -106,10 +107,16 @@ class Calls:
             self._record(method, outcome_of(error), caller, started, params, error=error)
             raise
         finally:
-            self.running -= 1
+            self._left()
         if method != "completion/complete":  # one for every key that a person presses
             self._record(method, "ok", caller, started, params, size_bytes=len(bytes(result)))
         return result
+
+    async def ended(self) -> None:
+        """Wait until no call is running."""
+        while self.running:
+            self._idle.clear()
+            await self._idle.wait()
 
     async def find(self, name: str) -> RemoteTool:
         """A tool that is not known yet: the list may be missing or old."""
@@ -126,6 +133,11 @@ class Calls:
             hint = f"did you mean '{close[0]}'?" if close else f"see: dari remote list-tools --server {self._id}"
             raise NotFound(f"{self._id} has no tool {name!r}", hint) from None
         raise Denied(f"the profile of {self._id} does not allow the tool {name!r}", "see tools.allow and tools.deny")
+
+    def _left(self) -> None:
+        self.running -= 1
+        if not self.running:
+            self._idle.set()
 
     async def _confirmed(self, tool: RemoteTool, arguments: bytes, caller: Caller) -> None:
         await self._approvals.ask(

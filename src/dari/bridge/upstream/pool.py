@@ -14,6 +14,7 @@ class Pool:
         """`parts` is asked when the first server is needed: a listing of profiles needs none of them."""
         self._parts = parts
         self._upstreams: dict[str, Upstream] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
 
     def get(self, target: Target) -> Upstream:
         upstream = self._upstreams.get(target.key)
@@ -33,6 +34,17 @@ class Pool:
             del self._upstreams[upstream.key]
         await upstream.close()
 
+    def retire(self, upstream: Upstream) -> None:
+        """Its profile was changed or removed: nobody gets it any more, and it ends when its last call has."""
+        if self._upstreams.get(upstream.key) is upstream:
+            del self._upstreams[upstream.key]
+            task = asyncio.get_running_loop().create_task(upstream.close_when_idle())
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
     async def close(self) -> None:
+        for task in self._retiring:
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
         every, self._upstreams = list(self), {}
         await asyncio.gather(*(one.close() for one in every), return_exceptions=True)

@@ -222,6 +222,13 @@ class Upstream:
         """End its sessions; the next use starts it again."""
         await self._sessions.stop()
 
+    async def close_when_idle(self) -> None:
+        """For good, after the last call; who cancels this gets the end at once."""
+        try:
+            await self._calls.ended()
+        finally:
+            await self.close()
+
     async def close(self) -> None:
         """For good."""
         await self._subscriptions.close()

@@ -68,13 +68,15 @@ class OAuth:
                 async with asyncio.timeout(self._timeout_s):
                     self.token = await self._obtain(refusal)
             except TimeoutError:
-                late = f"nobody authorized us for {self._url} in {self._timeout_s:g} s"
-                raise Unauthorized(late, "try again") from None
+                raise self._late() from None
             except DariError:
                 raise
             except Exception as error:
                 hint = "check the server's settings"
                 raise Unauthorized(f"authorization for {self._url} failed: {error}", hint) from error
+
+    def _late(self) -> DariError:
+        return Unauthorized(f"nobody authorized us for {self._url} in {self._timeout_s:g} s", "try again")
 
     async def _obtain(self, refusal: Refusal) -> str:
         """A token that is not the refused one."""

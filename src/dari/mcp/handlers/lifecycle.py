@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import LEVELS
-from dari.mcp.calls import SERVER_INFO
+from dari.core.tool import DEFAULT_TIMEOUT_S
+from dari.mcp.calls import SERVER_INFO, Call
 from dari.mcp.failures import invalid_params
 from dari.mcp.lists import KEEPABLE
 from dari.mcp.request import Request
@@ -19,14 +21,19 @@ if TYPE_CHECKING:
     from dari.mcp.server import Server
 
 
-def initialize(request: Request) -> bytes:
-    params, server, session = request.params, request.server, request.session
-    assert session is not None
+def initialize(request: Request) -> bytes | None:
+    params, server = request.params, request.server
     if params.protocol_version is UNSET:
         raise invalid_params("params.protocolVersion is missing", f"known: {', '.join(server.versions)}")
     if server.strict and params.protocol_version not in server.versions:
         raise server.unsupported_version(params.protocol_version)
-    session.version = request.version = negotiate(params.protocol_version)
+    return _briefed(request, lambda: _initialized(request, negotiate(params.protocol_version)))  # type: ignore[arg-type]
+
+
+def _initialized(request: Request, version: str) -> bytes:
+    params, server, session = request.params, request.server, request.session
+    assert session is not None
+    session.version = request.version = version
     session.client_info = _object(params.client_info)
     session.capabilities = _object(params.capabilities)
     server.unwatch_all(session)
@@ -40,7 +47,26 @@ def initialize(request: Request) -> bytes:
     return encode(body)
 
 
-def discover(request: Request) -> bytes:
+def discover(request: Request) -> bytes | None:
+    return _briefed(request, lambda: _discovered(request))
+
+
+def _briefed(request: Request, introduce: Callable[[], bytes]) -> bytes | None:
+    """The introduction now, or as soon as its instructions are whole."""
+    brief = request.server.registry.brief
+    waiting = None if brief is None else brief()
+    if waiting is None:
+        return introduce()
+
+    async def later() -> bytes:
+        await waiting
+        return introduce()
+
+    Call(request, later(), lambda result: result, DEFAULT_TIMEOUT_S)
+    return None
+
+
+def _discovered(request: Request) -> bytes:
     server = request.server
     body: dict[str, Any] = {
         "supportedVersions": [*server.versions, *server.stateless_versions],
