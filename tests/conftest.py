@@ -12,6 +12,17 @@ DEADLINE_S = 20
 CLEAN_UP_S = 5
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups of `--dist loadgroup` are kept: pytest-xdist 3.8 writes them where pytest 9.2 does not look any more."""
+    if not config.getoption("loadgroup", False):
+        return
+    for item in items:
+        grouped = vars(item).get("_nodeid")
+        if grouped and grouped != item.nodeid:
+            item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = pyfuncitem.obj

@@ -1,7 +1,7 @@
 """Peer: FastMCP's proxy over one upstream session that all calls share, with JSON replies instead of SSE.
 
-`fastmcp run mcp.json` makes a session to the upstream for every call; a connected client as its target is shared.
-Run as `python fastmcp_shared.py <port> <command> <argument>…` in FastMCP's environment.
+`fastmcp run mcp.json` makes a client for every call, though it keeps the upstream; a connected client as the target is
+shared by all of them. Run as `python fastmcp_shared.py <port> <command> <argument>…` in FastMCP's environment.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """What a gateway costs: one call after another, many at once, and a list with a dead server in it."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
@@ -58,13 +59,14 @@ def added(plan: Plan) -> Measurements:
 
 def rate(plan: Plan) -> Measurements:
     """Many calls at once."""
-    who = (OURS, PROXY, PROXY_TUNED, FASTMCP_SHARED, SUPERGATEWAY)
+    who = (OURS, PROXY, PROXY_TUNED, FASTMCP_RUN, FASTMCP_SHARED, SUPERGATEWAY)
     targets = (Target(PROXY, "≥", 25), Target(FASTMCP_SHARED, "≥", 20), Target(SUPERGATEWAY, "≥", 5))
     name = f"gateway: `tools/call`, {CONNECTIONS} connections"
     calls = Measurement(name, "calls/s", who, targets)
     p99 = Measurement(f"{name}: p99", "ms", who, ())
     cpu = Measurement(f"{name}: CPU of the gateway for each", "µs", who, ())
     memory = Measurement(f"{name}: RSS afterwards", "MB", who, ())
+    made: Counter[str] = Counter()
     with on_core(LOAD_CORE), _echoing(plan, who) as echoing:
         for _, echo in echoing:
             echo.load(CONNECTIONS, WARM_UP_S, plan.scratch.path)
@@ -72,11 +74,14 @@ def rate(plan: Plan) -> Measurements:
             for one, echo in echoing:
                 before_s = own_cpu_s(one.process.pid)
                 load = echo.load(CONNECTIONS, plan.seconds, plan.scratch.path)
+                made[one.contender.name] += load.requests
                 calls.add(one.contender, load.per_s)
                 p99.add(one.contender, load.p99_us / 1000)
                 cpu.add(one.contender, (own_cpu_s(one.process.pid) - before_s) * 1e6 / load.requests)
         for one, _ in echoing:
             memory.add(one.contender, rss_mb(one.process.pid))
+            if one.contender is OURS:
+                one.require_audit(made[OURS.name])
     yield from (calls, p99, cpu, memory)
 
 

@@ -1,6 +1,7 @@
 """Gateways: each has core 0 for itself, and shows the same server on stdio over Streamable HTTP."""
 
 import shlex
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +20,14 @@ from bench.bridge.contenders import (
 )
 from bench.bridge.household import environment
 from bench.bridge.upstreams import NODE, Server, fast_echo, program, write_profiles
+from bench.errors import BenchError
 from bench.http_load import CheckedCall
 from bench.machine import ROOT, free_port
 from bench.messages import ECHO_TEXT, HANDSHAKE, Call, http_request
 from bench.processes import TOKEN, Process, Scratch, spawn, stop, wait_until_listening
 
 SERVER = "fast"
+AUDIT_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +35,25 @@ class Gateway:
     contender: Contender
     port: int
     process: Process
-    scratch: Scratch
+    home: Path
 
     def request(self, call: Call) -> bytes:
         """The call within a session of its own."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
         headers["Mcp-Session-Id"] = http_load.open_session(self.contender.name, self.port, headers)
         return http_request(self.port, {**headers, **call.headers(HANDSHAKE)}, call.message(HANDSHAKE))
+
+    def require_audit(self, calls: int) -> None:
+        """Ours is measured with its audit log on: every call is in it, a moment later."""
+        deadline = time.monotonic() + AUDIT_TIMEOUT_S
+        while (found := self._audited()) < calls:
+            if time.monotonic() > deadline:
+                raise BenchError(f"{self.contender.title} made {calls} calls and has {found} in its audit log")
+            time.sleep(0.1)
+
+    def _audited(self) -> int:
+        files = (self.home / "dari" / "bridge" / "audit").glob("*.jsonl")
+        return sum(file.read_bytes().count(b'"outcome":"ok"') for file in files)
 
     def echo(self) -> CheckedCall:
         """A call that was answered rightly once."""
@@ -60,7 +75,7 @@ def gateway(
     process = spawn(contender, command, scratch, pipes=False, env={**env, **more}, cwd=where)
     try:
         wait_until_listening(contender, process, port, scratch)
-        yield Gateway(contender, port, process, scratch)
+        yield Gateway(contender, port, process, where)
     finally:
         stop(process)
 

@@ -97,7 +97,9 @@ def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
 
     choice = Choice(profile=settings.profile, server=settings.server, mode=settings.mode)
     meant = Chosen(("*",), choice.mode or "full")
-    if choice.profile or choice.server or (choice.mode is None and _may_ask_for_search()):
+    texts = _profile_texts()
+    # To read them as what they are takes longer than a handshake; a file without the word cannot ask for it.
+    if choice.profile or choice.server or (choice.mode is None and any(b"search" in text for text in texts)):
         from dari.bridge.profiles.book import ProfileBook
 
         meant = chosen(ProfileBook().load(), choice)
@@ -111,20 +113,23 @@ def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
         shown = search_registry(registry)
     info = Info(name="dari", version=VERSION, title="Dari")
     server = Server(shown, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
-    return server, LateRelay(registry, choice, on_log=server.log_to_sessions)
+    relay = LateRelay(registry, choice, on_log=server.log_to_sessions)
+    if not texts:
+        relay.expect_nothing()
+    return server, relay
 
 
-def _may_ask_for_search() -> bool:
-    """Whether the files of profiles hold the word. To read them as what they are takes longer than a handshake."""
+def _profile_texts() -> list[bytes]:
+    """The files that may name servers, those that are there."""
     from dari.bridge.profiles.places import Surroundings
 
+    texts = []
     for place in Surroundings.of_process().places():
         try:
-            if b"search" in place.path.read_bytes():
-                return True
+            texts.append(place.path.read_bytes())
         except OSError:
             continue
-    return False
+    return texts
 
 
 def build_crab(client: DaemonClient, settings: ServeSettings, which: Literal["core", "all"] = "all") -> Server:

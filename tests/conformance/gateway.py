@@ -1,6 +1,6 @@
 """The gateway in front of the conformance fixtures: `python -m tests.conformance.gateway --home <folder>`.
 
-One server without a prefix, as `/s/<server>/mcp` of `dari up` shows it; without a token, because the suite has none.
+The parts of `dari up`, and its address for one server under its own names; no token, because the suite has none.
 The fixtures run as a child, or stand at the address that `--upstream` names.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from dari import log
-from dari.bridge.gateway.front import Choice, Front
+from dari.bridge.gateway.front import Fronts, Manner
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.service import Bridge
 from dari.running import run_to_exit
@@ -29,25 +29,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--home", type=Path, required=True, help="a folder of this run")
     parser.add_argument("--upstream", help="URL of the fixtures (default: they are a child)")
+    parser.add_argument("--protocol", choices=("auto", "legacy"), default="auto", help="the era of the upstream")
+    parser.add_argument("--isolation", choices=("shared", "per-client", "per-call"), default="shared")
     given = parser.parse_args()
     os.environ["DARI_HOME"] = str(given.home / "dari")
     log.set_up("warning")
     profiles = given.home / "mcp.json"
-    profiles.write_text(json.dumps({"mcpServers": {NAME: _entry(given.upstream)}}))
+    entry = {**_entry(given.upstream), "protocol": given.protocol, "isolation": given.isolation}
+    profiles.write_text(json.dumps({"mcpServers": {NAME: entry}}))
     profiles.chmod(0o600)
     around = Surroundings(given.home, given.home, {**os.environ, "CREWX_MCP_JSON": str(profiles)}, sys.platform)
 
     async def serve() -> int:
         settings = ServeSettings(transport="http", http_port=0, token_path=None)
         async with Bridge() as bridge:
-            front = Front(bridge.view(around), Choice(server=NAME))
-            front.start()
+            fronts = Fronts(bridge.view(around), Manner(approvals=bridge.approvals))
+            hub = Supervisor(fronts.main.server, settings, announce=_announce_one, find_server=fronts.find)
+            fronts.start()
             try:
-                return await Supervisor(front.server, settings, announce=announce).run()
+                return await hub.run()
             finally:
-                await front.close()
+                await fronts.close()
 
     return run_to_exit(serve)
+
+
+def _announce_one(url: str, token_path: str) -> None:
+    announce(f"{url.removesuffix('/mcp')}/s/{NAME}/mcp", token_path)
 
 
 def _entry(url: str | None) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`./dev conformance [server|client] [--revision R] [--suite all]`: the official suite, as a table.
+"""`./dev conformance [server|client] [--revision R] [--gateway stdio|http] [--suite all]`: the suite, as a table.
 
 Results of the last run are in `.dev/conformance/<leg>-<revision>/`, one folder a scenario.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.conformance.serving import everything_serving
+from tests.conformance.serving import Upstream, everything_serving, gateway_serving
 from tests.conformance.suite import (
     REVISIONS,
     ROOT,
@@ -36,31 +36,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("leg", nargs="?", choices=LEGS, help="what is tested (default: both)")
     parser.add_argument("--revision", choices=REVISIONS, help="one protocol revision (default: both)")
     parser.add_argument("--suite", choices=("all",), help="everything, extensions too, against the expected failures")
+    parser.add_argument("--gateway", choices=("stdio", "http"), help="our gateway, with the server as its child or URL")
     given = parser.parse_args(argv)
     if given.suite and given.revision:
         parser.error("--suite all runs every scenario at its own revision; leave --revision out")
-    legs = LEGS if given.leg is None else (given.leg,)
+    if given.gateway and (given.suite or given.leg == "client"):
+        parser.error("--gateway goes with the required scenarios of the server")
+    legs: tuple[Leg, ...] = ("server",) if given.gateway else LEGS if given.leg is None else (given.leg,)
     revisions = REVISIONS if given.revision is None else (given.revision,)
     try:
         # Lists, not generators: a failing leg must not keep the next one from running.
         if given.suite:
             passed = [_run_suite(leg) for leg in legs]
         else:
-            passed = [_run_revision(leg, revision) for leg in legs for revision in revisions]
+            passed = [_run_revision(leg, revision, given.gateway) for leg in legs for revision in revisions]
     except (SuiteMissing, subprocess.TimeoutExpired) as error:
         print(error, file=sys.stderr)
         return 1
     return 0 if all(passed) else 1
 
 
-def _run_revision(leg: Leg, revision: str) -> bool:
-    results = _emptied(f"{leg}-{revision}")
+def _run_revision(leg: Leg, revision: str, gateway: Upstream | None) -> bool:
+    results = _emptied(f"{leg}-{revision}" + (f"-gateway-{gateway}" if gateway else ""))
     started = time.monotonic()
     with ExitStack() as stack:
-        serving = stack.enter_context(everything_serving(results / "server.log")) if leg == "server" else None
+        serving = None
+        if gateway:
+            serving = stack.enter_context(gateway_serving(results / "gateway", gateway))
+        elif leg == "server":
+            serving = stack.enter_context(everything_serving(results / "server.log"))
         report = run_requirements(leg, revision, results, serving.url if serving else "")
     trouble = serving.trouble() if serving else ""
     (results / "output.txt").write_text(report.output)
+    if gateway:
+        print(f"through the gateway, {gateway} upstream")
     print("\n".join(table(report, time.monotonic() - started)) + f"\n{trouble}", flush=True)
     return report.is_conformant and not trouble
 

@@ -39,11 +39,22 @@ def everything_serving(log: Path) -> AbstractContextManager[Serving]:
 
 
 @contextmanager
-def gateway_serving(folder: Path, upstream: Upstream) -> Iterator[Serving]:
+def gateway_serving(
+    folder: Path, upstream: Upstream, protocol: str = "auto", isolation: str = "shared"
+) -> Iterator[Serving]:
     """Our gateway, with the everything server behind it: as its child, or at an address."""
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        words = ["-m", "tests.conformance.gateway", "--home", str(folder)]
+        words = [
+            "-m",
+            "tests.conformance.gateway",
+            "--home",
+            str(folder),
+            "--protocol",
+            protocol,
+            "--isolation",
+            isolation,
+        ]
         if upstream == "http":
             behind = stack.enter_context(everything_serving(folder / "upstream.log"))
             words += ["--upstream", behind.url]

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,14 @@ async def unix_client(path: Path) -> AsyncIterator[Any]:
     outgoing, outgoing_reader = anyio.create_memory_object_stream[SessionMessage](0)
 
     async def read() -> None:
-        async with incoming_writer:
-            while line := await reader.readline():
-                await incoming_writer.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line)))
+        # A client that closes is told of a change at the same moment.
+        with suppress(anyio.BrokenResourceError):
+            async with incoming_writer:
+                await pass_on()
+
+    async def pass_on() -> None:
+        while line := await reader.readline():
+            await incoming_writer.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line)))
 
     async def write() -> None:
         async with outgoing_reader:

@@ -15,9 +15,9 @@ from typing import get_args
 from dari.bridge.trust.audit.checking import Report, last_record, verify
 from dari.bridge.trust.audit.files import Head
 from dari.bridge.trust.audit.record import Kind, Outcome, Record, encode
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of
 from dari.paths import home
+from dari.sanitising import for_terminal
 
 WORDS = ("tail", "query", "show", "verify")
 BROKEN = 3

@@ -9,7 +9,7 @@ from typing import Any
 from dari.core.events import Events, ListChanged, ListKind, ResourceUpdated
 from dari.core.offer import Offer, is_same
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template, literal_prefix
+from dari.core.resource import Resource, Template, closeness
 from dari.core.tool import Tool, Toolkit, tools_of
 from dari.errors import Conflict
 
@@ -44,6 +44,8 @@ class Registry:
         """Resources and prompts may come later, so they are announced before there are any."""
         self.settle: Callable[[ListKind], Coroutine[Any, Any, None] | None] | None = None
         """What a list has to wait for, for a short time, so that a client that lists only once sees everything."""
+        self.brief: Callable[[], Coroutine[Any, Any, None] | None] | None = None
+        """What the instructions have to wait for: a client reads them only once."""
         self.watches: list[Watch] = []
         self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
         """By owner: who may know a URI that no list names."""
@@ -136,15 +138,15 @@ class Registry:
         resource = self.resources.get(uri)
         if resource is not None:
             return resource, {}
-        fitting: list[tuple[int, Template, dict[str, str]]] = []
+        fitting: list[tuple[Template, dict[str, str]]] = []
         for template in self.templates.values():
             values = template.match(uri)
             if values is not None and template.shown is None:
                 return template, values
             if values is not None:
-                fitting.append((len(literal_prefix(template.uri_template)), template, values))
+                fitting.append((template, values))
         if fitting:
-            return max(fitting, key=lambda one: one[0])[1:]
+            return max(fitting, key=lambda one: closeness(one[0].uri_template))
         for find in self.fallbacks.values():
             resource = find(uri)
             if resource is not None:

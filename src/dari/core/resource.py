@@ -80,6 +80,11 @@ def literal_prefix(uri_template: str) -> str:
     return uri_template.partition("{")[0]
 
 
+def closeness(uri_template: str) -> tuple[int, int]:
+    """The larger, the fewer URIs are of the family: what they begin with counts first, then all that is fixed."""
+    return len(literal_prefix(uri_template)), sum(map(len, _EXPRESSION.split(uri_template)))
+
+
 def _fits(uri: str, literals: list[str]) -> bool:
     """Whether the literals stand in the URI in this order. No regular expression: the template is another server's,
     and a dozen expressions side by side would take one for ever to refuse."""

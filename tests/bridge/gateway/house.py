@@ -73,7 +73,7 @@ class House:
         return wire
 
     async def names(self, kind: str = "tools") -> list[str]:
-        reply = await self.ask(stateless(request(f"{kind}/list", "names")))
+        reply = await replied(self.wire, stateless(request(f"{kind}/list", "names")))
         return [one["name"] for one in reply["result"][kind]]
 
     async def until(self, holds: Callable[[], bool]) -> None:

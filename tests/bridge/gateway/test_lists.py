@@ -80,6 +80,16 @@ async def test_a_dead_server_among_ten_takes_nothing_from_the_others(tmp_path: P
         assert not [name for name in names if name.startswith("dead")]
 
 
+async def test_nobody_waits_for_a_server_whose_last_start_failed_even_in_an_earlier_run(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(), silent(initTimeoutMs=100)) as home:
+        home.front.gateway._settle_s = WAITS_S
+        await home.names()
+    async with house(tmp_path, lab(), silent()) as home:
+        home.front.gateway._settle_s = WAITS_S
+        assert "lab__add" in await home.names()
+        assert home.front.gateway._settled.is_set()
+
+
 async def test_clients_are_told_when_a_server_comes_later(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     waiting = f"import os, time, runpy\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"

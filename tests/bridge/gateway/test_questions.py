@@ -117,6 +117,15 @@ async def test_a_client_that_cannot_be_asked_is_not_asked(tmp_path: Path) -> Non
         assert "were not declared" in text_of(await home.ask(asked("lab__elicit", {"sampling": {}})))
 
 
+async def test_a_tool_that_fails_for_want_of_an_answer_tells_what_to_declare(tmp_path: Path) -> None:
+    async with house(tmp_path, demo(era="handshake")) as home:
+        await home.names()
+        for capabilities in ({}, {"elicitation": {}}):
+            reply = await home.ask(asked("demo__demo_think", capabilities))
+            assert reply["error"]["code"] == -32021
+            assert reply["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
+
+
 async def test_answers_are_passed_on_as_they_are(tmp_path: Path) -> None:
     async with house(tmp_path, lab()) as home:
         await home.names()

@@ -58,7 +58,7 @@ class Outlet:
         return wire
 
     async def names(self, kind: str = "tools") -> list[str]:
-        reply = await self.ask(stateless(request(f"{kind}/list", "names")))
+        reply = await replied(self.wire, stateless(request(f"{kind}/list", "names")))
         return [one["name"] for one in reply["result"][kind]]
 
 
@@ -88,6 +88,21 @@ async def test_what_the_daemon_offers_appears_beside_our_own(tmp_path: Path) -> 
         assert text_of(await ours.ask(asked("lab__add", arguments={"a": 1, "b": 2}))) == "3"
 
 
+async def test_instructions_wait_a_moment_for_a_daemon_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dari.bridge.gateway.late_relay.BRIEF_S", 15.0)
+    place = Place(tmp_path, lab())
+    async with hosted(tmp_path) as bridge:
+        await bridge.view(place.around()).upstream("lab").start()
+        async with outlet(place) as ours:
+            said = (await ours.ask(initialize()))["result"]
+            assert "## lab\nBe kind to the lab." in said["instructions"]
+            assert said["protocolVersion"] == "2025-11-25"
+            found = (await ours.ask(stateless(request("server/discover"))))["result"]
+            assert found["instructions"] == said["instructions"]
+
+
 async def test_a_choice_is_made_by_the_daemon(tmp_path: Path) -> None:
     place = Place(tmp_path, lab(), demo(), profiles={"few": {"servers": ["lab"]}})
     async with hosted(tmp_path):
@@ -101,6 +116,7 @@ async def test_nothing_is_started_where_no_server_is_named_and_nothing_is_waited
     place = Place(tmp_path, lab(disabled=True))
     async with outlet(place) as ours:
         assert "demo_echo" in await ours.names()
+        assert "instructions" not in (await ours.ask(initialize()))["result"]
         assert not Ground().door_path.exists()
         async with hosted(tmp_path):
             wire = await ours.client()

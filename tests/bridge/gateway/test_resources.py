@@ -57,6 +57,13 @@ async def test_where_there_is_one_server_every_uri_is_its(tmp_path: Path) -> Non
         assert "Resource not found" in reply["error"]["message"]
 
 
+async def test_what_is_not_there_is_said_as_the_clients_era_says_it(tmp_path: Path) -> None:
+    async with house(tmp_path, demo(era="handshake")) as home:
+        await home.names()
+        assert (await read(home, "demo://nothing/x"))["error"]["code"] == -32002
+        assert (await read(home, "demo://nothing/x", "stateless"))["error"]["code"] == -32602
+
+
 async def test_a_uri_that_two_servers_list_belongs_to_the_first(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), lab("two")) as home:
         await home.names()

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.bridge.real.direct import Said, ask_all
 from tests.bridge.real.house import House
 from tests.bridge.real.servers import Installed, RealServer, broken_servers, database_serving, installed, real_servers
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.trust.hidden import find_hidden, may_hide
-from dari.bridge.trust.sanitising import for_model, for_terminal, value_for_model, value_for_terminal
+from dari.hidden import find_hidden, may_hide
+from dari.sanitising import for_model, for_terminal, value_for_model, value_for_terminal
 
 
 def in_tags(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dari.bridge.gateway.mount import Mount
-from dari.bridge.trust.sanitising import for_model
+from dari.sanitising import for_model
 
 MOST_CHARS = 8000
 MOST_CHARS_EACH = 1500

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dari.bridge.trust.hidden import find_hidden
 from dari.bridge.trust.pin_store import Held
-from dari.bridge.trust.sanitising import for_terminal
+from dari.hidden import find_hidden
+from dari.sanitising import for_terminal
 
 WIDTH = 100
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m", "!": "\x1b[1;33m"}

@@ -17,8 +17,6 @@ from dari.bridge.limits.results import MAX_RESULT_BYTES, Excess, limited
 from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.audit.log import AuditLog
 from dari.bridge.trust.audit.record import Outcome
-from dari.bridge.trust.hidden import may_hide
-from dari.bridge.trust.sanitising import value_for_model
 from dari.bridge.upstream.asking import CURRENT
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.exposure import RemoteTool
@@ -28,8 +26,10 @@ from dari.bridge.upstream.sessions import Sessions, Supervised
 from dari.bridge.upstream.target import Target
 from dari.core.context import LEVELS
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
+from dari.hidden import may_hide
 from dari.mcp.client.failures import NotSent, RemoteError
 from dari.rpc.codec import UNREADABLE, decode_any, encode
+from dari.sanitising import value_for_model
 
 Review = Callable[[UpstreamSession], Awaitable[None]]
 

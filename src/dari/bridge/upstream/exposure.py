@@ -9,10 +9,10 @@ from typing import Any
 
 from dari.bridge.profiles.profile import ToolRules
 from dari.bridge.trust.confirming import Confirming
-from dari.bridge.trust.sanitising import value_for_model
 from dari.errors import InvalidInput
 from dari.log import event
 from dari.rpc.codec import UNREADABLE, decode_any
+from dari.sanitising import value_for_model
 
 JsonObject = dict[str, Any]
 Check = Callable[[Any], object]

@@ -9,7 +9,6 @@ from typing import Any
 
 from dari.bridge.trust.items import Listing as Shown
 from dari.bridge.trust.pins import Pins
-from dari.bridge.trust.sanitising import value_for_model
 from dari.bridge.upstream.exposure import Exposure, RemoteTool
 from dari.bridge.upstream.memory import JsonObject, Known, KnownList, ListName, Memory
 from dari.bridge.upstream.target import Target
@@ -18,6 +17,7 @@ from dari.errors import DariError
 from dari.log import event
 from dari.mcp.client.results import Listing
 from dari.rpc.codec import decode_any
+from dari.sanitising import value_for_model
 
 Fetch = Callable[[ListName], Awaitable[Listing]]
 _KINDS: dict[ListName, ListKind] = {

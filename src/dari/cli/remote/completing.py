@@ -11,13 +11,13 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote import main
 from dari.cli.remote.failures import OK
 from dari.cli.remote.payloads import first_sentence
 from dari.cli.remote.schemas import Shape, choices_of, type_text, types_of
 from dari.cli.remote.world import World
 from dari.errors import DariError
+from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream

@@ -10,13 +10,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.payloads import pretty, size_text
 from dari.cli.remote.world import World
 from dari.core.content import Audio, Contents, Embedded, Image, Link, Text
 from dari.errors import InvalidInput
 from dari.mcp.client.results import Block
 from dari.rpc.codec import UNREADABLE, decode_any
+from dari.sanitising import for_terminal
 
 _MAX_JSON_CHARS = 4_000_000
 _SUFFIXES = {

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import to_builtins
 
 from dari.bridge.daemon import Place
-from dari.bridge.trust.sanitising import for_terminal
 from dari.bridge.upstream.status import Status
 from dari.cli.remote import prewarm
 from dari.cli.remote.choosing import add_server
@@ -22,6 +21,7 @@ from dari.cli.remote.payloads import print_json, print_table
 from dari.cli.remote.world import World
 from dari.errors import InvalidInput, NotFound
 from dari.ipc.lock import lock_holder
+from dari.sanitising import for_terminal
 from dari.version import VERSION
 
 NAME = "daemon"

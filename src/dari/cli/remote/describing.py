@@ -6,11 +6,11 @@ import json
 import shlex
 from typing import Any
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.payloads import wrapped
 from dari.cli.remote.schemas import Argument, Schema, Shape, example_of, type_text, types_of
 from dari.cli.remote.words import OWN_OPTIONS
 from dari.cli.remote.world import World
+from dari.sanitising import for_terminal
 
 _HINTS = (
     ("readOnlyHint", True, "changes nothing"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.checks import Check, look
 from dari.cli.remote.failures import USAGE
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.world import World
+from dari.sanitising import for_terminal
 
 NAME = "doctor"
 HELP = "check files, servers, daemon, sandbox, programs, pins, approvals and the audit log"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.payloads import json_for_terminal
 from dari.cli.remote.terminal import Terminal
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.mcp.client.failures import RemoteError
 from dari.rpc.codec import encode
+from dari.sanitising import for_terminal
 
 OK, USAGE, NETWORK, TOOL, OTHER = range(5)
 

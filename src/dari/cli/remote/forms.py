@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Raw
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.flags import read_value
 from dari.cli.remote.schemas import Argument, Schema, Shape, choices_of, items_of, type_text, types_of
 from dari.cli.remote.world import World
@@ -16,6 +15,7 @@ from dari.mcp.client.answers import Elicitation
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.reading import read
 from dari.rpc.codec import METHOD_NOT_FOUND
+from dari.sanitising import for_terminal
 
 _TRIES = 3
 _DECLINED = {"action": "decline"}

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Raw
 
 from dari.bridge.finding.spelling import nearest
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.callers import calling
 from dari.cli.remote.choosing import add_server, split_address, upstream_of
 from dari.cli.remote.contents import Saved, block_text, saved
@@ -23,6 +22,7 @@ from dari.errors import DariError, InvalidInput, NotFound
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import PromptResult
 from dari.rpc.codec import decode_any
+from dari.sanitising import for_terminal
 
 NAME = "get-prompt"
 HELP = "Fill in a prompt, and print its messages."

@@ -16,12 +16,12 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.failures import OTHER, USAGE, exit_code, tell
 from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_common, epilog
 from dari.cli.remote.terminal import ProcessTerminal, Terminal
 from dari.cli.remote.world import World
 from dari.errors import DariError, InvalidInput
+from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
     from dari.bridge.profiles.places import Surroundings

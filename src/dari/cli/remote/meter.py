@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.payloads import cut
 from dari.cli.remote.terminal import Terminal
 from dari.core.context import Progress
+from dari.sanitising import for_terminal
 
 _EVERY_S = 0.05
 _BAR = 24

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dari.bridge.trust.hidden import find_hidden
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.terminal import Terminal
+from dari.hidden import find_hidden
+from dari.sanitising import for_terminal
 
 # Inside a JSON string control characters are escapes already; outside of one they are blanks.
 _BLANKS = re.compile(r"[\x00-\x08\x0b-\x1f]")

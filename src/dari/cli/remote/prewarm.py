@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.choosing import add_server, upstreams_of
 from dari.cli.remote.deadlines import Deadline
 from dari.cli.remote.failures import OK, exit_code, tell, with_server
@@ -14,6 +13,7 @@ from dari.cli.remote.payloads import print_json
 from dari.cli.remote.tracing import duration, traced
 from dari.cli.remote.world import World
 from dari.errors import DariError
+from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream

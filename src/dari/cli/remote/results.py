@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.contents import Saved, as_json, block_text
 from dari.cli.remote.failures import OK, TOOL
 from dari.cli.remote.payloads import pretty, print_json, print_raw
@@ -19,6 +18,7 @@ from dari.errors import DariError
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import Block, CallResult, read_block
 from dari.rpc.codec import UNREADABLE, decode_any
+from dari.sanitising import for_terminal
 
 _OWN = ("content", "structuredContent", "isError", "_meta", "resultType")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.terminal import Terminal
+from dari.sanitising import for_terminal
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 GAP = "  "

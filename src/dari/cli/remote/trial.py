@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.failures import NETWORK
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
@@ -14,6 +13,7 @@ from dari.cli.remote.terminal import Terminal
 from dari.cli.remote.trial_steps import Step, Trial
 from dari.cli.remote.world import World
 from dari.errors import InvalidInput
+from dari.sanitising import for_terminal
 
 NAME = "test"
 HELP = "try a server step by step: profile, program or address, sandbox, start, protocol, tools, schemas"

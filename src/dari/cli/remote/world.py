@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dari.bridge.trust.sanitising import for_terminal
 from dari.cli.remote.failures import painted
 from dari.cli.remote.terminal import Terminal
+from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge

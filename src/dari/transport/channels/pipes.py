@@ -27,7 +27,11 @@ class PipeChannel(LineChannel):
         loop = asyncio.get_running_loop()
         self._input, _ = await loop.connect_write_pipe(lambda: self._input_end, stdin)
         self._writer = self._input
-        self._output, _ = await loop.connect_read_pipe(lambda: self, stdout)
+        try:
+            self._output, _ = await loop.connect_read_pipe(lambda: self, stdout)
+        except BaseException:
+            self._input.abort()
+            raise
         read_small(self._output)
 
     async def _detach(self, end: Awaitable[object]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dari.bridge.trust.hidden import Hidden, find_hidden
+from dari.hidden import Hidden, find_hidden
 
 _COLOUR = re.compile(r"(?:\x1b\[|\x9b)(?!(?:[\d;]*;)?0*8(?:;|m))[\d;:]*m")
 _KEPT_WHOLE = 8
