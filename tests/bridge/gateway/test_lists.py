@@ -55,17 +55,17 @@ async def test_known_servers_are_listed_before_they_are_started(tmp_path: Path) 
 
 async def test_the_first_list_waits_for_servers_that_were_never_seen(tmp_path: Path) -> None:
     async with house(tmp_path, lab()) as home:
-        home.front.gateway._settle_s = WAITS_S
+        home.front.gateway.settling.limit_s = WAITS_S
         assert "lab__add" in await home.names()
 
 
 async def test_one_that_does_not_answer_holds_the_first_list_up_for_a_bounded_time(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), silent(), starts=False) as home:
-        home.front.gateway._settle_s = 0.3
+        home.front.gateway.settling.limit_s = 0.3
         home.front.start()
         await home.until(lambda: "lab__add" in home.server.registry.tools)
         assert "lab__add" in await home.names()
-        assert home.front.gateway._settled.is_set()
+        assert home.front.gateway.settling.is_over
         # From now on lists wait for nobody.
         assert home.server.registry.settle is not None
         assert home.server.registry.settle("tools") is None
@@ -74,7 +74,7 @@ async def test_one_that_does_not_answer_holds_the_first_list_up_for_a_bounded_ti
 async def test_a_dead_server_among_ten_takes_nothing_from_the_others(tmp_path: Path) -> None:
     others = [lab(f"lab{number}") for number in range(9)]
     async with house(tmp_path, *others[:5], dead(), *others[5:]) as home:
-        home.front.gateway._settle_s = WAITS_S
+        home.front.gateway.settling.limit_s = WAITS_S
         names = await home.names()
         assert [name for name in names if name.endswith("__add")] == [f"lab{number}__add" for number in range(9)]
         assert not [name for name in names if name.startswith("dead")]
@@ -82,12 +82,12 @@ async def test_a_dead_server_among_ten_takes_nothing_from_the_others(tmp_path: P
 
 async def test_nobody_waits_for_a_server_whose_last_start_failed_even_in_an_earlier_run(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), silent(initTimeoutMs=100)) as home:
-        home.front.gateway._settle_s = WAITS_S
+        home.front.gateway.settling.limit_s = WAITS_S
         await home.names()
     async with house(tmp_path, lab(), silent()) as home:
-        home.front.gateway._settle_s = WAITS_S
+        home.front.gateway.settling.limit_s = WAITS_S
         assert "lab__add" in await home.names()
-        assert home.front.gateway._settled.is_set()
+        assert home.front.gateway.settling.is_over
 
 
 async def test_clients_are_told_when_a_server_comes_later(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ async def test_clients_are_told_when_a_server_comes_later(tmp_path: Path) -> Non
     waiting = f"import os, time, runpy\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
     late = lab("late", args=["-c", waiting + f"runpy.run_path({lab()['args'][0]!r}, run_name='__main__')"])
     async with house(tmp_path, late, lab(), starts=False) as home:
-        home.front.gateway._settle_s = 0.05
+        home.front.gateway.settling.limit_s = 0.05
         home.front.start()
         await home.agree()
         await home.ask(request("tools/list"))
@@ -186,7 +186,7 @@ async def test_a_set_of_servers_is_all_that_its_front_shows(tmp_path: Path) -> N
 
 async def test_a_tool_is_called_by_a_client_that_never_listed(tmp_path: Path) -> None:
     async with house(tmp_path, lab()) as home:
-        home.front.gateway._settle_s = WAITS_S
+        home.front.gateway.settling.limit_s = WAITS_S
         reply = await home.ask(stateless(request("tools/call", name="lab__add", arguments={"a": 1, "b": 2})))
         assert reply["result"]["structuredContent"] == {"sum": 3}
 
@@ -225,3 +225,14 @@ async def test_files_that_change_add_replace_and_remove_servers(tmp_path: Path) 
         assert "notifications/tools/list_changed" in methods
         assert text_of(await replied(home.wire, request("tools/call", name="lab__greet"))) == "new"
         await seen(lambda: is_gone(pid))
+
+
+async def test_a_set_or_a_rule_that_changes_counts_at_once_and_ends_no_server(tmp_path: Path) -> None:
+    sets: dict[str, Any] = {"profiles": {"few": {"servers": ["lab"]}}}
+    async with house(tmp_path, lab(), lab("two"), choice=Choice(profile="few"), **sets) as home:
+        await home.names()
+        pid = text_of(await replied(home.wire, stateless(request("tools/call", name="lab__pid"))))
+        home.place.write(lab(), lab("two"), profiles={"few": {"servers": ["two"]}}, gateway={"separator": "-"})
+        await home.until(lambda: "two-add" in home.server.registry.tools)
+        assert {name.partition("-")[0] for name in await home.names()} == {"two"}
+        assert not is_gone(pid)

@@ -143,7 +143,7 @@ async def test_a_parked_call_belongs_to_one_state_and_is_taken_up_once(tmp_path:
         result = (await home.ask(asked("lab__elicit")))["result"]
         ((key, _),) = result["inputRequests"].items()
         retry = {"inputResponses": {key: accepted(name="A")}, "requestState": result["requestState"]}
-        parking = home.front.gateway._calling.parking
+        parking = home.front.gateway.calling.parking
         assert len(parking) == 1
         forged = await home.ask(asked("lab__elicit", **{**retry, "requestState": "x" + result["requestState"]}))
         assert forged["error"]["code"] == -32602
@@ -171,7 +171,7 @@ async def test_a_bad_answer_can_be_corrected(tmp_path: Path) -> None:
 async def test_a_call_that_nobody_takes_up_again_ends(tmp_path: Path) -> None:
     async with house(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")})) as home:
         await home.names()
-        home.front.gateway._calling.parking = parking = Parking(ttl_s=0.05)
+        home.front.gateway.calling.parking = parking = Parking(ttl_s=0.05)
         result = (await home.ask(asked("lab__elicit")))["result"]
         await seen(lambda: len(parking) == 0)
         ((key, _),) = result["inputRequests"].items()
@@ -185,7 +185,7 @@ async def test_a_call_that_nobody_takes_up_again_ends(tmp_path: Path) -> None:
 async def test_only_so_many_calls_wait_at_once(tmp_path: Path) -> None:
     async with house(tmp_path, lab(isolation="per-call")) as home:
         await home.names()
-        home.front.gateway._calling.parking = Parking(most_calls=1)
+        home.front.gateway.calling.parking = Parking(most_calls=1)
         assert (await home.ask(asked("lab__elicit")))["result"]["resultType"] == "input_required"
         assert "too many calls wait" in text_of(await home.ask(asked("lab__elicit")))
 
