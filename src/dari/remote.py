@@ -184,7 +184,7 @@ async def servers(*, who: str = "script", ask: Ask | None = None, cwd: Path | No
 
     `who` is what the audit log calls this script; `ask(method, params)` answers what servers ask while they work.
     """
-    async with Bridge() as bridge:
+    async with Bridge(is_guest=True) as bridge:
         yield Servers(bridge, bridge.view(Surroundings.of_process(cwd)), who, ask)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from dari.bridge.daemon import Place
 from tests.bridge.children.households import wait_for_end
 from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
+from tests.bridge.peer_server import peer
 
 pytestmark = pytest.mark.e2e
 
@@ -73,6 +75,17 @@ def test_twenty_first_commands_at_once_start_one_daemon(home: Path) -> None:
         (0, b"[]\n", b"")
     }
     assert Place().log_path.read_text().count("event=open ") == 1
+
+
+def test_an_address_does_not_wait_for_the_daemon_that_it_starts_for_the_next(home: Path) -> None:
+    with peer() as far:
+        done = crewx("call-tool", "crewx_listAgents", "--endpoint", far.url, "--raw")
+        assert done.returncode == 0, done.stderr
+        assert far.of("tools/call")
+        while daemon_pid() is None:
+            time.sleep(0.02)
+        assert crewx("daemon", "status").stdout.startswith(b"The daemon runs")
+        assert Place().log_path.read_text().count("event=open ") == 1
 
 
 def test_a_server_stays_warm_between_commands_and_ends_with_the_daemon(home: Path) -> None:

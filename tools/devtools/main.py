@@ -15,7 +15,7 @@ usage: ./dev <command>
   up [args]            run the hub: `dari up [args]` (try: ./dev up --help)
   test [pytest args]   prove it: lint, types, import contracts, every test with conformance
   lint [--fix]         the checks of `test` without the tests; --fix formats and repairs first
-  conformance [args]   the official MCP suite alone (try: server, client)
+  conformance [args]   the official MCP suite alone (try: server, client, --gateway stdio)
   bench [part] [args]  measure against peers, in one run, as ratios (default part: core)
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
@@ -80,6 +80,7 @@ def _lint(arguments: list[str]) -> int:
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
     system.ensure_programs("curl", "chromium", "openssl")  # clients that the proxy is tried with
+    system.ensure_programs("zsh", "fish", "dash", "vim", "less", "htop")  # what the terminal is tried with
     # Namespaces around other people's servers; a redirect in a namespace of its own.
     system.ensure_files({"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"})
     outcomes = []

@@ -49,13 +49,16 @@ class Bridge:
         first_wait_s: float = FIRST_WAIT_S,
         long_wait_s: float = LONG_WAIT_S,
         audits: bool = True,
+        is_guest: bool = False,
         make_oauth: MakeOAuth | None = None,
     ) -> None:
-        """`protected`: folders with our own sockets and tokens, which no sandboxed child may see."""
+        """`protected`: folders with our own sockets and tokens, which no sandboxed child may see. A guest runs beside
+        the daemon, and leaves the daemon's audit log alone."""
         self.home = home or bridge_home()
         self._protected = (*protected, self.home)
         self._waits_s = (first_wait_s, long_wait_s)
         self._audits = audits
+        self._is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[Surroundings | tuple[object, ...], View] = {}
         self.pool = Pool(lambda: self._parts)
@@ -83,10 +86,11 @@ class Bridge:
 
     @cached_property
     def audit(self) -> AuditLog | None:
-        """None where calls are not recorded. A run beside the daemon, whose log is the daemon's, has one of its own."""
+        """None where calls are not recorded. A log has one writer: a run beside the daemon has one of its own."""
         if not self._audits:
             return None
-        for folder in ("audit", *(f"audit-beside/{number}" for number in range(1, MOST_BESIDE + 1))):
+        beside = [f"audit-beside/{number}" for number in range(1, MOST_BESIDE + 1)]
+        for folder in beside if self._is_guest else ["audit", *beside]:
             try:
                 return AuditLog(self.home / folder, redact=redact_json)
             except Conflict as error:

@@ -31,6 +31,23 @@ def start_daemon(run_dir: str, home: str, *, stays: bool = False) -> socket | No
     return sock
 
 
+def start_behind(run_dir: str, home: str) -> None:
+    """Start one and do not wait: the command at hand is run without it. Whoever comes meanwhile starts no second one,
+    because the lock is kept until this process ends."""
+    log_path = f"{home}/logs/bridge.log"
+    try:
+        if not _is_private(run_dir) or not _is_private(os.path.dirname(log_path)):
+            return
+        lock = os.open(f"{run_dir}/start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flock(lock, LOCK_EX | LOCK_NB)
+        log = _opened_log(log_path)
+        if log is not None:
+            _spawned(log, stays=False)
+            os.close(log)
+    except OSError:
+        pass  # the next command tells what is wrong
+
+
 def _start_thoroughly(stays: bool) -> None:
     from dari.bridge.daemon import Place
     from dari.ipc.start import ensure_started_sync
@@ -76,21 +93,12 @@ def _start_fast(run_dir: str, log_path: str, stays: bool) -> socket | None:
 
 
 def _spawn(run_dir: str, log_path: str, opened: list[int], deadline: float, stays: bool) -> socket | None:
-    log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    log = _opened_log(log_path)
+    if log is None:
+        return None
     opened.append(log)
-    if os.fstat(log).st_size > LOG_BYTES:
-        return None  # it is time to put it away
-    words = [sys.executable, *DAEMON, "serve", *(["--stay"] if stays else [])]
-    environment = {name: value for name, value in os.environ.items() if is_bare(name)}
-    actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
-    actions += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]  # type: ignore[list-item]
-    from _signal import SIGINT, SIGPIPE  # type: ignore[import-not-found]
-
-    try:
-        pid = os.posix_spawn(
-            words[0], words, environment, file_actions=actions, setsid=True, setsigdef=[SIGINT, SIGPIPE]
-        )
-    except NotImplementedError:
+    pid = _spawned(log, stays)
+    if pid is None:
         return None
     try:
         while monotonic() < deadline:
@@ -105,6 +113,30 @@ def _spawn(run_dir: str, log_path: str, opened: list[int], deadline: float, stay
         raise
     _kill(pid)
     return None
+
+
+def _opened_log(path: str) -> int | None:
+    """None when it is time to put the old one away."""
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if os.fstat(log).st_size <= LOG_BYTES:
+        return log
+    os.close(log)
+    return None
+
+
+def _spawned(log: int, stays: bool) -> int | None:
+    words = [sys.executable, *DAEMON, "serve", *(["--stay"] if stays else [])]
+    environment = {name: value for name, value in os.environ.items() if is_bare(name)}
+    actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]  # type: ignore[list-item]
+    from _signal import SIGINT, SIGPIPE  # type: ignore[import-not-found]
+
+    try:
+        return os.posix_spawn(
+            words[0], words, environment, file_actions=actions, setsid=True, setsigdef=[SIGINT, SIGPIPE]
+        )
+    except NotImplementedError:
+        return None
 
 
 def _kill(pid: int) -> None:

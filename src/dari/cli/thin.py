@@ -56,6 +56,12 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             if sock is None:
                 if not starts:
                     return _run_here(program, argv)
+                if _names_an_address(argv):
+                    # It needs no process of its own: what it costs to wait for a daemon is saved, and the next has one.
+                    from dari.cli.starter import start_behind
+
+                    start_behind(run_dir, home_path())
+                    return _run_here(program, argv)
                 from dari.cli.starter import start_daemon
 
                 sock = start_daemon(run_dir, home_path(), stays=stays)
@@ -148,6 +154,11 @@ def _says_no_daemon(argv: list[str]) -> bool:
         if word == "--":
             return False
     return False
+
+
+def _names_an_address(argv: list[str]) -> bool:
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return any(word == "--endpoint" or word.startswith("--endpoint=") for word in own)
 
 
 def _is_help(argv: list[str]) -> bool:

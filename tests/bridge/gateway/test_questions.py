@@ -120,7 +120,8 @@ async def test_a_client_that_cannot_be_asked_is_not_asked(tmp_path: Path) -> Non
 async def test_a_tool_that_fails_for_want_of_an_answer_tells_what_to_declare(tmp_path: Path) -> None:
     async with house(tmp_path, demo(era="handshake")) as home:
         await home.names()
-        for capabilities in ({}, {"elicitation": {}}):
+        nothing: Json = {}
+        for capabilities in (nothing, {"elicitation": {}}):
             reply = await home.ask(asked("demo__demo_think", capabilities))
             assert reply["error"]["code"] == -32021
             assert reply["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}

@@ -241,6 +241,19 @@ async def test_when_the_daemon_ends_the_next_call_finds_the_next_one(tmp_path: P
             assert text_of(await ours.ask(asked("lab__add", arguments={"a": 1, "b": 2}))) == "3"
 
 
+async def test_whoever_hosts_the_bridge_next_is_found_without_a_call(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab())
+    async with outlet(place) as ours:
+        async with hosted(tmp_path):
+            await ours.names()
+            wire = await ours.client()
+        place.write(lab(), lab("two"))
+        async with hosted(tmp_path):
+            while (await wire.messages.get()).get("method") != "notifications/tools/list_changed":
+                pass
+            assert "two__add" in await ours.names()
+
+
 async def test_a_call_that_runs_when_the_daemon_ends_is_told(tmp_path: Path) -> None:
     place = Place(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")}))
     async with outlet(place) as ours:

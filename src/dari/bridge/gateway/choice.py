@@ -65,13 +65,18 @@ def chosen(catalog: Catalog, choice: Choice, *, has_own: bool = True) -> Chosen:
     return Chosen(found.servers, choice.mode or found.mode)
 
 
+def servers_of(catalog: Catalog, choice: Choice) -> tuple[str, ...]:
+    """Globs of the servers that are meant now; none when the choice names what is gone."""
+    try:
+        return chosen(catalog, choice).servers
+    except DariError:
+        return ()
+
+
 def is_any_named(catalog: Catalog, choice: Choice) -> bool:
     """Whether there is a server of the choice that may run."""
-    try:
-        meant = chosen(catalog, choice)
-    except DariError:
-        return False
-    return any(meant.has(one.id) for one in catalog.ready())
+    patterns = servers_of(catalog, choice)
+    return any(is_chosen(one.id, patterns) for one in catalog.ready())
 
 
 def _known(name: str, names: list[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from dari.bridge.daemon import Place
 from dari.bridge.door.knock import Refused, open_mcp
-from dari.errors import DariError, Unavailable
+from dari.errors import Unavailable
 from dari.ipc.start import ensure_started_sync
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
@@ -22,12 +22,22 @@ ROUNDS = 3
 class DoorChannel(LineChannel):
     """MCP with a server that the daemon makes for this directory and environment."""
 
-    def __init__(self, place: Place, options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> None:
+    def __init__(
+        self,
+        place: Place,
+        options: Mapping[str, object],
+        environ: Mapping[str, str],
+        cwd: str,
+        *,
+        starts: bool = True,
+    ) -> None:
+        """`starts`: a daemon is started where nobody hosts the bridge."""
         super().__init__(MOST_BYTES)
         self._place = place
         self._options = dict(options)
         self._environ = dict(environ)
         self._cwd = cwd
+        self._starts = starts
         self._transport: asyncio.Transport | None = None
         self._lost = asyncio.Event()
 
@@ -78,6 +88,9 @@ class DoorChannel(LineChannel):
                 sock.setblocking(False)
                 return sock, heard
             except FileNotFoundError:
+                if not self._starts:
+                    problem = "nobody hosts it"
+                    break
                 ensure_started_sync(
                     place.command(), place.door_path, place.files.start_lock, place.log_path, timeout_s=START_S
                 )
@@ -105,8 +118,3 @@ class DoorChannel(LineChannel):
 
 class _Refusal(Unavailable):
     """The door does not let us in."""
-
-
-def is_refusal(error: DariError) -> bool:
-    """Whether trying again is of no use until something changes."""
-    return isinstance(error, _Refusal)

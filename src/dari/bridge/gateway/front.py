@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dari.bridge.gateway.choice import OWN, Choice, chosen
+from dari.bridge.gateway.choice import OWN, Choice, chosen, servers_of
 from dari.bridge.gateway.gateway import Gateway
 from dari.bridge.gateway.search import search_registry
 from dari.bridge.trust.approvals import Approvals
@@ -53,9 +53,7 @@ class Front:
         self.gateway = Gateway(
             view,
             self.full,
-            servers=meant.servers,
-            separator=catalog.gateway.separator,
-            prefix=catalog.gateway.prefix,
+            servers=lambda now: servers_of(now, choice),
             is_alone=bool(choice.server),
         )
         shown = search_registry(self.full) if meant.mode == "search" else self.full

@@ -92,7 +92,7 @@ class LateRelay:
         options = {"profile": self._choice.profile, "server": self._choice.server, "mode": "full"}
         return lambda: Relay(
             self._registry,
-            lambda: DoorChannel(Place(), options, around.environ, str(around.cwd)),
+            lambda starts: DoorChannel(Place(), options, around.environ, str(around.cwd), starts=starts),
             on_log=self._on_log,
         )
 

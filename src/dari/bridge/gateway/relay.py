@@ -36,6 +36,7 @@ from dari.rpc.codec import decode_any, encode
 SETTLE_S = 10.0
 RETRY_S = 1.0
 LONGEST_RETRY_S = 60.0
+LONGEST_LOOK_S = 4.0
 MOST_ROUNDS = 100
 OWNER = "daemon"
 _STATE = "relay"
@@ -43,12 +44,15 @@ _log = logging.getLogger("dari.bridge")
 
 
 class Relay(Relayer):
-    """Mounts what the daemon offers, under the names the daemon gives it; connects again whenever it has to."""
+    """Mounts what the daemon offers, under the names the daemon gives it; connects again whenever it has to.
+
+    `make_channel` is told whether a daemon may be started where there is none.
+    """
 
     def __init__(
         self,
         registry: Registry,
-        make_channel: Callable[[], Channel],
+        make_channel: Callable[[bool], Channel],
         *,
         on_log: Callable[[LogRecord], None] | None = None,
         settle_s: float = SETTLE_S,
@@ -157,7 +161,8 @@ class Relay(Relayer):
 
     # The connection
 
-    async def _open(self) -> Client:
+    async def _open(self, *, starts: bool = True) -> Client:
+        """The connection; a daemon is started for it only if there is something to do."""
         client = self._client
         if client is not None and client.is_open:
             return client
@@ -168,29 +173,37 @@ class Relay(Relayer):
             if client is not None:
                 await client.close()
             self._client = None
-            client = Client(self._make_channel(), mode="stateless", on_event=self._on_event)
+            client = Client(self._make_channel(starts), mode="stateless", on_event=self._on_event)
             await client.open()
             self._client = client
             self._refresh.set()
             return client
 
     async def _keep(self) -> None:
-        """Connect, list, and list again whenever that changed."""
-        pause_s = RETRY_S
+        """Connect, list, and list again whenever that changed. Whoever hosts the bridge next is found, not started."""
+        pause_s, starts = RETRY_S, True
         while True:
-            self._refresh.clear()
             try:
-                client = await self._open()
+                client = await self._open(starts=starts)
+                self._refresh.clear()
                 self._take_guidance(await client.request("server/discover") if self.connected.is_set() else None)
                 self._registry.offer(OWNER, await offer_of(client, self))
-                pause_s = RETRY_S
                 self._settled.set()
+                pause_s, starts = RETRY_S, False
                 await self._changed(client)
             except DariError as error:
                 self._settled.set()
-                _log.warning(event("bridge", "relay", error.message))
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 2, LONGEST_RETRY_S)
+                _log.log(logging.WARNING if starts else logging.DEBUG, event("bridge", "relay", error.message))
+                await self._pause(pause_s)
+                pause_s = min(pause_s * 2, LONGEST_RETRY_S if starts else LONGEST_LOOK_S)
+
+    async def _pause(self, pause_s: float) -> None:
+        """A call that connects ends it."""
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._refresh.wait()
+        except TimeoutError:
+            pass
 
     def _take_guidance(self, introduction: Raw | None) -> None:
         """What the servers say about themselves; it grows as they are met."""
@@ -202,13 +215,14 @@ class Relay(Relayer):
         self.connected.set()
 
     async def _changed(self, client: Client) -> None:
-        """Wait until there is something new to list. A daemon that ended is started again by the next call only."""
+        """Wait until there is something new to list, or nobody to ask any more."""
         ended = asyncio.ensure_future(client.ended())
         changed = asyncio.ensure_future(self._refresh.wait())
         try:
             await asyncio.wait((ended, changed), return_when=asyncio.FIRST_COMPLETED)
             if not changed.done():
-                await changed
+                # A hub that takes the daemon's place needs a moment.
+                await self._pause(RETRY_S)
         finally:
             for task in (ended, changed):
                 task.cancel()
@@ -255,7 +269,7 @@ class Relay(Relayer):
     async def _follow(self, uri: str, placed: asyncio.Future[None]) -> None:
         while True:
             try:
-                client = await self._open()
+                client = await self._open(starts=not placed.done())
                 async with client.events(lists=(), uris=[uri], logs=False) as events:
                     if not placed.done():
                         placed.set_result(None)

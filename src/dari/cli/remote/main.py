@@ -110,7 +110,7 @@ def run_here(program: str, argv: list[str]) -> int:
 
     async def handle() -> int:
         place = Place()
-        async with Bridge(place.state_path, protected=place.protected) as bridge:
+        async with Bridge(place.state_path, protected=place.protected, is_guest=True) as bridge:
             return await run(program, argv, terminal, bridge, Surroundings.of_process())
 
     try:
