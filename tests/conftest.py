@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import signal
 
 import pytest
 
 DEADLINE_S = 20
 CLEAN_UP_S = 5
+
+# A shell that puts the run into the background makes it ignore Ctrl-C, and every child of a test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

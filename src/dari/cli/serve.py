@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari import app, log
+from dari.errors import Conflict
 from dari.running import run_to_exit, settle_memory
 from dari.settings import ServeSettings, Transport
 from dari.transport.supervisor import Supervisor
@@ -55,9 +57,17 @@ async def _host(settings: ServeSettings) -> int:
     from dari.cli.bridged import commands_for, servers_for
 
     place = Place()
-    await take_over(place)
     bridge = Bridge(place.state_path, protected=(*place.protected, app.socket_path().parent))
-    async with host(place, bridge, commands_for(bridge), servers_for(bridge), kind="hub") as hosted:
+    async with AsyncExitStack() as stack:
+        for is_last in (False, False, True):
+            await take_over(place)
+            try:
+                hosting = host(place, bridge, commands_for(bridge), servers_for(bridge), kind="hub")
+                hosted = await stack.enter_async_context(hosting)
+                break
+            except Conflict:
+                if is_last:
+                    raise  # else a command that came in between has started a daemon: ask that one too
         fronts = app.build_fronts(settings, bridge)
         supervisor = Supervisor(fronts.main.server, settings, announce=_banner, find_server=fronts.find)
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))

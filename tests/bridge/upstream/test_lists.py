@@ -101,3 +101,17 @@ def test_an_era_is_believed_for_a_day() -> None:
     known = Known(era="handshake", era_unix=1000)
     assert known.era_at(1000 + 3600) == "handshake"
     assert known.era_at(1000 + 25 * 3600) is None
+
+
+async def test_a_change_in_a_clients_own_session_is_seen_too(tmp_path: Path) -> None:
+    async with Place(tmp_path, lab(tmp_path, isolation="per-client")).upstream() as server:
+        await server.tools()
+        await server.call_tool("greet", b"{}", ME)
+        extra = {"name": "extra", "inputSchema": {"type": "object"}}
+        (tmp_path / "tools.json").write_text(json.dumps([*DEFAULT, extra]))
+        changed = asyncio.Event()
+        server.changes.subscribe(lambda kind: changed.set())
+        await server.call_tool("change", b"{}", ME)
+        await changed.wait()
+        known = server.known_tools()
+        assert known is not None and "extra" in {tool.name for tool in known}

@@ -27,8 +27,6 @@ from dari.log import event
 
 RETRY_S = 5.0
 LONGEST_RETRY_S = 300.0
-RETIRE_S = 30.0
-_LOOK_S = 0.05
 _OWNER = "remote:"
 _log = logging.getLogger("dari.bridge")
 
@@ -121,8 +119,6 @@ class Gateway:
         for id, mount in list(self._mounts.items()):
             if wanted.get(id) is not mount.upstream:
                 self._unmount(mount)
-            if upstreams.get(id) is not mount.upstream:
-                self._spawn(_retire(mount.upstream))
         for id, upstream in wanted.items():
             if id not in self._mounts:
                 self._mount(upstream)
@@ -259,12 +255,3 @@ class Gateway:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-async def _retire(upstream: Upstream) -> None:
-    """Its profile is gone or another one now: let calls that run end, then end the server."""
-    loop = asyncio.get_running_loop()
-    until_s = loop.time() + RETIRE_S
-    while upstream.status().calls and loop.time() < until_s:  # noqa: ASYNC110 (a count, no event)
-        await asyncio.sleep(_LOOK_S)
-    await upstream.stop()

@@ -42,6 +42,8 @@ class Lists:
         self._on_change = on_change
         self._exposure = Exposure(target.profile.tools)
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
+        self._again: dict[ListName, Fetch] = {}
+        self._is_closed = False
         self.known: Known = memory.load(target.memory_key)
         self.sight = pins.sight(target.pin_name)
         self.tools: dict[str, RemoteTool] = {}
@@ -77,6 +79,15 @@ class Lists:
     def fetch_later(self, name: ListName) -> None:
         if name not in self._fetching:
             self._begin(name)
+
+    def changed(self, name: ListName, fetch: Fetch) -> None:
+        """The server says so, in the session that `fetch` asks. An answer that is on its way may be older than that."""
+        if not self.has(name):
+            return
+        if name in self._fetching:
+            self._again[name] = fetch
+        else:
+            self._begin(name, fetch)
 
     def learned(self, **about: Any) -> None:
         """What `initialize` or `server/discover` told."""
@@ -114,19 +125,25 @@ class Lists:
             self._pins.refresh()
 
     async def close(self) -> None:
+        self._is_closed = True
         tasks = list(self._fetching.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, name: ListName) -> asyncio.Task[None]:
-        task = self._fetching[name] = asyncio.get_running_loop().create_task(self._run(name))
-        task.add_done_callback(lambda _: self._fetching.pop(name, None))
+    def _begin(self, name: ListName, fetch: Fetch | None = None) -> asyncio.Task[None]:
+        task = self._fetching[name] = asyncio.get_running_loop().create_task(self._run(name, fetch or self._fetch))
+        task.add_done_callback(lambda _: self._next(name))
         task.add_done_callback(self._told)
         return task
 
-    async def _run(self, name: ListName) -> None:
-        self.take(name, await self._fetch(name))
+    async def _run(self, name: ListName, fetch: Fetch) -> None:
+        self.take(name, await fetch(name))
+
+    def _next(self, name: ListName) -> None:
+        self._fetching.pop(name, None)
+        if (fetch := self._again.pop(name, None)) is not None and not self._is_closed:
+            self._begin(name, fetch)
 
     def _told(self, task: asyncio.Task[None]) -> None:
         """Those who wait get the error too; a fetch behind everybody's back has only the log."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -305,8 +306,7 @@ class Upstream:
             for session in opened:
                 session.changes += event.kind == "tools"
             for name in _LIST_NAMES[event.kind]:
-                if self._lists.has(name):
-                    self._lists.fetch_later(name)
+                self._lists.changed(name, partial(self._listing, opened[0]) if opened else self._fetch)
         elif isinstance(event, ResourceUpdated):
             self.resource_updates.publish(event.uri)
         elif isinstance(event, LogMessage):
