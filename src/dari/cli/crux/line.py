@@ -1,0 +1,220 @@
+"""A line to cruxd for one command: one question, one answer, and nothing loaded that is not used.
+
+`dari.ipc.client` does the same for programs with a loop. A command has none, and asyncio would be most of what it
+costs: a call through here takes little more than the start of an interpreter. `_socket` is what `socket` wraps in
+15 ms of enums.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
+
+from dari.errors import DariError
+
+TYPE_CHECKING = False  # `import typing` costs 5 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+PIECE = 1 << 18
+START_S = 30.0
+_PATH_BYTES = 100
+
+
+class Place:
+    """Where the daemon of a socket has its files; what `dari.terminal.daemon.Place` says, without pathlib."""
+
+    def __init__(self, chosen: str = "") -> None:
+        named = chosen or os.environ.get("CRUX_SOCKET", "")
+        home = os.environ.get("DARI_HOME", "")
+        usual = os.path.join(home, "crux", "mcp.sock") if home else os.path.join("~", ".crux", "mcp.sock")
+        self.mcp_socket = os.path.abspath(os.path.expanduser(named or usual))
+        folder, name = os.path.split(self.mcp_socket)
+        is_ours = name == "mcp.sock" and os.path.basename(folder) in (".crux", "crux")
+        self.run_dir = folder if is_ours else os.path.join(folder, f"{os.path.splitext(name)[0]}.crux")
+        self.socket = os.path.join(self.run_dir, "cruxd.sock")
+        self.token = os.path.join(self.run_dir, "cli.token")
+
+
+class Line:
+    """Calls to the daemon, one after the other. With `starts`, the first one starts it where none answers."""
+
+    def __init__(self, place: Place, *, starts: bool = True) -> None:
+        self.place = place
+        self._starts = starts
+        self._socket: socket | None = None
+        self._rest = b""
+        self._count = 0
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result as plain JSON values; a refusal is the error that it names. A None is not sent."""
+        self._send(method, {name: value for name, value in params.items() if value is not None})
+        return self._answer(method)
+
+    def ask(self, method: str, **params: Any) -> None:
+        """Send a question; `answer` waits for what comes back."""
+        self._send(method, params)
+
+    def answer(self, method: str) -> Any:
+        return self._answer(method)
+
+    def fileno(self) -> int:
+        """The connection, to wait on for an answer."""
+        return self._connected().fileno()
+
+    @property
+    def has_answer(self) -> bool:
+        """A whole answer has been read already."""
+        return b"\n" in self._rest
+
+    def is_up(self) -> bool:
+        """Whether a daemon answers; it is not started."""
+        if self._socket is None:
+            starts, self._starts = self._starts, False
+            try:
+                self._connected()
+            except DariError:
+                return False
+            finally:
+                self._starts = starts
+        return True
+
+    def wait_end(self) -> None:
+        """Return once the daemon has hung up."""
+        while self._connected().recv(PIECE):
+            pass
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, method: str, params: dict[str, Any]) -> None:
+        connection = self._connected()
+        self._count += 1
+        request = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}
+        # Words of the command line that are no UTF-8 are lone surrogates, which no JSON carries.
+        text = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            connection.sendall(text + b"\n")
+        except OSError:
+            raise _gone(method) from None
+
+    def _answer(self, method: str) -> Any:
+        reply = json.loads(self._read_line(method))
+        if "error" in reply:
+            raise _restored(reply["error"])
+        return reply["result"]
+
+    def _read_line(self, method: str) -> bytes:
+        connection = self._connected()
+        pieces = [self._rest]
+        while b"\n" not in pieces[-1]:
+            try:
+                piece = connection.recv(PIECE)
+            except ConnectionError:
+                piece = b""
+            if not piece:
+                raise _gone(method)
+            pieces.append(piece)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        return line
+
+    def _connected(self) -> socket:
+        if self._socket is None:
+            self._socket = self._open()
+            try:
+                self._shake_hands()
+            except BaseException:
+                self.close()
+                raise
+        return self._socket
+
+    def _open(self) -> socket:
+        try:
+            return _connect(self.place.socket)
+        except OSError as error:
+            if not self._starts:
+                from dari.errors import Unavailable
+
+                raise Unavailable(
+                    f"no terminal server runs on {self.place.socket} ({error.strerror})",
+                    "open a pane to start one: crux split-pane",
+                ) from None
+        self._start()
+        return _connect(self.place.socket)
+
+    def _shake_hands(self) -> None:
+        try:
+            with open(self.place.token, encoding="ascii") as file:
+                token = file.read().strip()
+        except OSError as error:
+            from dari.errors import Denied
+
+            raise Denied(
+                f"cannot read the token in {self.place.token}: {error.strerror}", "is it your daemon?"
+            ) from None
+        params = {"protocol_version": 1, "token": token, "client_type": "cli"}
+        self._send("system.handshake", params)
+        self._answer("system.handshake")
+
+    def _start(self) -> None:
+        from pathlib import Path
+
+        from dari.ipc.start import ensure_started_sync
+        from dari.terminal.daemon import Place as DaemonPlace
+
+        place = DaemonPlace(Path(self.place.mcp_socket), DaemonPlace.of_environment().config)
+        files = place.files
+        ensure_started_sync(place.command(), files.socket, files.start_lock, place.log_path, START_S)
+
+
+def _connect(path: str) -> socket:
+    if len(os.fsencode(path)) > _PATH_BYTES:
+        from pathlib import Path
+
+        from dari.paths import socket_address
+
+        path = socket_address(Path(path))
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.connect(path)
+        _check_owner(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_owner(connection: socket, path: str) -> None:
+    """A token is shown to a daemon of our own and to nobody else."""
+    if sys.platform == "linux":
+        from _socket import SO_PEERCRED, SOL_SOCKET
+
+        credentials = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+        uid = int.from_bytes(credentials[4:8], sys.byteorder)
+    else:
+        from dari.ipc.peer import peer_of
+
+        uid = peer_of(connection).uid
+    if uid != os.geteuid():
+        from dari.errors import Denied
+
+        raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
+
+
+def _gone(method: str) -> DariError:
+    from dari.errors import Unavailable
+
+    return Unavailable(
+        "the terminal server hung up", f"it ended during {method}; its log is cruxd.log beside its socket"
+    )
+
+
+def _restored(body: dict[str, Any]) -> DariError:
+    from dari.ipc.codes import IpcError, restore
+
+    data = body.get("data") or {}
+    return restore(IpcError(body["code"], body["message"], data.get("hint", ""), data.get("name", "")), {})

@@ -1,0 +1,137 @@
+"""What the commands share: a parser that suggests, `--json`, `--socket`, `--pane-id`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, NoReturn
+
+    from dari.cli.crux.line import Line
+    from dari.cli.crux.output import Output
+
+    Handle = Callable[[argparse.Namespace, "Crux"], int]
+
+OK, USAGE, NO_PANE, FAILED = 0, 1, 2, 3
+STILL_RUNNING = 124
+"""As `timeout` says it."""
+OWN_FAILURE = 125
+"""Of `crux exec`: not the command failed, but what was to run it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Exits with 1 for what it does not understand, and says what was probably meant."""
+
+    def __init__(self, name: str, help: str, examples: str) -> None:
+        lines = "\n".join("  " + line for line in examples.strip().splitlines())
+        super().__init__(
+            prog=f"crux {name}",
+            description=help[0].upper() + help[1:] + ".",
+            epilog=f"examples:\n{lines}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        known = [name for action in self._actions for name in action.option_strings]
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            word = message.removeprefix(prefix).split()[0].partition("=")[0]
+            message = f"{self.prog} does not know {word}"
+            meant = closest(word, known) if word.startswith("-") else ""
+        else:
+            message, meant = message.replace("argument ", "", 1), ""
+        hint = f"did you mean {meant}? " if meant else ""
+        self.exit(USAGE, f"error: {message}\nhint: {hint}{self.prog} --help shows how\n")
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """What was probably meant; empty when nothing is near."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), 1, 0.6)
+    return found[0] if found else ""
+
+
+def add_shared(parser: argparse.ArgumentParser) -> None:
+    """Given before or after the command: a default here would undo what was given before."""
+    shared = parser.add_argument_group("for every command")
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the result as one JSON value")
+    shared.add_argument(
+        "--socket",
+        metavar="PATH",
+        default=argparse.SUPPRESS,
+        help="the server's MCP socket (default: $CRUX_SOCKET, else ~/.crux/mcp.sock)",
+    )
+
+
+def add_pane(parser: argparse.ArgumentParser, what: str = "the pane") -> None:
+    parser.add_argument(
+        "--pane-id",
+        "-t",
+        metavar="ID",
+        default=None,
+        help=f"{what}: id or name (default: $CRUX_PANE, else the focused pane)",
+    )
+
+
+def positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0")
+    return value
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text.removesuffix("s"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time; give 0…3600 seconds")
+    return value
+
+
+class Crux:
+    """What a command has in its hands: the line to the server, and where its result goes."""
+
+    def __init__(self, line: Line, out: Output) -> None:
+        self.line = line
+        self.out = out
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Ask the server. What only a person may allow is asked of the person at this terminal, if there is one."""
+        from dari.errors import DariError
+
+        try:
+            return self.line.call(method, **params)
+        except DariError as error:
+            if error.name != "needs_approval" or not _agrees(error.message):
+                raise
+            return self.line.call(method, **params, approved=error.message)
+
+    def pane(self, arguments: argparse.Namespace) -> str:
+        """The pane that was named, else the one that this runs in; empty for the focused one."""
+        if arguments.pane_id is not None:
+            named: str = arguments.pane_id
+            return named
+        inside = os.environ.get("CRUX_PANE", "")
+        # The number of a pane means nothing to another server.
+        return inside if not getattr(arguments, "socket", "") else ""
+
+
+def _agrees(message: str) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from dari.cli.crux.output import printable
+
+    sys.stderr.write(f"{printable(message)}\nrun it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,249 @@
+"""`crux split-pane | new-window | list | activate-pane | close-pane | resize | zoom | rename-pane | select-layout`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from dari.cli.crux.options import OK, Crux, add_pane, positive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STARTS = ("split-pane", "new-window")
+DIRECTIONS = ("right", "left", "top", "bottom", "horizontal", "vertical")
+LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
+EXAMPLES = {
+    "split-pane": """
+crux split-pane                                      a shell to the right of the focused pane
+crux split-pane --direction bottom --percent 30      below it, a third of its height
+crux split-pane --name server --cwd ~/app -- npm start
+pane=$(crux split-pane --no-focus) && crux exec -t "$pane" 'make'
+""",
+    "new-window": """
+crux new-window                                      a window with one shell; prints the pane's id
+crux new-window --tab --name logs -- journalctl -f   a tab of the focused window
+""",
+    "list": """
+crux list
+crux list --format json | jq -r '.panes[] | select(.is_focused) | .id'
+""",
+    "activate-pane": """
+crux activate-pane --pane-id 2
+crux activate-pane -t server                         by name
+""",
+    "close-pane": """
+crux close-pane --pane-id 2                          refused while a program runs in it
+crux close-pane --pane-id 2 --force                  ends the program, too
+""",
+    "resize": """
+crux resize --pane-id 2 --cols 120 --rows 40         neighbours give or take the cells
+crux resize --rows 10
+""",
+    "zoom": """
+crux zoom --pane-id 2                                on, or off when it was on
+crux zoom --off
+""",
+    "rename-pane": """
+crux rename-pane --pane-id 2 server
+crux exec -t server 'echo hello'
+""",
+    "select-layout": """
+crux select-layout tiled
+crux select-layout main-vertical --main-size 120     columns of the main pane; 60% works, too
+""",
+}
+
+
+def add_split_pane(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "crux split-pane [options] [-- COMMAND …]"
+    add_pane(parser, "the pane to split")
+    parser.add_argument(
+        "--direction",
+        "-d",
+        choices=DIRECTIONS,
+        default="right",
+        help="where the new pane goes; horizontal is right, vertical is bottom (default: %(default)s)",
+    )
+    parser.add_argument("--percent", "-p", metavar="N", type=_percent, help="of the pane that is split (default: half)")
+    _add_program(parser)
+
+
+def add_new_window(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "crux new-window [options] [-- COMMAND …]"
+    parser.add_argument("--tab", action="store_true", help="a tab of the focused window instead")
+    _add_program(parser)
+
+
+def add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+
+
+def add_activate_pane(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser)
+
+
+def add_close_pane(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser)
+    parser.add_argument("--force", "-f", action="store_true", help="also when a program runs in it")
+
+
+def add_resize(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser)
+    parser.add_argument("--cols", "-x", metavar="N", type=positive, help="columns (default: as they are)")
+    parser.add_argument("--rows", "-y", metavar="N", type=positive, help="rows (default: as they are)")
+
+
+def add_zoom(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--on", dest="is_on", action="store_const", const=True, help="fill the tab")
+    choice.add_argument("--off", dest="is_on", action="store_const", const=False, help="back to its place")
+
+
+def add_rename_pane(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser)
+    parser.add_argument("name", metavar="NAME", help="empty to take the name away")
+
+
+def add_select_layout(parser: argparse.ArgumentParser) -> None:
+    add_pane(parser, "a pane of the tab")
+    parser.add_argument("layout", metavar="LAYOUT", help=f"one of {', '.join(LAYOUTS)}")
+    parser.add_argument("--main-size", metavar="N", default="", help="of the main pane: cells, or a share such as 60%%")
+
+
+def run_split_pane(arguments: argparse.Namespace, crux: Crux) -> int:
+    direction = arguments.direction
+    way = "vertical" if direction in ("top", "bottom", "vertical") else "horizontal"
+    target = crux.pane(arguments)
+    size = None
+    if arguments.percent is not None and crux.call("crux:pane/list")["panes"]:
+        split = crux.call("crux:pane/info", pane_id=target)
+        size = max(1, split["cols" if way == "horizontal" else "rows"] * arguments.percent // 100)
+    placed = {"direction": way, "target": target, "size": size, "is_before": direction in ("left", "top")}
+    return _open(arguments, crux, placed)
+
+
+def run_new_window(arguments: argparse.Namespace, crux: Crux) -> int:
+    return _open(arguments, crux, {"where": "tab" if arguments.tab else "window"})
+
+
+def run_list(arguments: argparse.Namespace, crux: Crux) -> int:
+    found: dict[str, Any] = crux.call("crux:pane/list") if crux.line.is_up() else {"panes": [], "focused": ""}
+    crux.out.as_json = crux.out.as_json or arguments.format == "json"
+    crux.out.show(found, _lines(found["panes"]))
+    return OK
+
+
+def run_activate_pane(arguments: argparse.Namespace, crux: Crux) -> int:
+    pane_id = crux.call("crux:pane/info", pane_id=crux.pane(arguments))["id"]
+    crux.out.show(crux.call("crux:pane/focus", pane_id=pane_id))
+    return OK
+
+
+def run_close_pane(arguments: argparse.Namespace, crux: Crux) -> int:
+    crux.out.show(crux.call("crux:pane/close", pane_id=crux.pane(arguments), force=arguments.force))
+    return OK
+
+
+def run_resize(arguments: argparse.Namespace, crux: Crux) -> int:
+    if arguments.cols is None and arguments.rows is None:
+        from dari.errors import InvalidInput
+
+        raise InvalidInput("no size was given", "give --cols, --rows or both")
+    pane_id = crux.pane(arguments)
+    size = crux.call("crux:pane/resize", pane_id=pane_id, cols=arguments.cols or 0, rows=arguments.rows or 0)
+    crux.out.show(size, [f"{size['cols']}x{size['rows']}"])
+    return OK if size["success"] else 1
+
+
+def run_zoom(arguments: argparse.Namespace, crux: Crux) -> int:
+    pane = crux.call("crux:pane/zoom", pane_id=crux.pane(arguments), is_zoomed=arguments.is_on)
+    crux.out.show(pane, [f"pane {pane['id']} {'fills its tab' if pane['is_zoomed'] else 'is in its place'}"])
+    return OK
+
+
+def run_rename_pane(arguments: argparse.Namespace, crux: Crux) -> int:
+    crux.out.show(crux.call("crux:pane/rename", pane_id=crux.pane(arguments), name=arguments.name))
+    return OK
+
+
+def run_select_layout(arguments: argparse.Namespace, crux: Crux) -> int:
+    from dari.cli.crux.options import closest
+
+    if arguments.layout not in LAYOUTS and (meant := closest(arguments.layout, LAYOUTS)):
+        from dari.errors import InvalidInput
+
+        raise InvalidInput(f"there is no layout {arguments.layout!r}", f"did you mean {meant}?")
+    found = crux.call(
+        "crux:pane/arrange", preset=arguments.layout, pane_id=crux.pane(arguments), main_size=arguments.main_size
+    )
+    crux.out.show(found)
+    return OK
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cwd", metavar="DIR", help="where it starts (default: the directory of the pane that is split)"
+    )
+    parser.add_argument("--name", metavar="NAME", default="", help="a name to call the pane by")
+    parser.add_argument(
+        "--env", "-e", metavar="NAME=VALUE", action="append", default=[], type=_variable, help="repeatable"
+    )
+    parser.add_argument("--shell", metavar="PATH", default="", help="bash, zsh, fish or sh (default: $SHELL)")
+    parser.add_argument("--no-focus", action="store_true", help="the focus stays where it is")
+
+
+def _open(arguments: argparse.Namespace, crux: Crux, placed: dict[str, Any]) -> int:
+    pane = crux.call(
+        "crux:pane/split",
+        cwd=os.path.abspath(os.path.expanduser(arguments.cwd)) if arguments.cwd else None,
+        argv=arguments.rest or None,
+        name=arguments.name,
+        shell=arguments.shell,
+        env=dict(arguments.env) or None,
+        focus=not arguments.no_focus,
+        **placed,
+    )
+    crux.out.show(pane, [pane["id"]])
+    return OK
+
+
+def _lines(panes: list[dict[str, Any]]) -> list[str]:
+    from dari.cli.crux.output import table
+
+    if not panes:
+        return ["no panes (open one: crux split-pane)"]
+    rows = [("ID", "NAME", "WINDOW", "TAB", "SIZE", "PID", "STATE", "PROCESS", "DIRECTORY")]
+    for pane in panes:
+        marks = f"{'*' if pane['is_focused'] else ''}{'Z' if pane['is_zoomed'] else ''}"
+        size = f"{pane['cols']}x{pane['rows']}"
+        words = (pane["id"] + marks, pane["name"] or "-", pane["window_id"], pane["tab_id"], size, str(pane["pid"]))
+        rows.append((*words, _state(pane), pane["process"] or "-", _home(pane["cwd"])))
+    return table(rows)
+
+
+def _state(pane: dict[str, Any]) -> str:
+    if not pane["is_alive"]:
+        return f"ended {pane['exit_code']}"
+    return "prompt" if pane["is_at_prompt"] else "busy"
+
+
+def _home(path: str) -> str:
+    home = os.path.expanduser("~")
+    return "~" + path.removeprefix(home) if path == home or path.startswith(home + "/") else path
+
+
+def _percent(text: str) -> int:
+    number = text.removesuffix("%")
+    if not number.isdigit() or not 1 <= int(number) <= 99:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no share; give 1…99")
+    return int(number)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} sets no variable; write NAME=VALUE")
+    return name, value

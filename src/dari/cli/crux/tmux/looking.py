@@ -1,0 +1,96 @@
+"""`list-panes`, `list-windows`, `list-sessions`, `display-message`, `has-session`, `capture-pane`."""
+
+from __future__ import annotations
+
+from dari.cli.crux.tmux.main import Run, Shim
+from dari.errors import InvalidInput
+from dari.terminal.tmux import defaults
+from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.formats import expand
+from dari.terminal.tmux.modifiers import is_true
+from dari.terminal.tmux.requests import capture_range
+from dari.terminal.tmux.targets import Place, SessionView, WindowView
+
+
+def list_panes(shim: Shim, call: Call) -> None:
+    if call.has("a"):
+        windows = [(session, window) for session in shim.state.sessions for window in session.windows]
+        usual = defaults.LIST_ALL_PANES
+    elif call.has("s"):
+        session = shim.find(call.get("t"), "session").session
+        windows, usual = [(session, window) for window in session.windows], defaults.LIST_PANES_OF_SESSION
+    else:
+        place = shim.find(call.get("t"), "window")
+        windows, usual = [(place.session, place.window)], defaults.LIST_PANES
+    _print_all(shim, call, usual, [_place(*each, at) for each in windows for at in range(len(each[1].panes))])
+
+
+def list_windows(shim: Shim, call: Call) -> None:
+    if call.has("a"):
+        sessions, usual = list(shim.state.sessions), defaults.LIST_ALL_WINDOWS
+    else:
+        sessions, usual = [shim.find(call.get("t"), "session").session], defaults.LIST_WINDOWS
+    places = [Place(session, window, window.active) for session in sessions for window in session.windows]
+    _print_all(shim, call, usual, places)
+
+
+def list_sessions(shim: Shim, call: Call) -> None:
+    places = [Place(each, each.current, each.current.active) for each in shim.state.sessions]
+    _print_all(shim, call, defaults.LIST_SESSIONS, sorted(places, key=lambda place: place.session.name))
+
+
+def display_message(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    text = call.words[0] if call.words else call.get("F") or defaults.DISPLAY_MESSAGE
+    if call.has("a"):
+        for name, value in sorted(shim.state.variables(place).items()):
+            shim.print(f"{name}={value}")
+    elif call.has("p"):
+        shim.print_format(text, place, has_time=True)
+
+
+def has_session(shim: Shim, call: Call) -> None:
+    shim.find(call.get("t"), "session")
+
+
+def capture_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    pane_id = place.pane.id
+    if call.has("a") and shim.state.variables(place)["alternate_on"] != "1":
+        if call.has("q"):
+            return
+        raise InvalidInput("no alternate screen")
+    size = shim.line.call("crux:pane/get-rows", pane_id=pane_id, start=0, end=-1)
+    start, end = capture_range(call, size["history"], size["rows"])
+    found = shim.line.call(
+        "crux:pane/get-rows", pane_id=pane_id, start=start, end=end, escapes=call.has("e"), unwrap=call.has("J")
+    )
+    text = found["text"]
+    if not call.has("J"):
+        # Rows that are empty are rows, too.
+        text += "\n" * (end - start - text.count("\n"))
+    if call.has("p"):
+        shim.print(text)
+    else:
+        shim.call("crux:script/note", owner="buffers", name=call.get("b") or "buffer0", text=text + "\n")
+
+
+def _print_all(shim: Shim, call: Call, usual: str, places: list[Place]) -> None:
+    for place in places:
+        chosen = call.get("f")
+        if chosen is None or is_true(expand(chosen, shim.state.scope(place))):
+            shim.print_format(call.get("F") or usual, place)
+
+
+def _place(session: SessionView, window: WindowView, at: int) -> Place:
+    return Place(session, window, window.panes[at])
+
+
+COMMANDS: dict[str, Run] = {
+    "capture-pane": capture_pane,
+    "display-message": display_message,
+    "has-session": has_session,
+    "list-panes": list_panes,
+    "list-sessions": list_sessions,
+    "list-windows": list_windows,
+}

@@ -1,0 +1,166 @@
+"""`select-pane`, `resize-pane`, `select-layout`, `swap-pane`, and where windows are."""
+
+from __future__ import annotations
+
+from dari.cli.crux.tmux.main import Run, Shim
+from dari.errors import InvalidInput, NotFound
+from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.formats import expand
+from dari.terminal.tmux.requests import parse_size
+from dari.terminal.tmux.targets import Place
+
+SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
+LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
+
+
+def select_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    side = next((word for flag, word in SIDES.items() if call.has(flag)), None)
+    if call.has("l"):
+        _focus_last(shim, place)
+    elif (title := call.get("T")) is not None:
+        title = expand(title, shim.state.scope(place))
+        shim.call("crux:script/note", owner=place.pane.id, name="pane_title", text=title)
+        shim.call("crux:pane/rename", pane_id=place.pane.id, name=title[:64])
+    elif (style := call.get("P")) is not None:
+        shim.call("crux:script/note", owner=place.pane.id, name="window-style", text=style)
+    elif side is not None:
+        shim.call("crux:pane/focus-side", pane_id=place.pane.id, side=side)
+    elif not any(call.has(flag) for flag in "degmM"):
+        shim.call("crux:pane/focus", pane_id=place.pane.id)
+
+
+def last_pane(shim: Shim, call: Call) -> None:
+    _focus_last(shim, shim.find(call.get("t"), "window"))
+
+
+def _focus_last(shim: Shim, place: Place) -> None:
+    if len(place.window.recent) < 2:
+        raise NotFound("no last pane")
+    shim.call("crux:pane/focus", pane_id=place.window.recent[1])
+
+
+def resize_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    if call.has("Z"):
+        is_zoomed = shim.state.variables(place)["window_zoomed_flag"] == "1"
+        pane_id = place.window.active.id if is_zoomed else place.pane.id
+        shim.call("crux:pane/zoom", pane_id=pane_id, is_zoomed=not is_zoomed)
+        return
+    adjustment = call.words[0] if call.words else "1"
+    if not adjustment.isdigit() or int(adjustment) < 1:
+        raise InvalidInput(f"adjustment {'too small' if adjustment.lstrip('-').isdigit() else 'invalid'}")
+    sizes = {}
+    variables = shim.state.variables(place)
+    for flag, way, whole in (("x", "cols", "width"), ("y", "rows", "height")):
+        if (text := call.get(flag)) is not None:
+            sizes[way] = parse_size(text, int(variables[f"window_{whole}"]))
+    panes = len(place.window.panes)
+    if sizes and panes > 1:
+        shim.call("crux:pane/fit", pane_id=place.pane.id, **sizes)
+    for flag, side in SIDES.items():
+        if call.has(flag) and panes > 1:
+            shim.call("crux:pane/push", pane_id=place.pane.id, side=side, cells=int(adjustment))
+
+
+def select_layout(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    owner = place.window.id
+    before = shim.state.notes(owner).get("layout", "")
+    if call.has("n") or call.has("p"):
+        step = 1 if call.has("n") else -1
+        at = LAYOUTS.index(before) + step if before in LAYOUTS else 0 if step == 1 else -1
+        chosen = LAYOUTS[at % len(LAYOUTS)]
+    else:
+        chosen = call.words[0] if call.words else before
+    if not chosen:
+        return
+    found = [name for name in LAYOUTS if name.startswith(chosen)]
+    if len(found) == 1 or chosen in LAYOUTS:
+        name = chosen if chosen in LAYOUTS else found[0]
+        shim.call("crux:pane/arrange", preset=name, pane_id=place.pane.id, main_size=_main_size(shim, place, name))
+        shim.call("crux:script/note", owner=owner, name="layout", text=name)
+        return
+    try:
+        shim.call("crux:window/set-layout", layout=chosen, pane_id=place.pane.id)
+    except InvalidInput:
+        raise InvalidInput(f"invalid layout: {chosen}") from None
+
+
+def _main_size(shim: Shim, place: Place, layout: str) -> str:
+    option = {"main-vertical": "main-pane-width", "main-horizontal": "main-pane-height"}.get(layout)
+    return (shim.state.option(option, place) or "") if option else ""
+
+
+def swap_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    panes = place.window.panes
+    at = panes.index(place.pane)
+    if call.has("U") or call.has("D"):
+        other = panes[(at + (1 if call.has("D") else -1)) % len(panes)]
+    else:
+        other = shim.find(call.get("s")).pane
+        if other not in panes:
+            raise InvalidInput("swap-pane: crux tmux swaps panes of one window only", "crux tmux --help")
+    if other.id != place.pane.id:
+        shim.call("crux:pane/swap", pane_id=other.id, other_id=place.pane.id)
+
+
+def select_window(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"), "window")
+    windows = place.session.windows
+    step = 1 if call.has("n") else -1 if call.has("p") else 0
+    _show(shim, windows[(windows.index(place.window) + step) % len(windows)].id)
+
+
+def next_window(shim: Shim, call: Call) -> None:
+    _step(shim, call, 1)
+
+
+def previous_window(shim: Shim, call: Call) -> None:
+    _step(shim, call, -1)
+
+
+def _step(shim: Shim, call: Call, step: int) -> None:
+    session = shim.find(call.get("t"), "session").session
+    if len(session.windows) < 2:
+        raise NotFound(f"no {'next' if step == 1 else 'previous'} window")
+    at = session.windows.index(session.current)
+    _show(shim, session.windows[(at + step) % len(session.windows)].id)
+
+
+def _show(shim: Shim, window_id: str) -> None:
+    shim.call("crux:window/show", tab_id=f"t{window_id[1:]}")
+
+
+def rename_window(shim: Shim, call: Call) -> None:
+    window = shim.find(call.get("t"), "window").window
+    shim.call("crux:window/rename", id=f"t{window.id[1:]}", name=call.words[0])
+
+
+def rename_session(shim: Shim, call: Call) -> None:
+    session = shim.find(call.get("t"), "session").session
+    shim.call("crux:window/rename", id=f"w{session.id[1:]}", name=call.words[0].replace(":", "_").replace(".", "_"))
+
+
+def resize_window(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"), "window")
+    variables = shim.state.variables(place)
+    cols = parse_size(call.get("x") or variables["window_width"], 0)
+    rows = parse_size(call.get("y") or variables["window_height"], 0)
+    shim.call("crux:window/resize", window_id=f"w{place.session.id[1:]}", cols=cols, rows=rows)
+
+
+COMMANDS: dict[str, Run] = {
+    "last-pane": last_pane,
+    "next-window": next_window,
+    "previous-window": previous_window,
+    "rename-session": rename_session,
+    "rename-window": rename_window,
+    "resize-pane": resize_pane,
+    "resize-window": resize_window,
+    "select-layout": select_layout,
+    "select-pane": select_pane,
+    "select-window": select_window,
+    "swap-pane": swap_pane,
+}

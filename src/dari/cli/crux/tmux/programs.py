@@ -1,0 +1,166 @@
+"""`new-session`, `new-window`, `split-window`, `respawn-pane`, and the commands that end them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from dari.cli.crux.tmux.main import Run, Shim
+from dari.errors import Conflict, InvalidInput
+from dari.terminal.tmux import defaults
+from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.requests import parse_environment, split_request
+from dari.terminal.tmux.targets import Place
+
+STARTS = ("new-session", "start-server")
+
+
+def new_session(shim: Shim, call: Call) -> None:
+    name = call.get("s")
+    if name is not None:
+        name = name.replace(":", "_").replace(".", "_")
+        if any(session.name == name for session in shim.state.sessions):
+            if call.has("A"):
+                return
+            raise Conflict(f"duplicate session: {name}")
+    sizes = {way: _cells(call, flag) for way, flag in (("cols", "x"), ("rows", "y"))}
+    pane = _open(shim, call, where="window", title=call.get("n") or "", focus=True, **sizes)
+    if name is not None:
+        shim.call("crux:window/rename", id=pane["window_id"], name=name)
+    if not call.has("d"):
+        from dari.cli.crux.tmux.clients import attach
+
+        attach(shim, pane["id"])
+    _print_new(shim, call, pane, defaults.NEW_SESSION)
+
+
+def new_window(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"), "session")
+    target = place.window.active.id
+    pane = _open(shim, call, where="tab", target=target, title=call.get("n") or "", focus=not call.has("d"))
+    _print_new(shim, call, pane, defaults.NEW_WINDOW)
+
+
+def split_window(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    variables = shim.state.variables(place)
+    whole = "window" if call.has("f") else "pane"
+    wanted = split_request(call, int(variables[f"{whole}_width"]), int(variables[f"{whole}_height"]))
+    pane = _open(
+        shim,
+        call,
+        where="split",
+        target=place.pane.id,
+        direction=wanted.orientation,
+        size=wanted.size,
+        is_before=wanted.is_before,
+        is_full=wanted.is_full,
+        focus=wanted.is_focused,
+    )
+    _print_new(shim, call, pane, defaults.SPLIT_WINDOW)
+
+
+def respawn_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    variables = shim.state.variables(place)
+    if variables["pane_dead"] == "0" and not call.has("k"):
+        where = f"{place.session.name}:{place.window.index}.{variables['pane_index']}"
+        raise Conflict(f"respawn pane failed: pane {where} still active")
+    shim.call(
+        "crux:pane/respawn",
+        pane_id=place.pane.id,
+        argv=_program(call) or None,
+        cwd=_folder(shim, call, place),
+        env=dict(parse_environment(call)) or None,
+        force=call.has("k"),
+    )
+
+
+def kill_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"))
+    doomed = [pane for pane in place.window.panes if (pane.id != place.pane.id) == call.has("a")]
+    _close(shim, [pane.id for pane in doomed])
+
+
+def kill_window(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("t"), "window")
+    windows = [each for each in place.session.windows if (each.id != place.window.id) == call.has("a")]
+    _close(shim, [pane.id for window in windows for pane in window.panes])
+
+
+def kill_session(shim: Shim, call: Call) -> None:
+    session = shim.find(call.get("t"), "session").session
+    sessions = [each for each in shim.state.sessions if (each.id != session.id) == call.has("a")]
+    _close(shim, [pane.id for each in sessions for window in each.windows for pane in window.panes])
+
+
+def kill_server(shim: Shim, call: Call) -> None:
+    from dari.cli.crux.server import end_server
+
+    end_server(shim.line)
+
+
+def start_server(shim: Shim, call: Call) -> None:
+    shim.line.call("crux:server/info")
+
+
+def _open(shim: Shim, call: Call, **placed: Any) -> dict[str, Any]:
+    here = shim.find(placed["target"]) if "target" in placed else None
+    pane: dict[str, Any] = shim.call(
+        "crux:pane/open",
+        argv=_program(call) or None,
+        cwd=_folder(shim, call, here) or os.getcwd(),
+        env=dict(parse_environment(call)) or None,
+        **placed,
+    )
+    return pane
+
+
+def _program(call: Call) -> list[str]:
+    """One word is a line for a shell, several are a program and its arguments."""
+    if len(call.words) != 1:
+        return list(call.words)
+    return [os.environ.get("SHELL") or "/bin/sh", "-c", call.words[0]]
+
+
+def _folder(shim: Shim, call: Call, here: Place | None) -> str | None:
+    chosen = call.get("c")
+    if chosen is None:
+        return None
+    if here is not None:
+        from dari.terminal.tmux.formats import expand
+
+        chosen = expand(chosen, shim.state.scope(here))
+    return os.path.abspath(os.path.expanduser(chosen))
+
+
+def _print_new(shim: Shim, call: Call, pane: dict[str, Any], usual: str) -> None:
+    if call.has("P"):
+        shim.print_format(call.get("F") or usual, shim.place_of(pane["id"]))
+
+
+def _cells(call: Call, flag: str) -> int | None:
+    text = call.get(flag)
+    if text is None or text == "-":
+        return None
+    if not text.isdigit() or not 1 <= int(text) <= 2000:
+        raise InvalidInput(f"{'width' if flag == 'x' else 'height'} invalid")
+    return int(text)
+
+
+def _close(shim: Shim, panes: list[str]) -> None:
+    for pane_id in panes:
+        shim.call("crux:pane/close", pane_id=pane_id, force=True)
+
+
+COMMANDS: dict[str, Run] = {
+    "kill-pane": kill_pane,
+    "kill-server": kill_server,
+    "kill-session": kill_session,
+    "kill-window": kill_window,
+    "new-session": new_session,
+    "new-window": new_window,
+    "respawn-pane": respawn_pane,
+    "split-window": split_window,
+    "start-server": start_server,
+}

@@ -1,0 +1,188 @@
+"""Frames of the server as bytes for the person's terminal: changed rows, borders, status line, cursor, modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Frame = dict[str, Any]
+Cell = tuple[int, int]
+
+BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know synchronized output show a frame as a whole."""
+# Which of the neighbours (up, down, left, right) are border, too.
+_LINES = {
+    (True, True, False, False): "│",
+    (False, False, True, True): "─",
+    (False, True, False, True): "┌",
+    (False, True, True, False): "┐",
+    (True, False, False, True): "└",
+    (True, False, True, False): "┘",
+    (True, True, False, True): "├",
+    (True, True, True, False): "┤",
+    (False, True, True, True): "┬",
+    (True, False, True, True): "┴",
+    (True, True, True, True): "┼",
+}
+_SHAPES = {"block": 2, "underline": 4, "bar": 6}
+_MOUSE = {"off": "\x1b[?1003l\x1b[?1002h", "any": "\x1b[?1003h"}
+
+
+class Drawing:
+    """Remembers what the terminal shows, so that only what differs is written."""
+
+    def __init__(self, *, has_mouse: bool) -> None:
+        self._has_mouse = has_mouse
+        self._panes: dict[str, Frame] = {}
+        self._frame: Frame = {}
+        self._modes: Frame = {}
+        self._status = ""
+        self._title = ""
+        self._shape = 0
+        self.message = ""
+        """Shown in the status line instead of what stands there."""
+
+    def draw(self, frame: Frame, cols: int, rows: int) -> str:
+        """What to write for this frame on a terminal of this size; the last row is the status line."""
+        parts = [BEGIN, "\x1b[?25l"]
+        is_whole = frame["is_whole"]
+        self._panes = {pane["id"]: pane for pane in frame["panes"]}
+        if is_whole:
+            parts.append("\x1b[0m\x1b[2J")
+            parts += self._outside(frame, cols, rows - 1)
+            self._status = ""
+        if is_whole or frame["focused"] != self._frame.get("focused"):
+            parts += self._borders(frame, cols, rows - 1)
+        for pane_id, row, text in frame["changed"]:
+            pane = self._panes[pane_id]
+            if pane["top"] + row < rows - 1 and pane["left"] < cols:
+                parts.append(f"\x1b[{pane['top'] + row + 1};{pane['left'] + 1}H{text}")
+        self._frame = frame
+        parts.append(self._mirrored(frame["modes"]))
+        parts.append(self._titled(frame["title"]))
+        if frame["has_bell"]:
+            parts.append("\x07")
+        if frame["clipboard"]:
+            parts.append(f"\x1b]52;c;{frame['clipboard']}\x07")
+        parts.append(self.finish(cols, rows))
+        return "".join(parts)
+
+    def finish(self, cols: int, rows: int) -> str:
+        """The status line where it changed, and the cursor at its place."""
+        status = self._status_line(cols)
+        drawn = "" if status == self._status else f"\x1b[{rows};1H\x1b[0;7m{status}\x1b[0m"
+        self._status = status
+        return drawn + self._cursor(cols, rows) + END
+
+    def _cursor(self, cols: int, rows: int) -> str:
+        cursor = self._frame.get("cursor")
+        if cursor is None or self._frame["scrolled"] or cursor["row"] >= rows - 1 or cursor["col"] >= cols:
+            return "\x1b[?25l"
+        shape = _SHAPES[cursor["shape"]] - (1 if cursor["is_blinking"] else 0)
+        shaped = "" if shape == self._shape else f"\x1b[{shape} q"
+        self._shape = shape
+        return f"{shaped}\x1b[{cursor['row'] + 1};{cursor['col'] + 1}H\x1b[?25h"
+
+    def _mirrored(self, modes: Frame) -> str:
+        """The modes of the focused program in the person's terminal: what is typed then fits, byte for byte."""
+        before, self._modes = self._modes, modes
+        parts: list[str] = []
+
+        def differs(name: str, usual: object) -> bool:
+            return bool(modes[name] != before.get(name, usual))
+
+        for name, number in (("application_cursor", 1), ("bracketed_paste", 2004), ("focus", 1004)):
+            if differs(name, False):
+                parts.append(f"\x1b[?{number}{'h' if modes[name] else 'l'}")
+        if differs("application_keypad", False):
+            parts.append("\x1b=" if modes["application_keypad"] else "\x1b>")
+        if differs("kitty_keyboard", 0):
+            parts.append("\x1b[<u" if before.get("kitty_keyboard") else "")
+            parts.append(f"\x1b[>{modes['kitty_keyboard']}u" if modes["kitty_keyboard"] else "")
+        if self._has_mouse and differs("mouse", "off"):
+            parts.append(_MOUSE["any" if modes["mouse"] == "any" else "off"])
+        return "".join(parts)
+
+    def _titled(self, title: str) -> str:
+        title = "".join(each for each in title if each.isprintable())[:200]
+        if title == self._title:
+            return ""
+        self._title = title
+        return f"\x1b]2;{title or 'crux'}\x07"
+
+    def _borders(self, frame: Frame, cols: int, rows: int) -> Iterator[str]:
+        cells = set(_border_cells(frame))
+        focused = self._panes.get(frame["focused"])
+        near = set(_around(focused)) if focused is not None and len(self._panes) > 1 else set()
+        for col, row in sorted(cells, key=lambda cell: (cell[1], cell[0])):
+            if col >= cols or row >= rows:
+                continue
+            up, down = (col, row - 1) in cells, (col, row + 1) in cells
+            line = _LINES.get((up, down, (col - 1, row) in cells, (col + 1, row) in cells))
+            line = line or ("│" if up or down else "─")
+            style = "32" if (col, row) in near else "2"
+            yield f"\x1b[{row + 1};{col + 1}H\x1b[0;{style}m{line}\x1b[0m"
+
+    def _outside(self, frame: Frame, cols: int, rows: int) -> Iterator[str]:
+        """Another viewer's terminal is smaller: what is not part of the window is dotted."""
+        for row in range(rows):
+            start = frame["cols"] if row < frame["rows"] else 0
+            if start < cols:
+                yield f"\x1b[{row + 1};{start + 1}H\x1b[0;2m{'·' * (cols - start)}\x1b[0m"
+
+    def _status_line(self, cols: int) -> str:
+        frame = self._frame
+        if self.message:
+            return _fitted(" " + self.message, cols)
+        if not frame:
+            return _fitted("", cols)
+        left = f" [{frame['window']}]"
+        for index, tab in enumerate(frame["tabs"]):
+            is_shown = tab["id"] == frame["tab"]
+            left += f" {index}:{tab['name']}{'*' if is_shown else ''}{'Z' if is_shown and frame['is_zoomed'] else ''}"
+        right = f"{frame['focused']} {frame['title']} "
+        if frame["ended"] is not None:
+            right = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
+        elif frame["scrolled"]:
+            right = f"{frame['scrolled']} rows back "
+        left, right = (_printable(text) for text in (left, right))
+        if len(left) + len(right) + 1 > cols:
+            return _fitted(left, cols)
+        return left + " " * (cols - _columns(left) - _columns(right)) + right
+
+
+def _border_cells(frame: Frame) -> Iterator[Cell]:
+    for pane in frame["panes"]:
+        if pane["left"]:
+            for row in range(pane["top"] - (1 if pane["top"] else 0), pane["top"] + pane["rows"]):
+                yield pane["left"] - 1, row
+        if pane["top"]:
+            for col in range(pane["left"], pane["left"] + pane["cols"]):
+                yield col, pane["top"] - 1
+
+
+def _around(pane: Frame) -> Iterator[Cell]:
+    left, top, right, bottom = pane["left"], pane["top"], pane["left"] + pane["cols"], pane["top"] + pane["rows"]
+    for row in range(top - 1, bottom + 1):
+        yield left - 1, row
+        yield right, row
+    for col in range(left, right):
+        yield col, top - 1
+        yield col, bottom
+
+
+def _printable(text: str) -> str:
+    return "".join(each for each in text if each.isprintable())
+
+
+def _columns(text: str) -> int:
+    from dari.cli.crux.output import width
+
+    return width(text)
+
+
+def _fitted(text: str, cols: int) -> str:
+    text = _printable(text)
+    while _columns(text) > cols:
+        text = text[:-1]
+    return text + " " * (cols - _columns(text))

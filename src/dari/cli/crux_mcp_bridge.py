@@ -1,0 +1,155 @@
+"""`crux-mcp-bridge`: stdin and stdout of an MCP client on the socket of the terminal, byte for byte.
+
+Nothing but the standard library is loaded while the daemon runs, so that a client has its server in a few tens of
+milliseconds. Without a daemon one is started, as `crux` does it.
+"""
+
+import os
+import sys
+from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # `socket` wraps it in 15 ms of enums
+from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
+
+PIECE = 1 << 16
+PIPE_BUF = 4096  # what a pipe that is ready takes without making us wait
+_GONE = POLLERR | POLLHUP | POLLNVAL
+MOST_WAITING = 1 << 20
+USAGE = """\
+usage: crux-mcp-bridge [--socket PATH] [--no-start]
+
+Relays MCP between stdin/stdout and the terminal's socket, and starts the daemon when it does not run.
+
+  --socket PATH  default: $CRUX_SOCKET, else ~/.crux/mcp.sock
+  --no-start     fail when no daemon runs
+
+Claude Desktop, under "mcpServers":
+  "crux-terminal": {"command": "crux-mcp-bridge", "args": ["--socket", "~/.crux/mcp.sock"]}
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    path, starts = "", True
+    while words:
+        word, *words = words
+        if word in ("-h", "--help"):
+            sys.stdout.write(USAGE)
+            return 0
+        if word == "--version":
+            from dari.version import VERSION
+
+            sys.stdout.write(f"crux-mcp-bridge {VERSION}\n")
+            return 0
+        if word == "--no-start":
+            starts = False
+        elif word == "--socket" and words:
+            path, *words = words
+        elif word.startswith("--socket="):
+            path = word.partition("=")[2]
+        else:
+            return _complain(f"{word!r} is not understood", "crux-mcp-bridge --help")
+    path = os.path.abspath(os.path.expanduser(path or os.environ.get("CRUX_SOCKET", "") or usual_socket()))
+    try:
+        line = _connected(path, starts)
+    except OSError as error:
+        return _complain(f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd")
+    except Exception as error:
+        if not hasattr(error, "hint"):
+            raise
+        return _complain(str(error), error.hint)
+    try:
+        return relay(line)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        line.close()
+
+
+def usual_socket() -> str:
+    """What `dari.terminal.daemon.Place().mcp_socket` is."""
+    home = os.environ.get("DARI_HOME", "")
+    return os.path.join(os.path.expanduser(home), "crux", "mcp.sock") if home else "~/.crux/mcp.sock"
+
+
+def _connected(path: str, starts: bool) -> socket:
+    line = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        line.connect(path)
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+        line.close()
+        if not starts:
+            raise
+        _start(path)
+        line = socket(AF_UNIX, SOCK_STREAM)
+        line.connect(path)
+    return line
+
+
+def _start(path: str) -> None:
+    from pathlib import Path
+
+    from dari.ipc.start import ensure_started_sync
+    from dari.terminal.daemon import Place
+
+    place = Place(Path(path), Place.of_environment().config)
+    ensure_started_sync(place.command(), place.mcp_socket, place.files.start_lock, place.log_path, timeout_s=30)
+
+
+def relay(line: socket, source: int = 0, sink: int = 1) -> int:
+    """Until the daemon ends the connection, or nobody reads our output; what stdin's end leaves open is answered."""
+    line.setblocking(False)
+    connection = line.fileno()
+    up = down = b""
+    has_input = is_open = True
+    while is_open or down:
+        watch = poll()
+        watch.register(sink, POLLOUT if down else 0)
+        if has_input and len(up) < MOST_WAITING:
+            watch.register(source, POLLIN)
+        if is_open:
+            watch.register(connection, (POLLIN if len(down) < MOST_WAITING else 0) | (POLLOUT if up else 0))
+        ready = dict(watch.poll())
+        if ready.get(sink, 0) & _GONE:
+            return 0
+        try:
+            if down and sink in ready:
+                down = down[os.write(sink, down[:PIPE_BUF]) :]
+            if source in ready:
+                data = os.read(source, PIECE)
+                up += data
+                has_input = bool(data)
+                if not has_input and not up:
+                    _end_writing(line)
+            if is_open and ready.get(connection, 0) & (POLLIN | _GONE):
+                data = line.recv(PIECE)
+                down += data
+                is_open = bool(data)
+            if is_open and ready.get(connection, 0) & POLLOUT and up:
+                up = up[line.send(up) :]
+                if not has_input and not up:
+                    _end_writing(line)
+        except BlockingIOError:
+            continue
+        except BrokenPipeError:
+            if ready.get(connection, 0) & _GONE:
+                up, is_open = b"", False
+                continue
+            return 0
+        except ConnectionResetError:
+            up, is_open = b"", False
+    return _complain("the terminal's daemon ended", "call again: it is started anew") if has_input else 0
+
+
+def _end_writing(line: socket) -> None:
+    try:
+        line.shutdown(SHUT_WR)
+    except OSError:
+        pass  # the daemon was faster
+
+
+def _complain(message: str, hint: str) -> int:
+    sys.stderr.write(f"error: {message}\nhint: {hint}\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""`cruxd`: the daemon of the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from pathlib import Path
+
+from dari.version import VERSION
+
+_EPILOG = """\
+examples:
+  cruxd                                    serve on ~/.crux/mcp.sock until Ctrl-C or `crux kill-server`
+  cruxd serve --http 3100                  and over HTTP on 127.0.0.1:3100/mcp, with the token of its token file
+  cruxd serve --socket /run/me/crux/mcp.sock
+
+Clients: crux-mcp-bridge (agents) and crux (people) start it by themselves. Panes live on when they leave.
+Guide: docs/guide/terminal.md
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cruxd",
+        description="Terminal panes that agents drive and people watch, as a daemon on a Unix socket.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cruxd {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    serve = commands.add_parser("serve", help="run in the foreground (the default)", description="Run the daemon.")
+    add = serve.add_argument
+    add("--socket", metavar="PATH", type=Path, help="the MCP socket (default: $CRUX_SOCKET, else ~/.crux/mcp.sock)")
+    add("--config", metavar="FILE", type=Path, help="the crux.toml (default: $CRUX_CONFIG, else the usual one)")
+    add("--http", metavar="PORT", type=int, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
+    add("--idle", metavar="SECONDS", type=float, default=600.0, help="end when unused for so long; 0: never")
+    add("--rate", metavar="N", type=float, help="calls a second and client (default: 100); 0: no limit")
+    add("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    given = sys.argv[1:] if argv is None else argv
+    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "--version")):
+        given = ["serve", *given]
+    arguments = make_parser().parse_args(given)
+    from dari import log
+    from dari.running import run_to_exit
+    from dari.terminal.daemon import Options, Place, serve
+
+    log.set_up(arguments.log)
+    gc.set_threshold(50_000, 20, 100)
+    usual = Place.of_environment()
+    place = Place(arguments.socket or usual.socket, arguments.config or usual.config)
+    options = Options(arguments.http, arguments.idle, arguments.rate, _announce)
+
+    async def run() -> int:
+        await serve(place, options)
+        return 0
+
+    return run_to_exit(run)
+
+
+def _announce(url: str, token_path: str) -> None:
+    print(f"cruxd listening on {url}", file=sys.stderr)
+    print(f"cruxd token file {token_path}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What whoever looks at windows is told, as data."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from dari.terminal.desks.answers import PaneInfo
+
+
+class Rows(Struct, frozen=True):
+    """Rows `start` … `end` of a pane, both included; 0 is the top of the screen, negative ones scrolled off it."""
+
+    text: str
+    start: int
+    end: int
+    rows: int
+    history: int
+    cursor_row: int = 0
+
+
+class PaneView(Struct, frozen=True, kw_only=True):
+    info: PaneInfo
+    history: int
+    history_limit: int
+    cursor_col: int
+    cursor_row: int
+    is_full_screen: bool
+    words: list[str]
+    """What was started in it."""
+
+
+class TabView(Struct, frozen=True, kw_only=True):
+    """`recent` holds the panes by when they had the focus, the focused one first; `layout` is as tmux writes it."""
+
+    id: str
+    name: str
+    layout: str
+    visible_layout: str
+    is_zoomed: bool
+    panes: list[str]
+    recent: list[str]
+
+
+class WindowView(Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    cols: int
+    rows: int
+    active: str
+    tabs: list[TabView]
+    viewers: int = 0
+
+
+class Overview(Struct, frozen=True):
+    """Everything that is open."""
+
+    windows: list[WindowView]
+    panes: list[PaneView]
+    active: str = ""
+    focused: str = ""
+    pid: int = 0
+    socket: str = ""
+    started_unix: float = 0
+
+
+class ShownPane(Struct, frozen=True, kw_only=True):
+    """Where a pane is in the frame."""
+
+    id: str
+    left: int
+    top: int
+    cols: int
+    rows: int
+
+
+class ShownRow(Struct, frozen=True, array_like=True):
+    """One row of one pane: text with SGR, exactly as wide as the pane."""
+
+    pane: str
+    row: int
+    text: str
+
+
+class ShownCursor(Struct, frozen=True):
+    col: int
+    row: int
+    shape: str
+    is_blinking: bool
+
+
+class ShownModes(Struct, frozen=True, kw_only=True):
+    """What the focused program asks of the terminal; the viewer's own terminal does the same meanwhile."""
+
+    application_cursor: bool = False
+    application_keypad: bool = False
+    bracketed_paste: bool = False
+    focus: bool = False
+    mouse: str = "off"
+    kitty_keyboard: int = 0
+
+
+class ShownTab(Struct, frozen=True):
+    id: str
+    name: str
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """What changed since the last frame of this viewer; with `is_whole`, everything is drawn anew."""
+
+    version: int
+    is_whole: bool = False
+    is_over: bool = False
+    """Nothing is left to look at."""
+    cols: int = 0
+    rows: int = 0
+    panes: list[ShownPane] = []
+    focused: str = ""
+    changed: list[ShownRow] = []
+    cursor: ShownCursor | None = None
+    modes: ShownModes = ShownModes()
+    title: str = ""
+    window: str = ""
+    tabs: list[ShownTab] = []
+    tab: str = ""
+    """The id of the tab that is shown."""
+    is_zoomed: bool = False
+    scrolled: int = 0
+    """Rows that the focused pane is scrolled back."""
+    ended: int | None = None
+    """The exit code of the focused pane's program, once it has one."""
+    has_bell: bool = False
+    clipboard: str = ""
+    """What a program copied (OSC 52), in base64."""

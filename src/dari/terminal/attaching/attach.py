@@ -1,0 +1,210 @@
+"""Windows shown live to people: a viewer asks for the next frame, and gets it when something has changed.
+
+A window is as large as the smallest terminal that looks at it. Who does not ask any more is no viewer any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from contextlib import suppress
+from typing import Literal
+
+from dari.errors import Conflict, InvalidInput, NotFound
+from dari.ipc.remote import exposed
+from dari.terminal.attaching.answers import Frame
+from dari.terminal.attaching.rows import Depth
+from dari.terminal.attaching.viewer import Viewer
+from dari.terminal.desks.answers import Success
+from dari.terminal.engine.engine import MouseAction, MouseButton
+from dari.terminal.engine.keys import Key
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.panes.pane import Pane
+
+FRAME_S = 1 / 60
+LOOK_S = 0.05
+"""How soon a change of layout or focus is seen, which no event tells."""
+GONE_S = 10.0
+MOST_VIEWERS = 32
+WHEEL_ROWS = 3
+
+Modifiers = Literal["shift", "alt", "ctrl"]
+
+
+class AttachDesk:
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self._all = multiplexer
+        self._viewers: dict[str, Viewer] = {}
+        self._ends: dict[str, asyncio.TimerHandle] = {}
+
+    def count(self, window_id: str) -> int:
+        """How many people look at a window."""
+        return sum(viewer.window_id == window_id for viewer in self._viewers.values())
+
+    @exposed("crux:attach/frame", "read", ends_with_caller=True)
+    async def next_frame(
+        self,
+        viewer: str,
+        cols: int,
+        rows: int,
+        known: int = 0,
+        window_id: str = "",
+        pane_id: str = "",
+        depth: Depth = "true",
+        timeout_s: float = 20.0,
+    ) -> Frame:
+        """The next frame for a terminal of this size, at the latest after the time (then it may be the same)."""
+        found = self._viewer(viewer, window_id, pane_id, depth)
+        if (timer := self._ends.pop(viewer, None)) is not None:
+            timer.cancel()
+        try:
+            if found.size != (cols, rows):
+                found.size = (cols, rows)
+                self._fit(found.window_id)
+            return await self._next(found, known, timeout_s)
+        except asyncio.CancelledError:
+            self._drop(viewer)
+            raise
+        finally:
+            if viewer in self._viewers:
+                self._ends[viewer] = asyncio.get_running_loop().call_later(GONE_S, self._drop, viewer)
+
+    @exposed("crux:attach/resize", "read")
+    async def resize(self, viewer: str, cols: int, rows: int) -> Success:
+        """The viewer's terminal has another size; the frame that it waits for comes at once."""
+        found = self._known(viewer)
+        found.size = (cols, rows)
+        self._fit(found.window_id)
+        found.changed.set()
+        return Success()
+
+    @exposed("crux:attach/leave", "read")
+    async def leave(self, viewer: str) -> Success:
+        """The window may be as large as the others want it."""
+        self._drop(viewer)
+        return Success()
+
+    @exposed("crux:attach/type", "admin")
+    async def type_bytes(self, viewer: str, data: str) -> Success:
+        """Bytes (base64) from a person's keyboard to the focused pane. Nothing is judged, so agents may not."""
+        found = self._known(viewer)
+        pane = found.focused
+        if pane is None:
+            raise NotFound("there is nothing to type into", "open a pane with crux_create_pane")
+        raw = b64decode(data, validate=True)
+        if found.scrolled.pop(pane.id, 0):
+            found.changed.set()
+        if pane.is_alive:
+            await pane.write(raw)
+            self._all.input_guard(pane).note(raw.decode(errors="replace"))
+        else:
+            await self._all.close(pane.id, force=True)
+        return Success()
+
+    @exposed("crux:attach/mouse", "admin")
+    async def use_mouse(
+        self,
+        viewer: str,
+        action: MouseAction,
+        button: MouseButton,
+        col: int,
+        row: int,
+        modifiers: list[Modifiers] | None = None,
+    ) -> Success:
+        """The mouse at a cell of the window: a click takes the focus, programs that want to know are told."""
+        found = self._known(viewer)
+        under = found.pane_at(col, row)
+        if under is None:
+            return Success()
+        pane, area = under
+        if action == "press" and button in ("left", "middle", "right") and found.focused is not pane:
+            self._all.windows.focus(pane.id)
+            self._all.fit()
+            found.changed.set()
+            return Success()
+        report = pane.engine.encode_mouse(
+            action, button, col - area.left, row - area.top, frozenset(map(str, modifiers or ()))
+        )
+        if report and pane.is_alive and not found.scrolled.get(pane.id, 0):
+            await pane.write(report)
+        elif button in ("wheel_up", "wheel_down") and action == "press":
+            await self._wheel(found, pane, button == "wheel_up")
+        return Success()
+
+    @exposed("crux:attach/scroll", "read")
+    async def scroll(self, viewer: str, rows: int) -> Success:
+        """Look back in the focused pane by so many rows; negative ones go forward."""
+        found = self._known(viewer)
+        if found.focused is not None:
+            found.scroll(found.focused, rows)
+        return Success()
+
+    async def _wheel(self, viewer: Viewer, pane: Pane, is_up: bool) -> None:
+        if pane.engine.is_alternate and pane.is_alive:
+            # A pager or an editor that knows no mouse is moved by arrow keys, as terminals do.
+            await pane.write(pane.engine.encode_key(Key("up" if is_up else "down")) * WHEEL_ROWS)
+        else:
+            viewer.scroll(pane, WHEEL_ROWS if is_up else -WHEEL_ROWS)
+
+    async def _next(self, viewer: Viewer, known: int, timeout_s: float) -> Frame:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        layout = self._all.windows.layout
+        pause = viewer.drawn_at + FRAME_S - loop.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        while True:
+            viewer.changed.clear()
+            frame = viewer.frame(known)
+            if frame is None and loop.time() >= deadline:
+                return Frame(version=known)
+            if frame is not None:
+                viewer.drawn_at = loop.time()
+                return frame
+            while not viewer.changed.is_set() and layout is self._all.windows.layout and loop.time() < deadline:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(viewer.changed.wait(), LOOK_S)
+                if viewer.is_holding:
+                    break
+            if layout is not self._all.windows.layout:
+                layout = self._all.windows.layout
+                self._fit(viewer.window_id)
+
+    def _viewer(self, name: str, window_id: str, pane_id: str, depth: Depth) -> Viewer:
+        found = self._viewers.get(name)
+        if found is None:
+            if len(self._viewers) >= MOST_VIEWERS:
+                raise Conflict(f"{MOST_VIEWERS} people look already", "let one of them leave")
+            found = self._viewers[name] = Viewer(self._all, self._window(window_id, pane_id), depth)
+        return found
+
+    def _window(self, window_id: str, pane_id: str) -> str:
+        if window_id:
+            return self._all.windows.layout.window(window_id).id
+        return self._all.windows.place(self._all.find(pane_id).id)[0].id
+
+    def _known(self, name: str) -> Viewer:
+        if name not in self._viewers:
+            raise NotFound(f"there is no viewer {name!r}", "ask for a frame first")
+        return self._viewers[name]
+
+    def _drop(self, name: str) -> None:
+        viewer = self._viewers.pop(name, None)
+        if (timer := self._ends.pop(name, None)) is not None:
+            timer.cancel()
+        if viewer is not None:
+            viewer.close()
+            self._fit(viewer.window_id)
+
+    def _fit(self, window_id: str) -> None:
+        """The window as large as the smallest terminal that shows it; as it is when nobody does."""
+        sizes = [viewer.size for viewer in self._viewers.values() if viewer.window_id == window_id]
+        window = next((each for each in self._all.windows.all if each.id == window_id), None)
+        if not sizes or window is None:
+            return
+        cols, rows = (min(size[way] for size in sizes) for way in (0, 1))
+        if (cols, rows) == (window.cols, window.rows):
+            return
+        with suppress(Conflict, InvalidInput):  # too small for its panes: it is shown in part
+            self._all.windows.resize_window(window_id, cols, rows)
+            self._all.fit()

@@ -1,0 +1,193 @@
+"""`cruxd`: the panes behind Unix sockets, MCP on one and the commands of design 002 §6 on the other.
+
+    ~/.crux/mcp.sock     MCP: lines of JSON, and HTTP for who begins that way    $CRUX_SOCKET wins
+    ~/.crux/cruxd.sock   crux:<domain>/<action> for the command line
+
+With DARI_HOME set, `<DARI_HOME>/crux` takes the place of `~/.crux`. Panes live on when clients leave. The daemon ends
+when it is told to, or when its last pane has ended and nobody was connected for ten minutes (`--idle`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dari.ipc.client import DaemonClient
+from dari.ipc.files import DaemonFiles
+from dari.ipc.start import ensure_started
+from dari.version import VERSION
+
+NAME = "cruxd"
+IDLE_S = 600.0
+STOP_S = 2.0
+_LOOK_S = 1.0
+_log = logging.getLogger("dari.terminal")
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """Where one daemon lives: beside its MCP socket."""
+
+    socket: Path | None = None
+    config: Path | None = None
+
+    @classmethod
+    def of_environment(cls) -> Place:
+        chosen, config = os.environ.get("CRUX_SOCKET", ""), os.environ.get("CRUX_CONFIG", "")
+        return cls(
+            Path(chosen).expanduser().absolute() if chosen else None,
+            Path(config).expanduser().absolute() if config else None,
+        )
+
+    @property
+    def mcp_socket(self) -> Path:
+        return self.socket.expanduser().absolute() if self.socket is not None else usual_dir() / "mcp.sock"
+
+    @property
+    def run_dir(self) -> Path:
+        """The directory of the socket when it is one of ours, else one of its own beside it, which is made 0700."""
+        path = self.mcp_socket
+        if path.name == "mcp.sock" and path.parent.name in (".crux", "crux"):
+            return path.parent
+        return path.with_name(f"{path.stem}.crux")
+
+    @property
+    def files(self) -> DaemonFiles:
+        return DaemonFiles(NAME, self.run_dir)
+
+    @property
+    def sessions_path(self) -> Path:
+        return self.run_dir / "sessions"
+
+    @property
+    def control_path(self) -> Path:
+        """Where the shells of panes are spoken to; see `dari.terminal.quiet`."""
+        return self.run_dir / "panes"
+
+    @property
+    def token_path(self) -> Path:
+        """The bearer token of the HTTP endpoint."""
+        return self.run_dir / "http.token"
+
+    @property
+    def log_path(self) -> Path:
+        return self.run_dir / "cruxd.log"
+
+    def command(self) -> list[str]:
+        """What starts it."""
+        config = [] if self.config is None else ["--config", str(self.config)]
+        return [sys.executable, "-m", "dari.cli.cruxd", "serve", "--socket", str(self.mcp_socket), *config]
+
+
+def usual_dir() -> Path:
+    chosen = os.environ.get("DARI_HOME", "")
+    return Path(chosen).expanduser().absolute() / "crux" if chosen else Path.home() / ".crux"
+
+
+@dataclass(slots=True, frozen=True)
+class Options:
+    http_port: int | None = None
+    """None: no HTTP; 0: any port."""
+    idle_s: float = IDLE_S
+    rate: float | None = None
+    """Calls a second and client; None for the usual one, 0 for no limit."""
+    announce: Callable[[str, str], None] | None = None
+    """Told the URL and the token file once HTTP listens."""
+
+
+async def serve(place: Place, options: Options | None = None) -> None:
+    """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
+    from dari.core.grant import MCP_GRANT
+    from dari.ipc.daemon import Daemon
+    from dari.settings import ServeSettings
+    from dari.terminal.multiplexer import Multiplexer
+    from dari.terminal.policy.config import load_security
+    from dari.terminal.service import daemon_methods, local_service
+    from dari.terminal.tools.serving import build_server
+    from dari.transport.hub import HttpHub
+
+    options = options or Options()
+    environ = {**os.environ, **({} if place.config is None else {"CRUX_CONFIG": str(place.config)})}
+    security = load_security(environ)
+    stopping = asyncio.Event()
+    async with AsyncExitStack() as held:
+        multiplexer = await held.enter_async_context(Multiplexer(security, place.mcp_socket, place.control_path))
+        clients: list[Callable[[], int]] = []
+        service = local_service(
+            multiplexer, place.sessions_path, stopping.set, lambda: sum(count() for count in clients)
+        )
+        daemon = Daemon(NAME, daemon_methods(service), run_dir=place.run_dir, version=VERSION)
+        await held.enter_async_context(daemon)
+        server = build_server(service, multiplexer, options.rate)
+        held.callback(server.close)
+        settings = ServeSettings(
+            transport="stdio" if options.http_port is None else "http",
+            http_port=options.http_port,
+            token_path=None if options.http_port is None else place.token_path,
+            socket_path=place.mcp_socket,
+            stop_grace_s=STOP_S,
+        )
+        hub = HttpHub(server, settings, MCP_GRANT)
+        held.push_async_callback(hub.stop)
+        await hub.start()
+        clients += (lambda: len(server.sessions), lambda: daemon.connections)
+        if hub.url and options.announce is not None:
+            options.announce(hub.url, str(place.token_path))
+        _log.info("daemon=%s event=serving mcp=%s url=%s pid=%d", NAME, place.mcp_socket, hub.url, os.getpid())
+        warming = asyncio.create_task(multiplexer.warm())
+
+        def is_busy() -> bool:
+            return bool(multiplexer.live_panes or server.sessions or daemon.connections or len(server.calls))
+
+        await _until_over((stopping.wait(), daemon.asked_to_stop(), hub.failed(), _idle(is_busy, options.idle_s)))
+        await warming
+        # Panes first: whoever waits for one of them is told that it ended.
+        await multiplexer.end_all()
+
+
+async def _until_over(ends: Sequence[Coroutine[Any, Any, object]]) -> None:
+    """Return with the first of these, or a signal."""
+    loop = asyncio.get_running_loop()
+    signalled = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled.set)
+    waits = [asyncio.create_task(end) for end in (*ends, signalled.wait())]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        for waiting in waits:
+            waiting.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def _idle(is_busy: Callable[[], bool], idle_s: float) -> None:
+    """Return once nobody needed it for that long; never when it is 0."""
+    loop = asyncio.get_running_loop()
+    since = loop.time()
+    while True:
+        await asyncio.sleep(min(_LOOK_S, idle_s / 4) if idle_s else 3600)
+        if is_busy() or not idle_s:
+            since = loop.time()
+        elif loop.time() - since >= idle_s:
+            _log.info("daemon=%s event=idle", NAME)
+            return
+
+
+def client(place: Place, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:
+    """Calls to cruxd; with `starts`, whoever calls first starts it."""
+    files = place.files
+
+    async def start() -> object:
+        return await ensure_started(place.command(), files.socket, files.start_lock, place.log_path)
+
+    return DaemonClient(files.socket, files.token(principal), principal, keep=keep, start=start if starts else None)

@@ -1,0 +1,141 @@
+"""Panes: open, close, focus, list, resize, zoom, rename, arrange. The methods of design 002 §6.3 keep their names."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from dari.errors import InvalidInput
+from dari.ipc.remote import exposed
+from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
+from dari.terminal.layout.arranging import find_preset
+from dari.terminal.layout.cells import Orientation
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.windows import Spot, Where
+
+
+class PaneDesk:
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self._all = multiplexer
+
+    @exposed("crux:pane/split", "control", timeout_s=60)
+    async def spawn_pane(
+        self,
+        direction: Orientation = "horizontal",
+        cwd: str = "",
+        command: str = "",
+        argv: list[str] | None = None,
+        name: str = "",
+        shell: str = "",
+        env: dict[str, str] | None = None,
+        target: str = "",
+        where: Where = "split",
+        size: int = 0,
+        is_before: bool = False,
+        focus: bool = True,
+        approved: str = "",
+    ) -> PaneInfo:
+        """Open a pane beside `target`; `command` is typed into its shell, `argv` is run instead of a shell."""
+        if command and argv:
+            raise InvalidInput("both command and argv were given", "give one of them")
+        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else "~")
+        text = command or shlex.join(argv or ())
+        self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved)
+        spot = Spot(target, direction, where, size or None, is_before, focus=focus)
+        pane = await self._all.open(spot=spot, cwd=cwd, command=argv or (), shell=shell, name=name, env=env)
+        if command:
+            await pane.commands.ready(PROMPT_S)
+            await pane.execute(command, 0.0)
+        return self._info(pane)
+
+    @exposed("crux:pane/close", "control", timeout_s=60)
+    async def close_pane(self, pane_id: str = "", force: bool = True) -> Success:
+        """End the pane and all that runs in it; without `force` a busy pane is a Conflict."""
+        await self._all.close(pane_id, force=force)
+        return Success()
+
+    @exposed("crux:pane/focus", "control")
+    async def focus_pane(self, pane_id: str) -> Success:
+        self._all.windows.focus(self._all.find(pane_id).id)
+        self._all.fit()
+        return Success()
+
+    @exposed("crux:pane/list", "read")
+    async def list_panes(self) -> PaneList:
+        return PaneList([self._info(pane) for pane in self._all.panes.values()], self._all.windows.focused)
+
+    @exposed("crux:pane/resize", "control")
+    async def resize_pane(self, pane_id: str = "", cols: int = 0, rows: int = 0) -> Resized:
+        """Zero keeps a size; neighbours give or take the cells, a window without any changes its own size."""
+        if cols < 0 or rows < 0 or not (cols or rows) or cols > 2000 or rows > 2000:
+            raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give 1…2000 columns and rows")
+        pane = self._all.find(pane_id)
+        self._all.windows.resize(pane.id, cols or None, rows or None)
+        self._all.fit()
+        now = pane.engine.cols, pane.engine.rows
+        return Resized(now == (cols or now[0], rows or now[1]), *now)
+
+    @exposed("crux:pane/zoom", "control")
+    async def zoom_pane(self, pane_id: str = "", is_zoomed: bool | None = None) -> PaneInfo:
+        pane = self._all.find(pane_id)
+        self._all.windows.zoom(pane.id, is_zoomed)
+        self._all.fit()
+        return self._info(pane)
+
+    @exposed("crux:pane/rename", "control")
+    async def rename_pane(self, name: str, pane_id: str = "") -> PaneInfo:
+        return self._info(self._all.rename(pane_id, name))
+
+    @exposed("crux:pane/arrange", "control")
+    async def select_layout(self, preset: str, pane_id: str = "", main_size: str = "") -> PaneList:
+        """Arrange the panes of the tab: even-horizontal, even-vertical, main-horizontal, main-vertical, tiled."""
+        self._all.windows.arrange(self._all.find(pane_id).id, find_preset(preset), main_size or None)
+        self._all.fit()
+        return await self.list_panes()
+
+    @exposed("crux:pane/info", "read")
+    async def pane_info(self, pane_id: str = "") -> PaneInfo:
+        return self._info(self._all.find(pane_id))
+
+    @exposed("crux:window/resize", "control")
+    async def resize_window(self, window_id: str, cols: int, rows: int) -> Success:
+        """The size of the terminal that somebody looks at it with."""
+        self._all.windows.resize_window(window_id, cols, rows)
+        self._all.fit()
+        return Success()
+
+    def _info(self, pane: Pane) -> PaneInfo:
+        return describe_pane(self._all, pane)
+
+
+def describe_pane(multiplexer: Multiplexer, pane: Pane) -> PaneInfo:
+    windows = multiplexer.windows
+    window, tab = windows.place(pane.id)
+    area = windows.area(pane.id)
+    process = pane.foreground()
+    return PaneInfo(
+        id=pane.id,
+        pid=pane.pid,
+        cwd=pane.cwd(),
+        name=pane.name,
+        title=pane.engine.title,
+        tty=pane.tty,
+        cols=pane.engine.cols,
+        rows=pane.engine.rows,
+        left=area.left,
+        top=area.top,
+        window_id=window.id,
+        tab_id=tab.id,
+        is_focused=windows.focused == pane.id,
+        is_zoomed=windows.is_zoomed(pane.id),
+        is_alive=pane.is_alive,
+        exit_code=pane.exit_code,
+        shell=pane.kind or "",
+        process=process.name if process is not None else "",
+        is_at_prompt=pane.is_at_prompt,
+    )
+
+
+def _absolute(place: str) -> str:
+    return os.path.abspath(os.path.expanduser(place))

@@ -1,0 +1,60 @@
+"""Snapshots: every pane as it is now (layout, screens, directories, variables, what runs), to come back to later."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dari.ipc.remote import exposed
+from dari.terminal.desks.answers import Restored, Success
+from dari.terminal.desks.sessions import SessionDesk
+from dari.terminal.desks.special_answers import SnapshotInfo, SnapshotList
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.sessions.store import SessionStore
+
+MOST_UNNAMED = 20
+
+
+class SnapshotDesk:
+    """Kept apart from sessions. Those without a name are bounded: the oldest one goes when there are too many."""
+
+    def __init__(self, multiplexer: Multiplexer, folder: Path) -> None:
+        self._store = SessionStore(folder)
+        self._sessions = SessionDesk(multiplexer, self._store)
+
+    @exposed("crux:snapshot/create", "control", timeout_s=120)
+    async def create(self, name: str = "") -> SnapshotInfo:
+        """Write all panes to a file; one of the same name is replaced."""
+        saved = await self._sessions.save_session(name, True)
+        unnamed = [info for info in (await self._sessions.list_sessions()).sessions if not info.name]
+        for old in unnamed[MOST_UNNAMED:]:
+            await asyncio.to_thread(self._store.remove, old.session_id)
+        return SnapshotInfo(snapshot_id=saved.session_id, panes=saved.panes, size_bytes=saved.size_bytes)
+
+    @exposed("crux:snapshot/restore", "control", timeout_s=300)
+    async def restore(
+        self, snapshot_id: str, commands: bool = False, instead: bool = False, approved: str = ""
+    ) -> Restored:
+        """Open its panes in windows of their own; `commands` runs what was running, `instead` ends what is open."""
+        return await self._sessions.restore_session(snapshot_id, commands, instead, approved)
+
+    @exposed("crux:snapshot/list", "read")
+    async def list_snapshots(self) -> SnapshotList:
+        """Newest first."""
+        found = (await self._sessions.list_sessions()).sessions
+        return SnapshotList(
+            [
+                SnapshotInfo(
+                    snapshot_id=info.session_id,
+                    panes=info.panes,
+                    size_bytes=info.size_bytes,
+                    taken_unix=info.saved_unix,
+                )
+                for info in found
+            ]
+        )
+
+    @exposed("crux:snapshot/remove", "control")
+    async def remove(self, snapshot_id: str) -> Success:
+        await asyncio.to_thread(self._store.remove, snapshot_id)
+        return Success()

@@ -1,0 +1,90 @@
+"""Keeps bytes from libghostty-vt (6467b1dab) that would bring it, and us, down.
+
+A character that joins the one before it and makes it wide (an emoji after ZWJ, an Indic conjunct) moves both to the
+next line when they stand in the last column. On a line from which wrapping does not lead further (the last one,
+below a scroll region; or with left and right margins) the library follows a null pointer. There the join is undone
+by a return, which is where wrapping leads on such a line. Looked for only in output that holds such characters, and
+only where a region or margins are set.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dari.terminal.engine.ghostty.modes import is_set
+from dari.terminal.engine.ghostty.terminal import NativeTerminal
+from dari.terminal.engine.ghostty.values import Values
+
+_MARGINS = 69
+# ZWJ, and the viramas that link consonants (Devanagari … Malayalam, Myanmar, Khmer, Balinese and their kin).
+_LINK = re.compile(
+    rb"\xe2\x80\x8d|\xe0[\xa4-\xb7][\x80-\xbf]|\xe1[\x80\x9e\xa8\xac\xae][\x80-\xbf]"
+    rb"|\xea[\xa6\xab][\x80-\xbf]|\xf0\x91[\x80-\xbf][\x80-\xbf]"
+)
+_MAY_LINK = (b"\xe2\x80\x8d", b"\xe0", b"\xe1", b"\xea\xa6", b"\xea\xab", b"\xf0\x91")
+_SETS = re.compile(rb"\x1b(?:\[[0-9;]*[rs]|\[\?[0-9;]*[hls]|[78c]|\[!p)")
+_REGION = re.compile(rb"\x1bP1\$r(\d*);?(\d*)r\x1b\\")
+
+
+class Guard:
+    """All writes to one terminal go through it."""
+
+    def __init__(self, native: NativeTerminal, values: Values) -> None:
+        self._native = native
+        self._values = values
+        self._lib = native.binding.lib
+        self.held = b""  # a character that the end of a chunk cut in two
+
+    def write(self, data: bytes) -> None:
+        if self.held or (data and data[-1] >= 0x80):
+            data = self.held + data
+            cut = _whole(data)
+            self.held, data = data[cut:], data[:cut]
+        if not data.isascii() and any(link in data for link in _MAY_LINK) and self._may_stay(data):
+            before = 0
+            for link in _LINK.finditer(data):
+                self._put(data[before : link.end()])
+                self._unjoin()
+                before = link.end()
+            data = data[before:]
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
+        self._lib.ghostty_terminal_vt_write(self._native.pointer, data, len(data))
+
+    def _unjoin(self) -> None:
+        """After a linking character: what comes next could join, and would have to wrap."""
+        pointer, values = self._native.pointer, self._values
+        if values.read(pointer, "CURSOR_PENDING_WRAP"):
+            is_last = values.read(pointer, "CURSOR_Y") == values.read(pointer, "ROWS") - 1
+            if is_last or is_set(values, pointer, _MARGINS):
+                self._put(b"\r")
+
+    def _may_stay(self, data: bytes) -> bool:
+        pointer = self._native.pointer
+        if not self._values.read(pointer, "VT_GROUND") or _SETS.search(data):
+            return True
+        return is_set(self._values, pointer, _MARGINS) or self._bottom() < self._values.read(pointer, "ROWS")
+
+    def _bottom(self) -> int:
+        """The last row of the scroll region, asked of the terminal as a program would."""
+        if not self._values.read(self._native.pointer, "VT_GROUND"):
+            return 0
+        heard = self._native.heard
+        others, heard.replies = heard.replies, []
+        self._put(b"\x1bP$qr\x1b\\")
+        found = _REGION.search(b"".join(heard.replies))
+        heard.replies = others
+        return int(found[2] or 0) if found else 0
+
+
+def _whole(data: bytes) -> int:
+    """Where the last character begins when its end has not come yet, else the end."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 1
+            return len(data) - back if back < needed else len(data)
+        if byte < 0x80:
+            break
+    return len(data)

@@ -1,0 +1,40 @@
+"""What every input method has in common: keys go in, committed text comes out, and what is still open is preedit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a key did. `commit` goes to the program, `preedit` never does.
+
+    Not `is_used`: the key is none of the input method's, and goes to the program after `commit`.
+    """
+
+    commit: str = ""
+    preedit: str = ""
+    is_used: bool = True
+
+
+class Composer(Protocol):
+    """One input method at one place. Keys are single characters, or `space`, `enter`, `escape`, `tab`."""
+
+    @property
+    def preedit(self) -> str: ...
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """What could be chosen now; empty when there is nothing to choose."""
+        ...
+
+    def feed(self, key: str) -> Step: ...
+
+    def backspace(self) -> Step:
+        """Undo the last key inside the preedit; with none, the key is not used."""
+        ...
+
+    def finish(self) -> Step:
+        """Commit what is open."""
+        ...

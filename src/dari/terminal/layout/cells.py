@@ -1,0 +1,168 @@
+"""The split tree of one tab: immutable cells with sizes, one border line between neighbours, as tmux counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Orientation = Literal["horizontal", "vertical"]
+"""`horizontal`: side by side; `vertical`: one above the other (tmux -h and -v)."""
+
+WAYS: tuple[Orientation, ...] = ("horizontal", "vertical")
+
+SMALLEST = 1
+"""Cells of the smallest pane, each way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    pane: str
+    cols: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Along its orientation the sizes of the children and one line between each two add up to its own size."""
+
+    orientation: Orientation
+    children: tuple[Cell, ...]
+    cols: int
+    rows: int
+
+
+Cell = Leaf | Split
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Where a pane is in its window, in cells from the left and the top."""
+
+    left: int
+    top: int
+    cols: int
+    rows: int
+
+    @property
+    def right(self) -> int:
+        """The first column after it."""
+        return self.left + self.cols
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.rows
+
+
+def leaves(cell: Cell) -> Iterator[Leaf]:
+    """The panes in their order: left to right, top to bottom inside each split."""
+    if isinstance(cell, Leaf):
+        yield cell
+    else:
+        for child in cell.children:
+            yield from leaves(child)
+
+
+def areas(cell: Cell, left: int = 0, top: int = 0) -> Iterator[tuple[str, Area]]:
+    """Every pane with its area."""
+    if isinstance(cell, Leaf):
+        yield cell.pane, Area(left, top, cell.cols, cell.rows)
+        return
+    for child in cell.children:
+        yield from areas(child, left, top)
+        if cell.orientation == "horizontal":
+            left += child.cols + 1
+        else:
+            top += child.rows + 1
+
+
+def size_along(cell: Cell, way: Orientation) -> int:
+    return cell.cols if way == "horizontal" else cell.rows
+
+
+def with_size(cell: Cell, way: Orientation, size: int) -> Cell:
+    """The cell with another number for its own size; children keep theirs."""
+    return replace(cell, cols=size) if way == "horizontal" else replace(cell, rows=size)
+
+
+def spare(cell: Cell, way: Orientation) -> int:
+    """How many cells it can give away along `way` before a pane in it would be too small."""
+    if isinstance(cell, Leaf):
+        return max(0, size_along(cell, way) - SMALLEST)
+    each = [spare(child, way) for child in cell.children]
+    return sum(each) if cell.orientation == way else min(each)
+
+
+def adjust(cell: Cell, way: Orientation, change: int) -> Cell:
+    """Grow or shrink by `change`, spread one cell at a time over the children that lie along `way`.
+
+    Shrinking by more than `spare` is the caller's fault.
+    """
+    if change == 0:
+        return cell
+    grown = with_size(cell, way, size_along(cell, way) + change)
+    if isinstance(grown, Leaf):
+        return grown
+    if grown.orientation != way:
+        return replace(grown, children=tuple(adjust(child, way, change) for child in grown.children))
+    children = list(grown.children)
+    left = change
+    while left:
+        for index, child in enumerate(children):
+            if left == 0:
+                break
+            if left > 0:
+                children[index] = adjust(child, way, 1)
+                left -= 1
+            elif spare(child, way) > 0:
+                children[index] = adjust(child, way, -1)
+                left += 1
+    return replace(grown, children=tuple(children))
+
+
+def fit_children(cell: Cell) -> Cell:
+    """Children in proportion to their old sizes, so that they fill the cell's own size again."""
+    if isinstance(cell, Leaf):
+        return cell
+    way = cell.orientation
+    across: Orientation = "vertical" if way == "horizontal" else "horizontal"
+    count = len(cell.children)
+    size = size_along(cell, way)
+    previous = sum(size_along(child, way) for child in cell.children) + count - 1
+    left = size
+    children: list[Cell] = []
+    for index, child in enumerate(cell.children):
+        part = _share(child, way, previous, size, count - index, left)
+        left -= part + 1
+        child = with_size(with_size(child, way, part), across, size_along(cell, across))
+        children.append(fit_children(child))
+    return replace(cell, children=tuple(children))
+
+
+def fits(cell: Cell, way: Orientation, size: int) -> bool:
+    """Whether `fit_children` would leave every pane large enough if the cell had this size along `way`.
+
+    Shares are in proportion, so this can be False although the smallest sizes would add up to less.
+    """
+    if isinstance(cell, Leaf):
+        return size >= SMALLEST
+    if cell.orientation != way:
+        return all(fits(child, way, size) for child in cell.children)
+    count = len(cell.children)
+    if size < count * (SMALLEST + 1) - 1:
+        return False
+    left = size
+    for index, child in enumerate(cell.children):
+        part = _share(child, way, size_along(cell, way), size, count - index, left)
+        left -= part if index == count - 1 else part + 1
+        if left < 0 or not fits(child, way, part):
+            return False
+    return True
+
+
+def _share(cell: Cell, way: Orientation, previous: int, size: int, count_left: int, size_left: int) -> int:
+    if count_left == 1:
+        return size_left
+    old = size_along(cell, way)
+    least = max((SMALLEST + 1) * (count_left - 1), old - spare(cell, way))
+    return max(SMALLEST, min(old * size // previous, size_left - least))

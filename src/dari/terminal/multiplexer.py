@@ -1,0 +1,312 @@
+"""The one owner of all panes: opens, finds, arranges and ends them, and tells who listens what changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
+from dari.terminal.engine.engine import Engine, make_engine
+from dari.terminal.environments import current_environment, is_of_terminal
+from dari.terminal.guard import Guard, InputGuard
+from dari.terminal.panes import events
+from dari.terminal.panes.events import Fanout
+from dari.terminal.panes.integration import make_environment
+from dari.terminal.panes.keeping import Keepers
+from dari.terminal.panes.pane import Pane
+from dari.terminal.policy.config import Security
+from dari.terminal.policy.policy import Policy
+from dari.terminal.quiet import Control
+from dari.terminal.windows import Spot, Windows
+
+MOST_ENDED = 20
+NAME_CHARS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PaneOpened:
+    pane_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaneGone:
+    pane_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaneChanged:
+    """Something happened in a pane."""
+
+    pane_id: str
+    event: events.PaneEvent
+
+
+Change = PaneOpened | PaneGone | PaneChanged
+
+
+class Multiplexer:
+    """`async with` it: leaving ends every program in every pane."""
+
+    def __init__(
+        self,
+        security: Security | None = None,
+        socket_path: Path | None = None,
+        control_path: Path | None = None,
+    ) -> None:
+        self.security = security or Security()
+        self.guard = Guard(Policy(self.security))
+        self.socket_path = socket_path
+        self.windows = Windows()
+        self.changes: Fanout[Change] = Fanout()
+        self._keepers = Keepers()
+        self._panes: dict[str, Pane] = {}
+        self._inputs: dict[str, InputGuard] = {}
+        self._environments: dict[str, dict[str, str]] = {}
+        self._control_path = control_path
+        self._controls: dict[str, Control] = {}
+        self._count = 0
+        self._opening = asyncio.Lock()
+        self._warming: asyncio.Task[None] | None = None
+        self._first = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.end_all()
+        await self._keepers.close()
+
+    @property
+    def panes(self) -> Mapping[str, Pane]:
+        """By id, oldest first; those whose program has ended are kept for their last screen."""
+        return self._panes
+
+    @property
+    def live_panes(self) -> int:
+        return sum(pane.is_alive for pane in self._panes.values())
+
+    def find(self, pane_id: str = "") -> Pane:
+        """The pane with this id or name; the focused one when none is given."""
+        wanted = pane_id or self.windows.focused
+        if not wanted:
+            raise NotFound("there is no pane", "open one with crux_create_pane")
+        found = self._panes.get(wanted.removeprefix("%")) or self._named(wanted)
+        if found is None:
+            known = ", ".join(self._panes) or "none"
+            raise NotFound(f"there is no pane {wanted!r}", f"crux_list_panes names them; now: {known}")
+        return found
+
+    def input_guard(self, pane: Pane) -> InputGuard:
+        return self._inputs[pane.id]
+
+    async def run_quietly(self, pane: Pane, script: str, timeout_s: float = 5.0) -> bytes:
+        """Run shell text at the prompt of the pane without a trace; what it printed. See `dari.terminal.quiet`."""
+        control = self._controls.get(pane.id)
+        if control is None:
+            raise Conflict(f"pane {pane.id} cannot be spoken to unseen", "run the command in it")
+        return await control.run(pane, script, timeout_s)
+
+    async def environment(self, pane: Pane) -> dict[str, str]:
+        """The variables of the pane that are not the usual ones: given when it was opened, or exported since."""
+        given = self._environments.get(pane.id, {})
+        try:
+            current = await current_environment(pane, self.run_quietly)
+        except DariError:
+            return given  # a shell that cannot be asked
+        usual = make_environment(pane.id, str(self.socket_path or ""))
+        return {
+            name: value
+            for name, value in current.items()
+            if name in given or (usual.get(name) != value and not is_of_terminal(name))
+        }
+
+    async def warm(self) -> None:
+        """Load the screen's library (0.4 s) beside the loop, once; the first pane waits for it.
+
+        Two threads that load it at once would get two libraries that do not know each other's objects.
+        """
+        if self._warming is None:
+            self._warming = asyncio.create_task(asyncio.to_thread(_load_engine))
+        await asyncio.shield(self._warming)
+
+    async def find_or_open(self, pane_id: str = "") -> Pane:
+        """Like `find`, but when none is named and there is none, one is opened."""
+        async with self._first:
+            if not pane_id and not self.windows.focused:
+                return await self.open()
+        return self.find(pane_id)
+
+    async def open(
+        self,
+        *,
+        spot: Spot | None = None,
+        cwd: str = "",
+        command: Sequence[str] = (),
+        shell: str = "",
+        name: str = "",
+        env: Mapping[str, str] | None = None,
+        engine: Engine | None = None,
+        pane_id: str = "",
+    ) -> Pane:
+        """Start a shell or a program in a new pane. Its place is found before it starts, or nothing is changed."""
+        self._check_name(name)
+        await self.warm()
+        async with self._opening:
+            if self.live_panes >= self.security.max_panes:
+                raise Conflict(
+                    f"{self.live_panes} panes are open, which is max_panes",
+                    "close one with crux_close_pane, or raise max_panes in crux.toml",
+                )
+            self._count += 1
+            new = pane_id or self._free_id()
+            spot = spot or Spot()
+            target = self.find(spot.target) if spot.target or self.windows.focused else None
+            self.windows.add(new, spot, target.id if target is not None else "")
+            try:
+                cols, rows = self.windows.size_of(new)
+                if engine is not None:
+                    engine.resize(cols, rows)
+                pane = await Pane.open(
+                    self._keepers,
+                    new,
+                    name=name,
+                    cols=cols,
+                    rows=rows,
+                    cwd=cwd or (target.cwd() if target is not None and target.is_alive else ""),
+                    command=command,
+                    shell=shell,
+                    env=self._with_control(new, env),
+                    socket_path=str(self.socket_path or ""),
+                    engine=engine,
+                )
+            except BaseException:
+                self.windows.remove(new)
+                self._forget_control(new)
+                raise
+            self._environments[pane.id] = dict(env or {})
+            self._adopt(pane)
+        self.fit()
+        return pane
+
+    async def respawn(
+        self,
+        pane_id: str,
+        *,
+        command: Sequence[str] = (),
+        shell: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        force: bool = False,
+    ) -> Pane:
+        """Another program in the place of the pane, under the same id and name, on an empty screen.
+
+        Conflict when one runs there and `force` was not given.
+        """
+        old = self.find(pane_id)
+        if old.is_alive and not force:
+            raise Conflict(f"pane {old.id} still runs {old.name}", "close it first, or use force")
+        async with self._opening:
+            place = cwd or old.cwd()
+            await old.close(force=True)
+            cols, rows = self.windows.size_of(old.id)
+            pane = await Pane.open(
+                self._keepers,
+                old.id,
+                name=old.name,
+                cols=cols,
+                rows=rows,
+                cwd=place,
+                command=command,
+                shell=shell,
+                env=self._with_control(old.id, env),
+                socket_path=str(self.socket_path or ""),
+            )
+            self._inputs.pop(old.id).close()
+            self._environments[pane.id] = dict(env or {})
+            self._adopt(pane)
+        return pane
+
+    def _adopt(self, pane: Pane) -> None:
+        self._panes[pane.id] = pane
+        self._inputs[pane.id] = InputGuard(pane, self.guard)
+        pane.events.subscribe(lambda event: self.changes.publish(PaneChanged(pane.id, event)))
+        self.changes.publish(PaneOpened(pane.id))
+        ended = [each for each in self._panes.values() if not each.is_alive]
+        for old in ended[:-MOST_ENDED]:
+            self._forget(old)
+
+    async def close(self, pane_id: str, *, force: bool = False) -> None:
+        """End what runs in the pane and take it out of its window."""
+        pane = self.find(pane_id)
+        await pane.close(force=force)
+        if self._panes.get(pane.id) is pane:
+            self._forget(pane)
+            self.fit()
+
+    async def end_all(self) -> None:
+        closing = [self.close(pane_id, force=True) for pane_id in list(self._panes)]
+        for result in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, DariError):
+                raise result
+
+    def fit(self) -> None:
+        """Give every pane the size of its place."""
+        for pane_id, pane in self._panes.items():
+            cols, rows = self.windows.size_of(pane_id)
+            if (cols, rows) != (pane.engine.cols, pane.engine.rows):
+                with suppress(InvalidInput):
+                    pane.resize(cols, rows)
+
+    def rename(self, pane_id: str, name: str) -> Pane:
+        pane = self.find(pane_id)
+        self._check_name(name)
+        pane.name = name
+        return pane
+
+    def _forget(self, pane: Pane) -> None:
+        self._panes.pop(pane.id, None)
+        self._inputs.pop(pane.id).close()
+        self._environments.pop(pane.id, None)
+        self._forget_control(pane.id)
+        self.windows.remove(pane.id)
+        self.changes.publish(PaneGone(pane.id))
+
+    def _forget_control(self, pane_id: str) -> None:
+        control = self._controls.pop(pane_id, None)
+        if control is not None:
+            control.remove()
+
+    def _with_control(self, pane_id: str, env: Mapping[str, str] | None) -> dict[str, str]:
+        given = dict(env or {})
+        if self._control_path is None:
+            return given
+        control = self._controls[pane_id] = Control(self._control_path / pane_id)
+        return {**given, "CRUX_CONTROL": control.make()}
+
+    def _named(self, name: str) -> Pane | None:
+        named = [pane for pane in self._panes.values() if pane.name == name]
+        living = [pane for pane in named if pane.is_alive] or named
+        if len(living) > 1:
+            raise InvalidInput(f"{len(living)} panes are named {name!r}", "use their ids from crux_list_panes")
+        return living[0] if living else None
+
+    def _free_id(self) -> str:
+        while str(self._count) in self._panes:
+            self._count += 1
+        return str(self._count)
+
+    def _check_name(self, name: str) -> None:
+        if len(name) > NAME_CHARS or not name.isprintable():
+            raise InvalidInput(f"{name[:80]!r} is no name for a pane", f"use at most {NAME_CHARS} printable characters")
+
+
+def _load_engine() -> None:
+    with suppress(Unavailable):  # whoever opens a pane is told why
+        make_engine(1, 1).close()

@@ -1,0 +1,110 @@
+"""What happens in a pane, told to whoever listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+E = TypeVar("E")
+
+
+class Fanout(Generic[E]):
+    """In-process fan-out. Listeners are plain functions that only enqueue, so publishing never waits."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[object, Callable[[E], None]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._listeners)
+
+    def subscribe(self, listener: Callable[[E], None]) -> Callable[[], None]:
+        """Register a listener; call what is returned to stop."""
+        key = object()
+        self._listeners[key] = listener
+        return lambda: self._listeners.pop(key, None) and None
+
+    def publish(self, event: E) -> None:
+        for listener in list(self._listeners.values()):
+            listener(event)
+
+    @contextmanager
+    def stream(self, size: int = 1000) -> Iterator[AsyncIterator[E]]:
+        """The events from now on. A reader that is `size` events behind misses the oldest ones."""
+        queue: asyncio.Queue[E] = asyncio.Queue(size)
+
+        def enqueue(event: E) -> None:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+        async def read() -> AsyncIterator[E]:
+            while True:
+                yield await queue.get()
+
+        stop = self.subscribe(enqueue)
+        try:
+            yield read()
+        finally:
+            stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Bytes were shown; `position` counts all bytes of the pane up to their end."""
+
+    size_bytes: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStarted:
+    command_id: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnded:
+    command_id: str
+    command: str
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TitleChanged:
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class CwdChanged:
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """The program wrote to the clipboard (OSC 52)."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    cols: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The pane's first program ended; -N stands for signal N."""
+
+    code: int
+
+
+PaneEvent = Output | CommandStarted | CommandEnded | TitleChanged | CwdChanged | Bell | Clipped | Resized | Exited

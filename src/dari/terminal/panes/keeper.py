@@ -1,0 +1,244 @@
+"""The keeper: a small process that starts the programs of panes, tells how they ended, and leaves none behind.
+
+It runs as a script under `python -IS`, so this file imports nothing but the standard library's core. The daemon
+speaks to it over a socket, one JSON object a line; the terminal of a new program comes along as a descriptor.
+
+    → {"start": 7, "argv": […], "env": {…}, "cwd": "/", "token": "…"}    ← {"started": 7, "pid": 4711}
+                                                                         ← {"failed": 7, "errno": 2, …}
+    → {"end": 4711, "token": "…", "grace_s": 0.5}                        ← {"ended": 4711} when none is left
+                                                                         ← {"exit": 4711, "code": 0}
+
+Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
+subreaper, the keeper also inherits programs that detach themselves. When the socket ends, because the daemon ended
+or was killed, everything that carries the token of one of its panes is ended too.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import termios
+import time
+from collections.abc import Iterable
+
+VARIABLE = "CRUX_PANE_TOKEN"
+SWEEP_S = 5.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Keeper:
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._descriptors: list[int] = []
+        self._rest = b""
+        self._tokens: dict[int, str] = {}
+        self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
+        self._ending: dict[int, tuple[str, float]] = {}  # pid → token, when to kill
+
+    def run(self, wake: int) -> None:
+        while True:
+            timeout = 0.02 if self._ending else None
+            line = self._line.fileno()
+            ready, _, _ = select.select([line, wake], [], [], timeout)
+            if wake in ready:
+                os.read(wake, 4096)
+            self._reap()
+            self._sweep()
+            if line in ready and not self._hear():
+                break
+        self._end_all()
+
+    def _hear(self) -> bool:
+        try:
+            data, ancillary, _, _ = self._line.recvmsg(1 << 16, socket.CMSG_SPACE(16 * 4))
+        except ConnectionError:
+            return False
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                found = array.array("i")
+                found.frombytes(payload[: len(payload) - len(payload) % found.itemsize])
+                self._descriptors += found
+        if not data:
+            return False
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._obey(json.loads(line))
+        return True
+
+    def _obey(self, wish: dict) -> None:  # type: ignore[type-arg]
+        if "start" in wish:
+            terminal = self._descriptors.pop(0)
+            try:
+                pid = _start(wish["argv"], wish["env"], wish["cwd"], terminal)
+            except OSError as error:
+                self._say(failed=wish["start"], errno=error.errno, reason=error.strerror or str(error))
+                return
+            finally:
+                os.close(terminal)
+            self._tokens[pid] = wish["token"]
+            self._leaders[pid] = pid
+            self._say(started=wish["start"], pid=pid)
+        elif "end" in wish:
+            pid = wish["end"]
+            token = self._tokens.get(pid, wish["token"])
+            grace_s = wish["grace_s"]
+            if grace_s > 0:
+                for member in _members(pid, token):
+                    _signal(member, signal.SIGHUP)
+                    _signal(member, signal.SIGCONT)
+            self._ending[pid] = (token, time.monotonic() + grace_s)
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for pid, (token, kill_at) in list(self._ending.items()):
+            left = _members(pid, token)
+            if left and time.monotonic() >= kill_at:
+                for member in left:
+                    _signal(member, signal.SIGKILL)
+            if not left or time.monotonic() >= kill_at + SWEEP_S:
+                self._reap()
+                del self._ending[pid]
+                self._tokens.pop(pid, None)
+                self._say(ended=pid)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self._leaders.pop(pid, None) is not None:
+                self._say(exit=pid, code=os.waitstatus_to_exitcode(status))
+
+    def _say(self, **words: object) -> None:
+        try:
+            self._line.sendall(json.dumps(words).encode() + b"\n")
+        except OSError:
+            pass  # the daemon is gone; the next read finds out
+
+    def _end_all(self) -> None:
+        deadline = time.monotonic() + SWEEP_S
+        for number in (signal.SIGHUP, signal.SIGKILL):
+            until = time.monotonic() + 0.3 if number == signal.SIGHUP else deadline
+            while True:
+                left = [member for pid, token in self._tokens.items() for member in _members(pid, token)]
+                if not left or time.monotonic() > until:
+                    break
+                for member in left:
+                    _signal(member, number)
+                    if number == signal.SIGHUP:
+                        _signal(member, signal.SIGCONT)
+                time.sleep(0.02)
+                self._reap()
+
+
+def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int) -> int:
+    """Fork and exec on the terminal; OSError when the program or the directory cannot be used."""
+    problem, teller = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.set_inheritable(teller, False)
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            for descriptor in (0, 1, 2):
+                os.dup2(terminal, descriptor)
+            os.closerange(3, teller)
+            os.closerange(teller + 1, 1024)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            os.chdir(cwd)
+            os.execvpe(argv[0], argv, env)
+        except OSError as error:
+            os.write(teller, b"%d" % (error.errno or 0))
+        finally:
+            os._exit(127)
+    os.close(teller)
+    told = os.read(problem, 16)
+    os.close(problem)
+    if told:
+        os.waitpid(pid, 0)
+        raise OSError(int(told), os.strerror(int(told)))
+    return pid
+
+
+def _members(leader: int, token: str) -> list[int]:
+    """Living processes of a pane: those of its session, and those that carry its token in their environment."""
+    if not os.path.isdir("/proc/self"):
+        return _members_by_ps(leader)
+    wanted = f"{VARIABLE}={token}".encode()
+    own = os.getpid()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == own:
+            continue
+        fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+        if len(fields) < 4 or fields[0] in (b"Z", b"X"):
+            continue
+        if int(fields[3]) == leader or wanted in _read(f"/proc/{name}/environ").split(b"\0"):
+            found.append(int(name))
+    return found
+
+
+def _members_by_ps(leader: int) -> list[int]:
+    """Without /proc (macOS): the process groups whose terminal's session this is, as far as `ps` tells."""
+    import subprocess
+
+    listed = subprocess.run(["ps", "-axo", "pid=,ppid=,pgid=,stat="], capture_output=True, text=True).stdout
+    rows = [line.split(None, 3) for line in listed.splitlines()]
+    parents = {int(row[0]): int(row[1]) for row in rows if len(row) == 4 and not row[3].startswith("Z")}
+    groups = {int(row[0]): int(row[2]) for row in rows if len(row) == 4}
+    return [pid for pid in parents if groups[pid] == leader or leader in _ancestors(pid, parents)]
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> Iterable[int]:
+    seen = set()
+    while pid in parents and pid not in seen:
+        seen.add(pid)
+        yield pid
+        pid = parents[pid]
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def main() -> None:
+    line = socket.socket(fileno=int(sys.argv[1]))
+    line.setblocking(True)
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # The terminal's own ^C, and signals meant for the daemon's group, are not for the keeper.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    Keeper(line).run(woken)
+
+
+if __name__ == "__main__":
+    main()

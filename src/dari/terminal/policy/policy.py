@@ -1,0 +1,176 @@
+"""The verdict on a text before it is sent to a shell: allow, ask a person, or deny, each with its reason.
+
+A guard-rail, not a wall: a program that is allowed can do what it likes. See docs/guide/terminal-policy.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dari.terminal.policy.config import Security
+from dari.terminal.policy.patterns import Pattern
+from dari.terminal.policy.places import Places, is_below
+from dari.terminal.policy.reach import Reach, program, reach
+from dari.terminal.policy.words import Command, Dialect, ShellError
+
+Decision = Literal["allow", "ask", "deny"]
+
+_ORDER: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
+_DISKS = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md)\w*")
+_STARTUP = re.compile(
+    r"(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|inputrc|vimrc|gitconfig|"
+    r"tmux\.conf|netrc|npmrc|pypirc)|\.ssh/[^/]*|authorized_keys|\.git/(config|hooks/.*)|config\.fish|crux\.toml|"
+    r"crontab|sudoers.*)$|^/dev/(tcp|udp)/|^/etc/"
+)
+_ROOTS = re.compile(
+    r"/|/\*|~|~/|~/\*|\$HOME/?|\$\{HOME\}/?|/(bin|boot|dev|etc|home|lib|lib64|opt|proc|root|sbin|sys|usr|var)(/\*?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`commands`: all that the text would run, as far as can be told; `hint`: the next step when it is not allowed."""
+
+    decision: Decision
+    reason: str
+    commands: tuple[str, ...] = ()
+    hint: str = ""
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.decision == "allow"
+
+
+class Policy:
+    """Judges texts by one set of settings. It runs nothing and changes nothing."""
+
+    def __init__(self, security: Security | None = None, home: Path | None = None) -> None:
+        self.security = Security() if security is None else security
+        self._home = Path.home() if home is None else home
+        self._allowed = [Pattern.of(text) for text in self.security.allowed_commands]
+        self._dangerous = [Pattern.of(text) for text in self.security.dangerous_patterns]
+        self._denied = [Pattern.of(text) for text in self.security.denied_patterns]
+
+    def judge(self, text: str, cwd: str, dialect: Dialect = "bash") -> Verdict:
+        """What to do with `text` if it is sent with Enter to a shell whose directory is `cwd`."""
+        findings: list[tuple[Decision, str, str]] = []
+        if control := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
+            return Verdict("ask", f"it holds the control character {control[0]!r}", (), "send keys and text apart")
+        try:
+            found = reach(text, dialect)
+        except ShellError as error:
+            return Verdict("ask", f"it cannot be read as {dialect}: {error}", (), "send one complete, plain command")
+        except RecursionError:
+            return Verdict("ask", "it is nested too deeply to read", (), "send one complete, plain command")
+        findings += [("ask", doubt, "write the command out plainly") for doubt in found.doubts]
+        findings += self._judge_commands(found)
+        findings += self._judge_places(found, cwd)
+        commands = tuple(str(command) for command in found.commands if command.words)
+        if not findings:
+            return Verdict("allow", "every command is allowed" if commands else "it runs nothing", commands)
+        decision, reason, hint = max(findings, key=lambda finding: _ORDER[finding[0]])
+        return Verdict(decision, reason, commands, hint)
+
+    def _judge_commands(self, found: Reach) -> list[tuple[Decision, str, str]]:
+        findings: list[tuple[Decision, str, str]] = []
+        calls = Counter(
+            command.inside for command in found.commands if command.inside and command.name == command.inside
+        )
+        for name, count in calls.items():
+            if count > 1:
+                findings.append(("deny", f"the function {name} calls itself {count} times", "it would not end"))
+        for command in found.commands:
+            if command.words:
+                findings += self._judge_command(command, found.functions)
+            for redirect in command.redirects:
+                if redirect.writes and _DISKS.match(redirect.target.text):
+                    findings.append(("deny", f"it writes to the disk {redirect.target.text}", "write to a file"))
+                elif redirect.writes and _STARTUP.search(redirect.target.text):
+                    findings.append(("ask", f"it writes to {redirect.target.text}", "a person has to agree"))
+        return findings
+
+    def _judge_command(self, command: Command, functions: frozenset[str]) -> list[tuple[Decision, str, str]]:
+        findings: list[tuple[Decision, str, str]] = []
+        shown = _shortened(str(command))
+        if harm := _harm(command):
+            findings.append(("deny", f"{shown!r} {harm}", "name what is meant more closely"))
+        if kept := _startup_file(command):
+            findings.append(("ask", f"{shown!r} writes to {kept}", "a person has to agree"))
+        for pattern in self._denied:
+            if pattern.finds(command):
+                findings.append(("deny", f"{shown!r} matches the denied pattern {pattern.text!r}", self._place))
+        for pattern in self._dangerous:
+            if pattern.finds(command):
+                findings.append(("ask", f"{shown!r} matches the dangerous pattern {pattern.text!r}", self._place))
+        is_listed = not self._allowed or any(pattern.allows(command) for pattern in self._allowed)
+        if command.name and command.name not in functions and not is_listed:
+            findings.append(("ask", f"{shown!r} is not in allowed_commands", self._place))
+        return findings
+
+    def _judge_places(self, found: Reach, cwd: str) -> list[tuple[Decision, str, str]]:
+        limits = self.security.allowed_directories
+        if not limits:
+            return []
+        findings: list[tuple[Decision, str, str]] = []
+        hint = "stay below " + ", ".join(limits)
+        places = Places(cwd, self._home)
+        if not is_below(places.directories[0], limits):
+            findings.append(("deny", f"the pane is in {places.directories[0]}, outside allowed_directories", hint))
+        for command in found.commands:
+            for place in places.of(command):
+                if place.path is None:
+                    findings.append(("ask", f"where {_shortened(place.word)!r} leads is known only then", hint))
+                elif not is_below(place.path, limits):
+                    findings.append(
+                        ("deny", f"{_shortened(place.word)!r} is {place.path}, outside allowed_directories", hint)
+                    )
+        return findings
+
+    @property
+    def _place(self) -> str:
+        return f"a person can agree, or change [mcp.security] in {self.security.source or 'crux.toml'}"
+
+
+def _harm(command: Command) -> str:
+    """What makes the command one that is never meant, with the words that were found on it."""
+    name = program(command.name or "")
+    arguments = [word.text for word in command.words[1:]]
+    letters = {letter for word in arguments if re.fullmatch(r"-[A-Za-z]+", word) for letter in word[1:]}
+    is_recursive = bool(letters & {"r", "R"}) or any(word.startswith("--recursive") for word in arguments)
+    roots = [
+        word
+        for word in arguments
+        if not word.startswith("-") and _ROOTS.fullmatch(re.sub(r"/\.?(?=/)|/\.$", "", word) or "/")
+    ]
+    if name in ("rm", "chmod", "chown", "chgrp", "shred") and is_recursive and roots:
+        return f"reaches all of {roots[0]}"
+    if name == "dd" and any(word.startswith("of=") and _DISKS.match(word[3:]) for word in arguments):
+        return "overwrites a disk"
+    if (
+        name in ("cp", "mv", "tee", "cat", "shred")
+        and any(_DISKS.fullmatch(word) for word in arguments)
+        and name != "cat"
+    ):
+        return "overwrites a disk"
+    return ""
+
+
+def _startup_file(command: Command) -> str:
+    """The file among those that a copying command writes to which something later runs or trusts."""
+    name = program(command.name or "")
+    arguments = [word.text for word in command.words[1:] if not word.text.startswith("-")]
+    if name in ("cp", "mv", "ln", "install", "rsync", "scp"):
+        arguments = arguments[-1:]
+    elif name == "dd":
+        arguments = [word[3:] for word in arguments if word.startswith("of=")]
+    elif name not in ("tee", "sponge", "truncate"):
+        return ""
+    return next((word for word in arguments if _STARTUP.search(word)), "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 120 else text[:117] + "…"

@@ -1,0 +1,321 @@
+"""Words of a shell text: quotes, escapes, expansions; what runs inside them is handed on."""
+
+from __future__ import annotations
+
+import re
+
+from dari.terminal.policy.quoting import decode_ansi_c, decode_fish, may_expand_braces
+from dari.terminal.policy.words import Dialect, ShellError, Word
+from dari.terminal.policy.wrappers import DECIDING_NAMES
+
+DEEPEST = 40
+
+_META = frozenset(" \t\n;&|<>()")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
+_ASSIGNS = re.compile(r"\$\{([A-Za-z_]\w*):?:?=")
+_HISTORY = re.compile(r"!(?:[A-Za-z0-9!?$^*#-])")
+
+
+class WordReader:
+    """Reads words at `position`. Subclasses give `read_list`, which reads commands up to a closer."""
+
+    def __init__(self, text: str, dialect: Dialect, depth: int) -> None:
+        if depth > DEEPEST:
+            raise ShellError(f"commands are nested more than {DEEPEST} deep")
+        self.text = text
+        self.dialect = dialect
+        self.depth = depth
+        self.position = 0
+        self.doubts: list[str] = []
+
+    def read_list(self, closers: frozenset[str]) -> str:
+        raise NotImplementedError
+
+    def read_inner(self, text: str) -> None:
+        """Read commands that are written inside a word, such as those between backticks."""
+        raise NotImplementedError
+
+    def note_assignment(self, name: str) -> None:
+        """A loop or an expansion sets this variable; a doubt where that decides what runs."""
+        if name in DECIDING_NAMES:
+            self.doubts.append(f"setting {name} changes what later commands run")
+
+    def at(self, what: str) -> bool:
+        return self.text.startswith(what, self.position)
+
+    @property
+    def here(self) -> str:
+        return self.text[self.position : self.position + 1]
+
+    def read_word(self) -> tuple[Word, str]:
+        """The word and its unquoted letters (quoted ones are left out, each quoted run is one NUL)."""
+        value: list[str] = []
+        bare: list[str] = []
+        known = True
+        glob = False
+        start = self.position
+        while self.position < len(self.text):
+            char = self.here
+            if char == "\\":
+                value.append(self._escape())
+                bare.append("\0")
+            elif char == "'":
+                value.append(self._single())
+                bare.append("\0")
+            elif char == '"':
+                text, inner_known = self._double()
+                value.append(text)
+                known = known and inner_known
+                bare.append("\0")
+            elif char == "$":
+                text, inner_known = self._dollar()
+                value.append(text)
+                known = known and inner_known
+                # A lone `$` is a letter; a value that is known came from quotes.
+                bare.append("$" if text == "$" else "\0")
+            elif char == "`" and self.dialect != "fish":
+                value.append(self._backticks())
+                known = False
+                bare.append("\0")
+            elif char in "<>=" and self.text[self.position + 1 : self.position + 2] == "(" and self._substitutes(char):
+                value.append(self._process())
+                known = False
+                bare.append("\0")
+            elif char == "(" and self._takes_paren(bare):
+                value.append(self._parenthesis())
+                known = False
+                bare.append("\0")
+            elif char in _META:
+                break
+            else:
+                if char == "!":
+                    self._history()
+                if char in "*?[":
+                    glob = True
+                value.append(char)
+                bare.append(char)
+                self.position += 1
+        raw = "".join(bare)
+        if self.dialect != "sh" and may_expand_braces(raw):
+            known = False
+        if self.dialect == "zsh" and ((raw.startswith("=") and len(raw) > 1) or "^" in raw[1:] or "#" in raw[1:]):
+            # `=ls` is a path, and with EXTENDED_GLOB these are patterns.
+            glob = True
+        text = "".join(value) if known else self.text[start : self.position]
+        return Word(text, known, known and glob, raw.startswith("~"), "\0" in raw), raw
+
+    def read_until_end(self) -> None:
+        """Look for what runs inside the text of a here-document."""
+        while self.position < len(self.text):
+            if self.here == "\\":
+                self.position += 2
+            elif self.here == "$":
+                self._dollar(in_quotes=True)
+            elif self.here == "`":
+                self._backticks()
+            else:
+                self.position += 1
+
+    def _substitutes(self, char: str) -> bool:
+        return self.dialect == "zsh" or (char != "=" and self.dialect == "bash")
+
+    def _takes_paren(self, bare: list[str]) -> bool:
+        if self.dialect == "fish":
+            return True
+        if self.dialect == "zsh":
+            return bool(bare)
+        return bool(bare) and bare[-1] in tuple("?*+@!") and self.dialect == "bash"
+
+    def _escape(self) -> str:
+        if self.dialect == "fish":
+            match = re.compile(
+                r"\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.S
+            ).match(self.text, self.position)
+            if match is None:
+                raise ShellError("the text ends with a backslash")
+            self.position = match.end()
+            return "" if match[0] == "\\\n" else decode_fish(match[0])
+        after = self.text[self.position + 1 : self.position + 2]
+        if not after:
+            raise ShellError("the text ends with a backslash")
+        self.position += 2
+        return "" if after == "\n" else after
+
+    def _single(self) -> str:
+        if self.dialect == "fish":
+            match = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.position)
+            if match is None:
+                raise ShellError("a ' is not closed")
+            self.position = match.end()
+            return re.sub(r"\\([\\'])", r"\1", match[1])
+        end = self.text.find("'", self.position + 1)
+        if end < 0:
+            raise ShellError("a ' is not closed")
+        value = self.text[self.position + 1 : end]
+        self.position = end + 1
+        return value
+
+    def _double(self) -> tuple[str, bool]:
+        value: list[str] = []
+        known = True
+        self.position += 1
+        while self.position < len(self.text):
+            char = self.here
+            if char == '"':
+                self.position += 1
+                return "".join(value), known
+            if char == "\\":
+                after = self.text[self.position + 1 : self.position + 2]
+                escaped = '$"\\' if self.dialect == "fish" else '$`"\\'
+                value.append("" if after == "\n" else after if after in escaped else "\\" + after)
+                self.position += 2
+            elif char == "$":
+                text, inner_known = self._dollar(in_quotes=True)
+                value.append(text)
+                known = known and inner_known
+            elif char == "`" and self.dialect != "fish":
+                value.append(self._backticks())
+                known = False
+            else:
+                if char == "!":
+                    self._history()
+                value.append(char)
+                self.position += 1
+        raise ShellError('a " is not closed')
+
+    def _dollar(self, in_quotes: bool = False) -> tuple[str, bool]:
+        start = self.position
+        after = self.text[start + 1 : start + 2]
+        if after == "(":
+            self._dollar_parenthesis()
+        elif after == "{" and self.dialect != "fish":
+            self._dollar_brace()
+        elif after == "[" and self.dialect in ("bash", "zsh"):
+            self.position += 2
+            self._arithmetic("]")
+        elif after == "'" and not in_quotes and self.dialect != "fish":
+            return self._ansi_c()
+        elif after == '"' and not in_quotes and self.dialect != "fish":
+            self.position += 1
+            if self.dialect == "bash":
+                return self._double()
+            text, known = self._double()
+            return "$" + text, known
+        elif match := _VARIABLE.match(self.text, start + 1):
+            self.position = match.end()
+            while self.here == "[" and self.dialect in ("zsh", "fish"):
+                self.position += 1
+                self._arithmetic("]")
+        else:
+            self.position += 1
+            return "$", True
+        return self.text[start : self.position], False
+
+    def _ansi_c(self) -> tuple[str, bool]:
+        match = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.position)
+        if match is None:
+            raise ShellError("a $' is not closed")
+        if self.dialect == "sh":
+            # dash takes the `$` for a letter and ends the quote at the first `'`; others decode it.
+            self.position = match.end()
+            return match[0], False
+        self.position = match.end()
+        return decode_ansi_c(match[1]).split("\0")[0], True
+
+    def _dollar_parenthesis(self) -> None:
+        if self.text.startswith("$((", self.position) and self.dialect != "fish":
+            self.position += 3
+            self._arithmetic("))")
+            return
+        self.position += 2
+        self.read_list(frozenset((")",)))
+
+    def _arithmetic(self, closer: str) -> None:
+        """Everything up to `closer`; what is substituted inside still runs."""
+        depth = 0
+        while self.position < len(self.text):
+            char = self.here
+            if depth == 0 and self.at(closer):
+                self.position += len(closer)
+                return
+            if char in "'\"":
+                raise ShellError("quotes inside arithmetic")
+            if char == "$":
+                self._dollar(in_quotes=True)
+                continue
+            if char == "`" and self.dialect != "fish":
+                self._backticks()
+                continue
+            if char == "(":
+                if self.dialect == "fish":
+                    self.position += 1
+                    self.read_list(frozenset((")",)))
+                    continue
+                depth += 1
+            elif char == ")":
+                depth -= 1
+                if depth < 0:
+                    raise ShellError("`((` may be arithmetic or a subshell")
+            self.position += 1
+        raise ShellError("arithmetic is not closed")
+
+    def _dollar_brace(self) -> None:
+        start = self.position
+        if match := _ASSIGNS.match(self.text, start):
+            self.note_assignment(match[1])
+        self.position += 2
+        if self.dialect == "zsh" and self.here == "(":
+            self.doubts.append("a ${(…)…} expansion of zsh can run what a variable holds")
+        while self.position < len(self.text):
+            char = self.here
+            if char == "}":
+                self.position += 1
+                if self.text[start : self.position].endswith("@P}"):
+                    self.doubts.append("${…@P} runs what a variable holds")
+                return
+            if char == "\\":
+                self.position += 2
+            elif char == "$":
+                self._dollar(in_quotes=True)
+            elif char == "`":
+                self._backticks()
+            elif char == '"':
+                self._double()
+            elif char in "'<>" and (char == "'" or self.text[self.position + 1 : self.position + 2] == "("):
+                # Whether these quote or run depends on the shell and on quotes around the whole.
+                raise ShellError(f"{char} inside ${{…}}")
+            else:
+                self.position += 1
+        raise ShellError("a ${ is not closed")
+
+    def _backticks(self) -> str:
+        match = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL).match(self.text, self.position)
+        if match is None:
+            raise ShellError("a ` is not closed")
+        self.position = match.end()
+        self.read_inner(re.sub(r"\\([`\\$])", r"\1", match[1]))
+        return match[0]
+
+    def _process(self) -> str:
+        start = self.position
+        self.position += 2
+        self.read_list(frozenset((")",)))
+        return self.text[start : self.position]
+
+    def _parenthesis(self) -> str:
+        start = self.position
+        if self.dialect == "fish":
+            self.position += 1
+            self.read_list(frozenset((")",)))
+            return self.text[start : self.position]
+        if self.dialect == "zsh":
+            self.doubts.append("parentheses in a word of zsh can run code (glob qualifiers)")
+        self.position += 1
+        self._arithmetic(")")
+        return self.text[start : self.position]
+
+    def _history(self) -> None:
+        if self.dialect in ("bash", "zsh") and _HISTORY.match(self.text, self.position):
+            before = self.text[self.position - 1 : self.position]
+            if before not in ("[", "{", "$"):
+                self.doubts.append("an unquoted ! can bring back a command of the history")

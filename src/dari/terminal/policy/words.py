@@ -1,0 +1,101 @@
+"""The parts of a shell text: words with what is known of them, redirections, simple commands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Dialect = Literal["bash", "zsh", "fish", "sh"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class ShellError(Exception):
+    """The text is not complete, or not a text that we read the way every shell does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One argument. `text` is its value where `is_known`; else the shell decides it when it runs.
+
+    `has_glob`: a known word with an unquoted `*`, `?` or `[`. `has_tilde`: it starts with an unquoted `~`.
+    """
+
+    text: str
+    is_known: bool = True
+    has_glob: bool = False
+    has_tilde: bool = False
+    is_quoted: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """`operator` as written without its number; `body` is the text of a here-document or here-string, when known."""
+
+    operator: str
+    target: Word
+    body: str | None = None
+
+    @property
+    def writes(self) -> bool:
+        return ">" in self.operator and not self._copies
+
+    @property
+    def reads(self) -> bool:
+        return self.operator in ("<", "<>")
+
+    @property
+    def _copies(self) -> bool:
+        # `2>&1` and `>&-` name an open file, `>&file` is the old spelling of `&>file`.
+        return self.operator == ">&" and (self.target.text.rstrip("-").isdigit() or self.target.text == "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command as the shell would run it; `words` is empty when there are only assignments."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    reads_pipe: bool = False
+    inside: str = ""
+    """The function whose body it is in."""
+
+    @property
+    def name(self) -> str | None:
+        """What is run; None when the shell decides it later, "" when nothing is."""
+        if not self.words:
+            return ""
+        first = self.words[0]
+        is_told = first.is_known and not first.has_glob and (not first.has_tilde or first.text.startswith("~/"))
+        return first.text if is_told else None
+
+    def __str__(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Everything a text would run, in the order written; a command inside another comes before it."""
+
+    commands: tuple[Command, ...]
+    functions: frozenset[str]
+    doubts: tuple[str, ...]
+
+
+def split_assignment(word: Word, raw: str) -> tuple[str, Word] | None:
+    """(name, value) when the word is `name=value` or `name+=value`."""
+    match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^]]*\])?\+?=", raw)
+    if match is None:
+        return None
+    # The name is plain text in `raw`, so its length is the same in the value.
+    value = word.text[match.end() :]
+    return match[1], Word(value, word.is_known, word.has_glob, value.startswith("~"), word.is_quoted)
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None

@@ -1,0 +1,52 @@
+"""Commands to run next, with every fact that came from an output quoted for the shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from dari.terminal.reading.result import Document
+from dari.terminal.reading.rulebook import IntentRules, compiled
+
+_PLACE = re.compile(r"\{(\*?)(\w+)\}")
+_MAX_VALUES = 5
+_MAX_ACTIONS = 4
+
+
+def suggest(intent: IntentRules, command: str, context: dict[str, Document]) -> list[str]:
+    """At most four commands, the most useful first. One that lacks a fact, or gets a strange one, is left out."""
+    actions: list[str] = []
+    for entry in intent.suggest:
+        if entry.when and not compiled(entry.when).search(command):
+            continue
+        if not all(compiled(want).search(str(context.get(name, ""))) for name, want in entry.given.items()):
+            continue
+        action = fill(entry.run, {**context, "command": command})
+        if action and action not in actions:
+            actions.append(action)
+    return actions[:_MAX_ACTIONS]
+
+
+def fill(template: str, context: dict[str, Document]) -> str | None:
+    """The template with its facts as shell words; None where a fact is missing or could be taken for an option."""
+    parts: list[str] = []
+    position = 0
+    for match in _PLACE.finditer(template):
+        values = [value for value in _values(context.get(match[2])) if is_safe(value)]
+        if not values:
+            return None
+        values = values[:_MAX_VALUES] if match[1] else values[:1]
+        parts += [template[position : match.start()], " ".join(map(shlex.quote, values))]
+        position = match.end()
+    return "".join(parts) + template[position:]
+
+
+def is_safe(value: str) -> bool:
+    """A word that no program takes for an option and no terminal for a control sequence."""
+    return 0 < len(value) <= 300 and not value.startswith("-") and value.isprintable()
+
+
+def _values(value: Document) -> list[str]:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return [] if value is None or value == "" else [str(value)]

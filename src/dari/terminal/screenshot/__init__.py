@@ -1,0 +1,1 @@
+"""Pictures of a screen, drawn from its cells, and what changed between two of them."""

@@ -1,0 +1,98 @@
+"""The terminal as a service: its desks in one place, here or behind the daemon's socket, with the same methods.
+
+panes     open, close, focus, list, resize, zoom, rename, arrange
+commands  execute, wait, interrupt; text, keys, raw bytes; wait for output
+reading   output, scrollback, state, selection, directory, process, picture
+sessions  save, restore, list, remove
+server    who serves, and its end
+views     what is open, rows, moves of panes, tabs and borders
+scripts   what scripts ask of tmux: panes exactly there, notes, signals
+attaching windows shown live to people
+special   output understood, clipboard, workspaces, streams, steps across panes, contexts, snapshots
+
+A pane is named by its id or its name; left out, it is the focused one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dari.ipc.client import DaemonClient
+from dari.ipc.methods import Method
+from dari.ipc.remote import methods_of, remote
+from dari.terminal.attaching.attach import AttachDesk
+from dari.terminal.attaching.desk import ViewDesk
+from dari.terminal.attaching.scripts import ScriptDesk
+from dari.terminal.desks.commands import CommandDesk
+from dari.terminal.desks.panes import PaneDesk
+from dari.terminal.desks.reading import ReadingDesk
+from dari.terminal.desks.server import ServerDesk
+from dari.terminal.desks.sessions import SessionDesk
+from dari.terminal.desks.special import SpecialDesks, local_special, remote_special
+
+if TYPE_CHECKING:
+    from dari.terminal.multiplexer import Multiplexer
+
+
+@dataclass(slots=True, frozen=True)
+class TerminalService:
+    panes: PaneDesk
+    commands: CommandDesk
+    reading: ReadingDesk
+    sessions: SessionDesk
+    server: ServerDesk
+    views: ViewDesk
+    scripts: ScriptDesk
+    attaching: AttachDesk
+    special: SpecialDesks
+
+    @property
+    def desks(self) -> tuple[object, ...]:
+        own = tuple(getattr(self, each.name) for each in fields(self) if each.name != "special")
+        return (*own, *self.special.desks)
+
+
+def local_service(
+    multiplexer: Multiplexer,
+    sessions_path: Path,
+    shut_down: Callable[[], None] = lambda: None,
+    clients: Callable[[], int] = lambda: 0,
+) -> TerminalService:
+    """The service of panes in this process."""
+    from dari.terminal.sessions.store import SessionStore
+
+    attaching = AttachDesk(multiplexer)
+    return TerminalService(
+        PaneDesk(multiplexer),
+        CommandDesk(multiplexer),
+        ReadingDesk(multiplexer),
+        SessionDesk(multiplexer, SessionStore(sessions_path)),
+        ServerDesk(multiplexer, shut_down, clients),
+        ViewDesk(multiplexer, attaching.count),
+        ScriptDesk(multiplexer),
+        attaching,
+        local_special(multiplexer, sessions_path),
+    )
+
+
+def remote_service(client: DaemonClient) -> TerminalService:
+    """The same behind the daemon."""
+    return TerminalService(
+        remote(PaneDesk, client),
+        remote(CommandDesk, client),
+        remote(ReadingDesk, client),
+        remote(SessionDesk, client),
+        remote(ServerDesk, client),
+        remote(ViewDesk, client),
+        remote(ScriptDesk, client),
+        remote(AttachDesk, client),
+        remote_special(client),
+    )
+
+
+def daemon_methods(service: TerminalService) -> list[Method]:
+    """What the daemon serves beside its own `system.*`."""
+    return [method for desk in service.desks for method in methods_of(desk)]

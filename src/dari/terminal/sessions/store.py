@@ -1,0 +1,96 @@
+"""Sessions on disk: one 0600 file each, replaced as a whole, so that a full disk loses nothing that was there."""
+
+from __future__ import annotations
+
+import errno
+import re
+import secrets
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dari.errors import Failed, InvalidInput, NotFound
+from dari.paths import private_dir, write_private
+from dari.terminal.sessions.record import FORMAT, SavedSession
+
+SUFFIX = ".session"
+MOST_BYTES = 1 << 30
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(SavedSession)
+
+
+class SessionStore:
+    """The directory is made with the first session."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def save(self, session: SavedSession) -> tuple[str, int]:
+        """Write it; its id (its name, or one that is made) and its size."""
+        session_id = session.name or f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        data = zlib.compress(_encoder.encode(session), 1)
+        path = self._path(session_id)
+        try:
+            private_dir(self._directory)
+            write_private(path, data)
+        except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            fact = "the disk is full" if is_full else (error.strerror or str(error))
+            raise Failed(
+                f"session {session_id} was not saved, {len(data)} bytes: {fact}",
+                f"make room below {self._directory}, then save again; an earlier session of that name is unchanged",
+            ) from error
+        return session_id, len(data)
+
+    def load(self, session_id: str) -> SavedSession:
+        path = self._path(session_id)
+        try:
+            packed = path.read_bytes()
+        except FileNotFoundError:
+            known = ", ".join(sorted(name for name, _ in self.files())[:20]) or "none"
+            raise NotFound(f"there is no session {session_id!r}", f"saved sessions: {known}") from None
+        except OSError as error:
+            raise Failed(f"{path} cannot be read: {error.strerror}", "check the file") from error
+        try:
+            session = _decoder.decode(_unpacked(packed))
+        except (zlib.error, msgspec.DecodeError, ValueError) as error:
+            raise Failed(f"{path} is no session of this version: {error}", "save it anew") from error
+        if session.format != FORMAT:
+            raise Failed(f"{path} has format {session.format}, this release reads {FORMAT}", "save it anew")
+        return session
+
+    def remove(self, session_id: str) -> None:
+        try:
+            self._path(session_id).unlink()
+        except FileNotFoundError:
+            raise NotFound(f"there is no session {session_id!r}", "list the sessions") from None
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Ids with their files."""
+        try:
+            found = list(self._directory.iterdir())
+        except OSError:
+            return
+        for path in found:
+            if path.suffix == SUFFIX and _NAME.fullmatch(path.stem):
+                yield path.stem, path
+
+    def _path(self, session_id: str) -> Path:
+        if not _NAME.fullmatch(session_id):
+            raise InvalidInput(
+                f"{session_id[:80]!r} is no name of a session", "use letters, digits, dot, dash and underscore"
+            )
+        return self._directory / f"{session_id}{SUFFIX}"
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """No more than MOST_BYTES, whatever a file that somebody else made says."""
+    machine = zlib.decompressobj()
+    data = machine.decompress(packed, MOST_BYTES)
+    if machine.unconsumed_tail or not machine.eof:
+        raise ValueError("it is cut off or too large")
+    return data

@@ -1,0 +1,3 @@
+from dari.terminal.tools.toolkit import TerminalTools
+
+__all__ = ["TerminalTools"]

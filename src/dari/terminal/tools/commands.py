@@ -1,0 +1,123 @@
+"""Command tools of design 002 §3.1.2, and those that go on with a command that still runs."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.errors import InvalidInput
+from dari.terminal.desks.answers import Executed, Output, Scrollback, Success, Waited
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
+
+LONG_S = 3700.0
+MOST_MS = 3_600_000
+
+
+class CommandTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._commands = terminal.commands
+        self._reading = terminal.reading
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def execute_command(
+        self,
+        context: Context,
+        command: str,
+        pane_id: str | None = None,
+        timeout_ms: int | None = None,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Executed:
+        """Run a command in a pane's shell; returns {exit_code, stdout}, or status "running" with a command_id."""
+        timeout_s = None if timeout_ms is None else _seconds(timeout_ms)
+        return _shown(
+            await with_approval(
+                context,
+                lambda approved: self._commands.execute(command, pane_id or "", timeout_s, approved),
+            ),
+            max_tokens,
+        )
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
+        """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
+        return await with_approval(
+            context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
+        )
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def send_text(
+        self,
+        context: Context,
+        text: str,
+        pane_id: str | None = None,
+        paste: bool = False,
+        enter: bool = False,
+    ) -> Success:
+        """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success}."""
+        return await with_approval(
+            context, lambda approved: self._commands.send_text(text, pane_id or "", paste, enter, approved)
+        )
+
+    @tool()
+    async def get_output(self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS) -> Output:
+        """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
+        found = await self._reading.get_output(pane_id or "", lines)
+        return replace(found, text=shown(found.text, max_tokens).text)
+
+    @tool(timeout_s=LONG_S)
+    async def wait_for_output(
+        self,
+        pattern: str,
+        timeout_ms: int = 30_000,
+        pane_id: str | None = None,
+        regex: bool = True,
+        mark: int | None = None,
+    ) -> Waited:
+        """Wait until new output of a pane matches (never the echo of what was typed); returns {matched, text, mark}."""
+        found = await self._commands.wait_for(pattern, pane_id or "", regex, _seconds(timeout_ms), mark)
+        return replace(found, text=shown(found.text).text, match=shown(found.match).text)
+
+    @tool(timeout_s=LONG_S)
+    async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
+        """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
+        return _shown(await self._commands.wait_command(command_id, _seconds(timeout_ms)), max_tokens)
+
+    @tool(scope="control", destructive=True)
+    async def interrupt_command(self, command_id: str) -> Executed:
+        """Press ^C for a running command; returns its result, with status "running" when it goes on all the same."""
+        return _shown(await self._commands.interrupt_command(command_id), MAX_TOKENS)
+
+    @tool()
+    async def get_command_output(
+        self, command_id: str, offset: int = 0, limit: int = 1000, max_tokens: int = MAX_TOKENS
+    ) -> Scrollback:
+        """Return lines of what a command printed, from offset; next_offset tells where to go on."""
+        if offset < 0 or limit < 1:
+            raise InvalidInput(f"offset {offset} or limit {limit} is no number of lines", "offset ≥ 0, limit ≥ 1")
+        return paged(await self._commands.command_output(command_id, offset, limit), max_tokens)
+
+
+def paged(found: Scrollback, max_tokens: int) -> Scrollback:
+    """No more lines than fit; the next call goes on with the first that did not."""
+    if not found.line_count:
+        return found
+    text, count = fitting_lines(found.text, max_tokens)
+    if count >= found.line_count:
+        return replace(found, text=text)
+    return replace(found, text=text, line_count=count, next_offset=found.offset + count)
+
+
+def _shown(result: Executed, max_tokens: int) -> Executed:
+    cleaned = shown(result.stdout, max_tokens)
+    return replace(result, stdout=cleaned.text, truncated=result.truncated or cleaned.is_truncated)
+
+
+def _seconds(timeout_ms: int) -> float:
+    if not 0 <= timeout_ms <= MOST_MS:
+        raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 0…{MOST_MS}, and wait again after it")
+    return timeout_ms / 1000

@@ -1,0 +1,69 @@
+"""Pane tools of design 002 §3.1.1."""
+
+from __future__ import annotations
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
+from dari.terminal.layout.cells import Orientation
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+
+ASKING_S = 3600.0
+
+
+class PaneTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._panes = terminal.panes
+
+    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    async def create_pane(
+        self,
+        context: Context,
+        direction: Orientation = "horizontal",
+        cwd: str | None = None,
+        command: str | None = None,
+        name: str | None = None,
+        shell: str | None = None,
+        env: dict[str, str] | None = None,
+        pane_id: str | None = None,
+        focus: bool = True,
+    ) -> PaneInfo:
+        """Open a shell beside (horizontal) or below (vertical) a pane, run a command in it; returns {id, pid, cwd}."""
+        return await with_approval(
+            context,
+            lambda approved: self._panes.spawn_pane(
+                direction,
+                cwd or "",
+                command or "",
+                None,
+                name or "",
+                shell or "",
+                env,
+                pane_id or "",
+                focus=focus,
+                approved=approved,
+            ),
+        )
+
+    @tool(scope="control", destructive=True)
+    async def close_pane(self, pane_id: str | None = None, force: bool = True) -> Success:
+        """Close a pane and end all that runs in it; with force=false a busy pane is refused. Returns {success}."""
+        return await self._panes.close_pane(pane_id or "", force)
+
+    @tool(scope="control")
+    async def focus_pane(self, pane_id: str) -> Success:
+        """Make a pane the one that calls without pane_id mean; returns {success}."""
+        return await self._panes.focus_pane(pane_id)
+
+    @tool()
+    async def list_panes(self) -> PaneList:
+        """List all panes with pid, directory, size, program and state; returns {panes, focused}."""
+        return await self._panes.list_panes()
+
+    @tool(scope="control")
+    async def resize_pane(self, cols: int, rows: int, pane_id: str | None = None) -> Resized:
+        """Give a pane a size in cells; returns {success} and the size that it got."""
+        return await self._panes.resize_pane(pane_id or "", cols, rows)

@@ -1,0 +1,85 @@
+"""State and content tools of design 002 §3.1.3 and §3.1.4."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict, replace
+
+from dari.core.content import Image, Text, ToolResult
+from dari.core.tool import tool
+from dari.terminal.desks.answers import Directory, PaneState, PlainText, RunningProcess, Scrollback
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.commands import paged
+from dari.terminal.tools.presentation import MAX_TOKENS, shown, shown_formatted
+
+
+class ReadingTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._reading = terminal.reading
+
+    @tool()
+    async def get_current_directory(self, pane_id: str | None = None) -> Directory:
+        """Return the working directory of what runs in a pane: {cwd}."""
+        return await self._reading.get_cwd(pane_id or "")
+
+    @tool()
+    async def get_running_process(self, pane_id: str | None = None) -> RunningProcess:
+        """Return the program that has a pane's terminal now: {name, pid, command_line, is_shell}."""
+        found = await self._reading.get_process(pane_id or "")
+        return replace(found, name=shown(found.name).text, command_line=shown(found.command_line).text)
+
+    @tool()
+    async def get_pane_state(self, pane_id: str | None = None) -> PaneState:
+        """Return a pane's {cols, rows, cursor, scroll_pos}, whether it is at a prompt or asks a password."""
+        found = await self._reading.get_pane_state(pane_id or "")
+        return replace(found, title=shown(found.title).text, running_command=shown(found.running_command, 500).text)
+
+    @tool()
+    async def get_selection(self, pane_id: str | None = None) -> PlainText:
+        """Return the text that is selected in a pane, empty when none is: {text}."""
+        return PlainText(shown((await self._reading.get_selection(pane_id or "")).text).text)
+
+    @tool(scope="control")
+    async def set_selection(
+        self, start_row: int, start_col: int, end_row: int, end_col: int, pane_id: str | None = None
+    ) -> PlainText:
+        """Select cells of a pane up to, not including, the end (history rows are negative); returns {text}."""
+        found = await self._reading.select(pane_id or "", start_row, start_col, end_row, end_col)
+        return PlainText(shown(found.text).text)
+
+    @tool()
+    async def get_scrollback(
+        self,
+        pane_id: str | None = None,
+        offset: int | None = None,
+        limit: int = 500,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Scrollback:
+        """Return lines of a pane from offset (0: the oldest), else the newest; {text, total_lines, next_offset}."""
+        return paged(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
+
+    @tool()
+    async def get_raw_text(
+        self, pane_id: str | None = None, scrollback: bool = False, max_tokens: int = MAX_TOKENS
+    ) -> PlainText:
+        """Return a pane's screen as plain text, with scrollback=true everything that is kept: {text}."""
+        return PlainText(shown((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text)
+
+    @tool()
+    async def get_formatted_output(
+        self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS
+    ) -> PlainText:
+        """Return the last rows of a pane with their colours as ANSI sequences: {text}."""
+        found = await self._reading.get_formatted_output(pane_id or "", lines)
+        return PlainText(shown_formatted(found.text, max_tokens).text)
+
+    @tool()
+    async def screenshot_pane(
+        self, pane_id: str | None = None, history_rows: int = 0, structured: bool = True
+    ) -> ToolResult:
+        """Return a pane as a PNG image; structured=false leaves the copy in structuredContent out: {image}."""
+        picture = await self._reading.screenshot(pane_id or "", history_rows)
+        note = Text(text=f"{picture.width}×{picture.height} pixels")
+        image = Image(data=picture.image, mime_type=picture.mime_type)
+        return ToolResult([image, note], asdict(picture) if structured else {"mime_type": picture.mime_type})

@@ -1,0 +1,37 @@
+"""Session tools of design 002 §3.1.4."""
+
+from __future__ import annotations
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.terminal.desks.answers import Restored, Saved, SessionList
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+
+ASKING_S = 3600.0
+
+
+class SessionTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._sessions = terminal.sessions
+
+    @tool(scope="control", idempotent=False)
+    async def save_session(self, name: str | None = None, scrollback: bool = True) -> Saved:
+        """Save all panes: layout, directories, environment, scrollback, commands; returns {session_id}."""
+        return await self._sessions.save_session(name or "", scrollback)
+
+    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    async def restore_session(
+        self, context: Context, session_id: str, commands: bool = False, replace: bool = False
+    ) -> Restored:
+        """Open the panes of a saved session, with commands=true run what was running; returns {success, panes}."""
+        return await with_approval(
+            context, lambda approved: self._sessions.restore_session(session_id, commands, replace, approved)
+        )
+
+    @tool()
+    async def list_sessions(self) -> SessionList:
+        """List saved sessions, newest first: {sessions}."""
+        return await self._sessions.list_sessions()

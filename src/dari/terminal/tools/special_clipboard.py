@@ -1,0 +1,76 @@
+"""The clipboard: design 002 §3.2.4."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.errors import InvalidInput
+from dari.terminal.desks.clips import Form
+from dari.terminal.desks.special_answers import ClipInfo, ClipList, Pasted
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
+
+ASKING_S = 3600.0
+WHOLE_TOKENS = 50_000
+
+
+class ClipboardTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._clipboard = terminal.special.clipboard
+        self._reading = terminal.reading
+
+    @tool()
+    async def clipboard_context(
+        self,
+        limit: int = 10,
+        kind: str | None = None,
+        pane_id: str | None = None,
+        clip_id: str | None = None,
+        max_tokens: int = MAX_TOKENS,
+    ) -> ClipList:
+        """List what was copied, newest first, with kind, time and source pane: {entries, total}."""
+        shown("", max_tokens)
+        chars = min(max_tokens, WHOLE_TOKENS) * CHARS_PER_TOKEN // max(1, 1 if clip_id else limit)
+        found = await self._clipboard.history(limit, kind or "", pane_id or "", clip_id or "", chars)
+        return replace(found, entries=[_shown(entry) for entry in found.entries])
+
+    @tool(scope="control", idempotent=False)
+    async def clipboard_copy(self, text: str | None = None, pane_id: str | None = None) -> ClipInfo:
+        """Put a text on the clipboard, or without one what is selected in a pane; returns {id, kind}."""
+        if text is not None:
+            return _shown(await self._clipboard.copy(text, pane_id or ""))
+        selected = await self._reading.get_selection(pane_id or "")
+        if not selected.text:
+            raise InvalidInput("nothing is selected there", "give text, or select with crux_set_selection")
+        return _shown(await self._clipboard.copy(selected.text, pane_id or "", "selection"))
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    async def paste_smart(
+        self,
+        context: Context,
+        pane_id: str | None = None,
+        clip_id: str | None = None,
+        text: str | None = None,
+        form: Form = "auto",
+        enter: bool = False,
+        allow_lines: bool = False,
+    ) -> Pasted:
+        """Paste a clip or text as suits the place: JSON formatted, words quoted for a shell, lines as one paste."""
+        pasted = await with_approval(
+            context,
+            lambda approved: self._clipboard.paste(
+                pane_id or "", clip_id or "", text or "", form, enter, allow_lines, approved
+            ),
+        )
+        return replace(pasted, text=shown(pasted.text, 1000).text)
+
+
+def _shown(entry: ClipInfo) -> ClipInfo:
+    return replace(
+        entry, text=shown(entry.text, WHOLE_TOKENS).text, from_pane_name=shown(entry.from_pane_name, 50).text
+    )

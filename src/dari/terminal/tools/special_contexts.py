@@ -1,0 +1,67 @@
+"""Context in shells, and snapshots of everything: design 002 §3.2.8 and §3.2.9."""
+
+from __future__ import annotations
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.terminal.desks.answers import Restored
+from dari.terminal.desks.special_answers import ContextList, InjectedContext, SnapshotInfo, SnapshotList
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+
+ASKING_S = 3600.0
+
+
+class ContextTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._contexts = terminal.special.contexts
+        self._snapshots = terminal.special.snapshots
+
+    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    async def inject_context(
+        self,
+        context: Context,
+        env: dict[str, str] | None = None,
+        aliases: dict[str, str] | None = None,
+        functions: dict[str, str] | None = None,
+        expires_after_commands: int | None = None,
+        pane_id: str | None = None,
+    ) -> InjectedContext:
+        """Set variables, aliases and functions in a pane's running shell, for some commands; returns {context_id}."""
+        return await with_approval(
+            context,
+            lambda approved: self._contexts.inject(
+                pane_id or "", env, aliases, functions, expires_after_commands, approved
+            ),
+        )
+
+    @tool(scope="control")
+    async def remove_context(self, context_id: str) -> InjectedContext:
+        """Take injected variables, aliases and functions out again and put back what was there before."""
+        return await self._contexts.remove(context_id)
+
+    @tool()
+    async def list_contexts(self, pane_id: str | None = None) -> ContextList:
+        """List what is injected into shells, with the commands that are left: {contexts}."""
+        return await self._contexts.list_contexts(pane_id or "")
+
+    @tool(scope="control", idempotent=False)
+    async def create_snapshot(self, name: str | None = None) -> SnapshotInfo:
+        """Keep all panes as they are: layout, screens, directories, variables, commands; returns {snapshot_id}."""
+        return await self._snapshots.create(name or "")
+
+    @tool(scope="control", idempotent=False, destructive=True, timeout_s=ASKING_S)
+    async def restore_snapshot(
+        self, context: Context, snapshot_id: str, commands: bool = False, replace: bool = False
+    ) -> Restored:
+        """Open the panes of a snapshot again, with commands=true run what was running; returns {success, panes}."""
+        return await with_approval(
+            context, lambda approved: self._snapshots.restore(snapshot_id, commands, replace, approved)
+        )
+
+    @tool()
+    async def list_snapshots(self) -> SnapshotList:
+        """List snapshots, newest first: {snapshots}."""
+        return await self._snapshots.list_snapshots()

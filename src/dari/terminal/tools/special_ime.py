@@ -1,0 +1,45 @@
+"""Typing with an input method: design 002 §3.2.3."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.terminal.desks.special_answers import TypedWithIme
+from dari.terminal.ime.japanese import Script
+from dari.terminal.ime.plan import Language, Mode
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.presentation import shown
+
+ASKING_S = 3600.0
+
+
+class ImeTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._ime = terminal.special.ime
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    async def type_with_ime(
+        self,
+        context: Context,
+        text: str,
+        language: Language = "korean",
+        mode: Mode = "auto",
+        script: Script = "hiragana",
+        enter: bool = False,
+        preedit: bool = False,
+        pane_id: str | None = None,
+        timeout_ms: int = 2000,
+    ) -> TypedWithIme:
+        """Type Korean, Japanese or Chinese by keys ("gksrmf" is 한글) or as text; returns {committed, is_echoed}."""
+        done = await with_approval(
+            context,
+            lambda approved: self._ime.type_with_ime(
+                text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000, approved
+            ),
+        )
+        return replace(done, committed=shown(done.committed.replace("\r", "\n")).text)

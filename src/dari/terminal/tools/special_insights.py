@@ -1,0 +1,142 @@
+"""Output as data, as an intent, and as a difference: design 002 §3.2.1, §3.2.2 and §3.2.10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from dari.core.content import Image, Text, ToolResult
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.errors import InvalidInput
+from dari.sanitising import for_terminal, value_for_terminal
+from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
+
+LONG_S = 3700.0
+
+
+class InsightTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._insights = terminal.special.insights
+        self._commands = terminal.commands
+
+    @tool()
+    async def parse_output_structured(
+        self,
+        pane_id: str | None = None,
+        command_id: str | None = None,
+        offset: int | None = None,
+        limit: int = 0,
+        hint: str | None = None,
+        command: str | None = None,
+        max_tokens: int = MAX_TOKENS,
+    ) -> ParsedOutput:
+        """Return the last command's output (or lines from offset) as data: {type, headers, rows | items | value}."""
+        found = await self._insights.parse(pane_id or "", command_id or "", offset, limit, hint or "", command or "")
+        return _fitted(_cleaned(found), max_tokens)
+
+    @tool()
+    async def detect_intent(
+        self,
+        pane_id: str | None = None,
+        command_id: str | None = None,
+        offset: int | None = None,
+        limit: int = 0,
+    ) -> DetectedIntent:
+        """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
+        found = await self._insights.detect_intent(pane_id or "", command_id or "", offset, limit)
+        return msgspec.convert(value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
+
+    @tool(scope="control", idempotent=False)
+    async def capture_pane(self, pane_id: str | None = None, history_rows: int = 0) -> CaptureInfo:
+        """Keep what a pane shows now, for crux_visual_diff; returns {capture_id}."""
+        return await self._insights.capture(pane_id or "", history_rows)
+
+    @tool()
+    async def list_captures(self) -> CaptureList:
+        """List captures that are kept, oldest first: {captures}."""
+        return await self._insights.list_captures()
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def visual_diff(
+        self,
+        context: Context,
+        before: str | None = None,
+        after: str | None = None,
+        pane_id: str | None = None,
+        command: str | None = None,
+        timeout_ms: int = 30_000,
+        structured: bool = True,
+    ) -> ToolResult:
+        """Compare two captures, or a pane before and after a command that is run; returns an image and what changed."""
+        if command is not None and (before or after):
+            raise InvalidInput("both a command and captures were given", "give command alone, or before and after")
+        if command is not None:
+            begin = await self._insights.capture(pane_id or "")
+            await with_approval(
+                context,
+                lambda approved: self._commands.execute(command, begin.pane_id, timeout_ms / 1000, approved),
+            )
+            before, pane_id = begin.capture_id, begin.pane_id
+        found = await self._insights.visual_diff(before or "", after or "", pane_id or "")
+        plain: dict[str, Any] = value_for_terminal(msgspec.to_builtins(replace(found, image="")))
+        image = Image(data=found.image, mime_type=found.mime_type)
+        told = {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}
+        return ToolResult([image, Text(text=_told(plain))], told)
+
+
+def _told(diff: dict[str, Any]) -> str:
+    if diff["is_same"]:
+        return "nothing changed"
+    lines = [
+        f"{diff['cells_changed']} cells and {diff['pixels_changed']} of {diff['pixels']} pixels changed "
+        f"in {diff['rows_changed']} rows"
+    ]
+    if diff["scrolled"]:
+        lines.append(f"the text moved {'up' if diff['scrolled'] > 0 else 'down'} by {abs(diff['scrolled'])} rows")
+    for row in diff["rows"][:40]:
+        lines += [f"row {row['row']}", f"- {row['before']}", f"+ {row['after']}"]
+    return "\n".join(lines)
+
+
+def _cleaned(found: ParsedOutput) -> ParsedOutput:
+    """With nothing in any text that hides."""
+    return msgspec.convert(value_for_terminal(asdict(found)), ParsedOutput)
+
+
+def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
+    """No more rows or items than fit into about so many tokens, and a note of how many were left out."""
+    if not 1 <= max_tokens <= MOST_TOKENS:
+        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MOST_TOKENS}")
+    budget = max_tokens * CHARS_PER_TOKEN
+    size = _size(found)
+    if size <= budget:
+        return found
+    for name in ("rows", "items"):
+        entries: list[Any] = getattr(found, name) or []
+        if not entries:
+            continue
+        kept, used = [], _size(replace(found, **{name: None}))
+        for entry in entries:
+            used += len(msgspec.json.encode(entry)) + 1
+            if used > budget:
+                break
+            kept.append(entry)
+        notes = [*found.notes, f"{len(entries) - len(kept)} of {len(entries)} {name} left out: raise max_tokens"]
+        found = replace(found, notes=notes, truncated=True, **{name: kept})
+    if _size(found) <= budget + 500:
+        return found
+    text = found.value if isinstance(found.value, str) else msgspec.json.encode(found.value).decode()
+    notes = [*found.notes, "value is cut, as text: raise max_tokens"]
+    return replace(found, value=shown(text, max_tokens).text, notes=notes, truncated=True)
+
+
+def _size(found: ParsedOutput) -> int:
+    return len(for_terminal(msgspec.json.encode(found).decode()))

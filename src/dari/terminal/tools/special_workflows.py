@@ -1,0 +1,186 @@
+"""Workspaces, steps across panes and streams: design 002 §3.2.5, §3.2.6 and §3.2.7."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from dari.core.context import Context
+from dari.core.tool import tool
+from dari.errors import InvalidInput
+from dari.terminal.desks.coordination import Step
+from dari.terminal.desks.special_answers import (
+    Coordinated,
+    LoadedWorkspace,
+    StepResult,
+    Streamed,
+    StreamEvent,
+    WorkspaceList,
+)
+from dari.terminal.service import TerminalService
+from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
+
+LONG_S = 3700.0
+ASKING_S = 3600.0
+BEAT_S = 5.0
+"""A client that gives up on silent calls hears from a long one this often."""
+FOLLOW_S = 10.0
+MOST_MS = 3_600_000
+MOST_EVENTS = 10_000
+T = TypeVar("T")
+
+
+class WorkflowTools:
+    prefix = "crux"
+
+    def __init__(self, terminal: TerminalService) -> None:
+        self._workspaces = terminal.special.workspaces
+        self._coordination = terminal.special.coordination
+        self._streams = terminal.special.streams
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    async def load_workspace(
+        self,
+        context: Context,
+        name: str,
+        cwd: str | None = None,
+        run: bool = True,
+        replace: bool = False,
+        commands: dict[str, str] | None = None,
+    ) -> LoadedWorkspace:
+        """Open named panes in a layout (debug-session, full-stack, agent-team-3, monitoring, or a file of yours)."""
+        return await with_approval(
+            context,
+            lambda approved: self._workspaces.load_workspace(name, cwd or "", run, replace, commands, approved),
+        )
+
+    @tool()
+    async def list_workspaces(self) -> WorkspaceList:
+        """List the workspaces that can be loaded, with their panes: {workspaces}."""
+        return await self._workspaces.list_workspaces()
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def coordinate_panes(
+        self,
+        context: Context,
+        steps: list[Step],
+        go_on: bool = False,
+        clean_up: bool = True,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Coordinated:
+        """Run steps in panes in order, each until its wait_for text came or it ended; returns {success, steps}."""
+        done = await _with_beat(
+            context,
+            with_approval(
+                context,
+                lambda approved: self._coordination.coordinate(steps, go_on, clean_up, approved),
+            ),
+            f"{len(steps)} steps",
+        )
+        each = max(1, max_tokens // len(done.steps))
+        return replace(done, steps=[_shown(step, each) for step in done.steps])
+
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    async def stream_output(
+        self,
+        context: Context,
+        pane_id: str | None = None,
+        command: str | None = None,
+        until: str | None = None,
+        regex: bool = True,
+        timeout_ms: int = 60_000,
+        max_tokens: int = MAX_TOKENS,
+    ) -> Streamed:
+        """Stream a pane's output as progress while it comes, until exit, a match or the time; returns {text}."""
+        if not 0 < timeout_ms <= MOST_MS:
+            raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MOST_MS}, and stream again")
+        shown("", max_tokens)
+        start = await with_approval(
+            context, lambda approved: self._streams.begin(pane_id or "", command or "", approved)
+        )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        gathered = _Gathered(context, max_tokens * CHARS_PER_TOKEN)
+        now = Streamed(
+            pane_id=start.pane_id,
+            text="",
+            reason="timeout",
+            command_id=start.command_id,
+            mark=start.mark,
+            resource=f"crux://pane/{start.pane_id}/scrollback",
+        )
+        rest = ""
+        while (left_s := deadline - loop.time()) > 0 and now.reason == "timeout":
+            news = await self._streams.follow(
+                start.pane_id, now.mark, now.command_id, min(left_s, FOLLOW_S), until or "", regex, rest
+            )
+            now, rest = replace(now, mark=news.mark, command_id=news.command_id or now.command_id), news.rest
+            for event in news.events:
+                await gathered.tell(event)
+                if event.event == "exit":
+                    now = replace(now, reason="exit", exit_code=event.exit_code)
+            if news.matched:
+                now = replace(now, reason="matched", matched=shown(news.matched, 500).text)
+            elif gathered.count >= MOST_EVENTS:
+                now = replace(now, reason="limit")
+        return replace(
+            now, text=shown(gathered.text, max_tokens).text, events=gathered.count, truncated=gathered.is_truncated
+        )
+
+
+class _Gathered:
+    """Events told to the caller, and the end of their text."""
+
+    def __init__(self, context: Context, most_chars: int) -> None:
+        self._context = context
+        self._most_chars = most_chars
+        self.text = ""
+        self.count = 0
+        self.is_truncated = False
+
+    async def tell(self, event: StreamEvent) -> None:
+        """As `{"event": "output", "data": {"pane_id": …, "text": …}}`, which is what the design's SSE events carry."""
+        self.count += 1
+        cleaned = shown(event.text).text
+        data: dict[str, object] = {"pane_id": event.pane_id}
+        if event.event == "output":
+            data["text"] = cleaned
+        else:
+            data["exit_code"] = event.exit_code
+        message = msgspec.json.encode({"event": event.event, "data": data}).decode()
+        await self._context.progress(self.count, message=message)
+        whole = self.text + event.text
+        self.is_truncated = self.is_truncated or len(whole) > self._most_chars
+        self.text = whole[-self._most_chars :]
+
+
+async def _with_beat(context: Context, work: Awaitable[T], what: str) -> T:
+    """`work`, with a sign of life from time to time."""
+
+    async def beat() -> None:
+        beats = 0
+        while True:
+            await asyncio.sleep(BEAT_S)
+            beats += 1
+            await context.progress(beats, message=f"{what}, {beats * BEAT_S:g} s")
+
+    beating = asyncio.create_task(beat())
+    try:
+        return await work
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+def _shown(step: StepResult, max_tokens: int) -> StepResult:
+    return replace(
+        step,
+        output=shown(step.output, max_tokens).text,
+        matched=shown(step.matched, 500).text,
+        reason=shown(step.reason, 500).text,
+    )

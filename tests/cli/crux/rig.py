@@ -1,0 +1,70 @@
+"""The `crux` command as a function, and a server of its own for each test file."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from dari.cli.crux.main import main
+
+OURS = ("CRUX_SOCKET", "CRUX_CONFIG", "CRUX_PANE", "TMUX_PANE", "TMUX", "XDG_CONFIG_HOME", "NO_COLOR")
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Crux:
+    """Calls it in this process; the server is a real daemon."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, *words: str, stdin: str = "") -> Said:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO(stdin)):
+            try:
+                code = main(list(words))
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Said(code, out.getvalue(), err.getvalue())
+
+    def ok(self, *words: str, stdin: str = "") -> str:
+        said = self(*words, stdin=stdin)
+        assert said.code == 0, said
+        return said.out.rstrip("\n")
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.ok("--json", *words))
+
+
+def set_home(home: Path) -> dict[str, str]:
+    """An environment in which nothing of the user is seen."""
+    kept = {name: value for name, value in os.environ.items() if name not in OURS}
+    return {**kept, "HOME": str(home), "DARI_HOME": str(home / "dari"), "SHELL": "/bin/bash", "LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def crux_in(home: Path) -> Iterator[Crux]:
+    """The command with a home of its own; a server that it started is ended with the block."""
+    (home / ".bashrc").write_text("PS1='$ '\n")
+    with patch.dict(os.environ, set_home(home), clear=True):
+        crux = Crux(home)
+        try:
+            yield crux
+        finally:
+            crux("kill-server")

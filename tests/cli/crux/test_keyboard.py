@@ -1,0 +1,78 @@
+"""What a person types, taken apart, however the bytes are cut."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, Typed, parse_prefix, split_keys
+from dari.errors import InvalidInput
+
+
+def _fed(data: bytes, *cuts: int) -> list[Input]:
+    """Fed in pieces; bytes that follow each other are one piece again."""
+    keyboard = Keyboard(2)
+    found: list[Input] = []
+    for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
+        found += keyboard.feed(data[start:end])
+    found += keyboard.flush()
+    joined: list[Input] = []
+    for each in found:
+        last = joined[-1] if joined else None
+        if isinstance(each, Typed) and isinstance(last, Typed):
+            joined[-1] = Typed(last.data + each.data)
+        else:
+            joined.append(each)
+    return joined
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"ls\r", [Typed(b"ls\r")]),
+        (b"\x1b", [Typed(b"\x1b")]),
+        (b"\x1b[A\x1bOB\x1b[15~", [Typed(b"\x1b[A\x1bOB\x1b[15~")]),
+        (b"a\x02d", [Typed(b"a"), Command("d")]),
+        (b"\x02\x1b[A", [Command("up")]),
+        (b"\x02\x1bOD", [Command("left")]),
+        (b"\x02\x1b[5~", [Command("page_up")]),
+        (b"\x02\x1b", [Command("escape")]),
+        (b"\x02\x02", [Typed(b"\x02")]),
+        (b"\x1b[98;5ud", [Command("d")]),
+        (b"\x1b[97;5u", [Typed(b"\x1b[97;5u")]),
+        (b"\x1b[<0;3;4M", [Mouse("press", "left", 2, 3, ())]),
+        (b"\x1b[<2;1;1m", [Mouse("release", "right", 0, 0, ())]),
+        (b"\x1b[<35;10;2M", [Mouse("move", "none", 9, 1, ())]),
+        (b"\x1b[<32;10;2M", [Mouse("move", "left", 9, 1, ())]),
+        (b"\x1b[<80;5;6M", [Mouse("press", "wheel_up", 4, 5, ("ctrl",))]),
+        (b"x\x1b[<65;5;6My", [Typed(b"x"), Mouse("press", "wheel_down", 4, 5, ()), Typed(b"y")]),
+        (b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b", [Typed(b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b")]),
+        ("한\x02글".encode(), [Typed("한".encode()), Command("글")]),
+    ],
+)
+def test_bytes_mean_the_same_wherever_they_are_cut(data: bytes, found: list[Input]) -> None:
+    assert _fed(data) == found
+    if data != b"\x02\x1b" and not data.startswith("한".encode()):
+        for cut in range(1, len(data)):
+            assert _fed(data, cut) == found, cut
+
+
+def test_nothing_that_is_typed_is_lost() -> None:
+    chooser = random.Random(5)
+    for _ in range(2000):
+        data = bytes(chooser.choice(b"ab\x1b[<;0M~2O1u") for _ in range(chooser.randrange(1, 12)))
+        typed = b"".join(each.data for each in _fed(data) if isinstance(each, Typed))
+        mice = sum(isinstance(each, Mouse) for each in _fed(data))
+        assert typed == data or mice
+
+
+def test_keys_are_named_one_by_one() -> None:
+    assert split_keys(b"j\x1b[A\x1b[6~q\x1b") == ["j", "up", "page_down", "q", "escape"]
+
+
+def test_a_prefix_is_ctrl_and_a_letter() -> None:
+    assert (parse_prefix("C-b"), parse_prefix("ctrl-a"), parse_prefix("^q")) == (2, 1, 17)
+    for text in ("b", "M-x", "", "C-ab", "Enter"):
+        with pytest.raises(InvalidInput):
+            parse_prefix(text)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dari.errors import Unavailable
+from dari.terminal.ime import chinese
+from dari.terminal.ime.chinese import PinyinComposer, hanzi_candidates
+from dari.terminal.ime.pinyin import SYLLABLES, split_syllables
+
+
+@pytest.mark.parametrize(
+    ("letters", "syllables", "rest"),
+    [
+        ("nihao", ("ni", "hao"), ""),
+        ("zhongduanmoniqi", ("zhong", "duan", "mo", "ni", "qi"), ""),
+        ("xian", ("xian",), ""),
+        ("xi'an", ("xi", "an"), ""),
+        ("fangan", ("fang", "an"), ""),
+        ("woshixueshengb", ("wo", "shi", "xue", "sheng"), "b"),
+        ("lvxing", ("lv", "xing"), ""),
+        ("zh", (), "zh"),
+        ("", (), ""),
+    ],
+)
+def test_letters_fall_into_syllables(letters: str, syllables: tuple[str, ...], rest: str) -> None:
+    assert split_syllables(letters) == (syllables, rest)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(sorted(SYLLABLES)), min_size=1, max_size=12))
+def test_syllables_with_marks_between_come_back(syllables: list[str]) -> None:
+    assert split_syllables("'".join(syllables)) == (tuple(syllables), "")
+    found, rest = split_syllables("".join(syllables))
+    assert "".join(found) == "".join(syllables) and rest == ""
+
+
+def _fixed(syllables: tuple[str, ...]) -> list[str]:
+    return ["一" * len(syllables), "二" * len(syllables)]
+
+
+def test_space_takes_the_first_and_a_digit_another() -> None:
+    composer = PinyinComposer(_fixed)
+    for key in "nihao":
+        step = composer.feed(key)
+    assert step.preedit == "ni'hao" and composer.candidates == ("一一", "二二")
+    assert composer.feed("3").preedit == "ni'hao"
+    assert composer.feed("2").commit == "二二" and composer.preedit == ""
+    composer.feed("a")
+    assert composer.feed("space").commit == "一"
+    assert not composer.feed("space").is_used and not composer.feed("2").is_used
+
+
+def test_enter_commits_the_letters_and_escape_drops_them() -> None:
+    composer = PinyinComposer(_fixed)
+    for key in "git":
+        composer.feed(key)
+    assert composer.feed("enter").commit == "git"
+    composer.feed("x")
+    assert composer.feed("escape").commit == "" and composer.preedit == ""
+    assert composer.feed(",").commit == "，"
+
+
+def test_the_dictionary_writes_words() -> None:
+    pytest.importorskip("Pinyin2Hanzi")
+    assert hanzi_candidates(("zhong", "duan", "mo", "ni", "qi"))[0] == "终端模拟器"
+    assert "我是学生" in hanzi_candidates(("wo", "shi", "xue", "sheng"))
+    for syllable in SYLLABLES:
+        hanzi_candidates((syllable,))
+
+
+def test_without_the_dictionary_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "Pinyin2Hanzi", None)
+    monkeypatch.setattr(chinese, "_dictionary", chinese._dictionary.__wrapped__)
+    with pytest.raises(Unavailable) as caught:
+        hanzi_candidates(("ni",))
+    assert "dari[chinese]" in caught.value.hint
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.sampled_from([*"nihaozhg'123,.", "space", "enter", "escape", "back"]), st.characters()),
+        max_size=40,
+    )
+)
+def test_no_keys_break_the_composer(keys: list[str]) -> None:
+    composer = PinyinComposer(_fixed)
+    for key in keys:
+        step = composer.backspace() if key == "back" else composer.feed(key)
+        assert step.preedit == composer.preedit
+    composer.finish()
+    assert composer.preedit == ""

@@ -1,0 +1,36 @@
+"""Panes for tests: a home of their own, ended with the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dari.terminal.panes.keeping import Keepers
+from dari.terminal.panes.pane import Pane
+
+
+@asynccontextmanager
+async def pane_in(home: Path, shell: str = "bash", command: Sequence[str] = (), **options: Any) -> AsyncIterator[Pane]:
+    env = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data")}
+    env |= {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    env |= options.pop("env", {})
+    async with Keepers() as keepers:
+        pane = await Pane.open(
+            keepers, "1", shell=shell, command=command, cwd=options.pop("cwd", str(home)), env=env, **options
+        )
+        try:
+            yield pane
+        finally:
+            await pane.close(force=True)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Looks again and again at what tells nobody of its changes: files and the process table."""
+    for _ in range(1500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come true")

@@ -1,0 +1,124 @@
+"""Much output and much input: everybody gets a turn, nothing grows, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dari.errors import Conflict
+from dari.terminal.panes import pty as pty_module
+from dari.terminal.panes.keeping import Keepers
+from dari.terminal.panes.pane import Pane
+from tests.terminal.panes.household import pane_in, until
+
+
+async def test_panes_that_print_at_full_speed_leave_time_for_others(tmp_path: Path) -> None:
+    async with Keepers() as keepers:
+        loud = [await Pane.open(keepers, str(n), command=["yes"], cwd=str(tmp_path)) for n in range(6)]
+        quiet = await Pane.open(keepers, "quiet", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
+        before = [pane.position for pane in loud]
+        for number in range(20):
+            assert (await quiet.execute(f"echo {number}", 10)).output == str(number)
+        assert all(pane.position > start for pane, start in zip(loud, before, strict=True))
+        for pane in [*loud, quiet]:
+            await pane.close(force=True)
+
+
+async def test_a_turn_of_the_loop_is_bounded_however_many_panes_are_loud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+    read, turn = pty_module.Pty.read_piece, pty_module.Pump._turn
+
+    def counted(pty: pty_module.Pty) -> bool:
+        before = clock()
+        has_more = read(pty)
+        turns[-1:] = [turns[-1] + clock() - before]
+        return has_more
+
+    def new_turn(pump: pty_module.Pump) -> None:
+        turns.append(0)
+        turn(pump)
+
+    monkeypatch.setattr(pty_module.Pty, "read_piece", counted)
+    monkeypatch.setattr(pty_module.Pump, "_turn", new_turn)
+    turns.append(0)
+    async with Keepers() as keepers:
+        panes = [await Pane.open(keepers, str(n), command=["yes"], cwd=str(tmp_path)) for n in range(8)]
+        await until(lambda: len(turns) > 30)
+        for pane in panes:
+            await pane.close(force=True)
+    # One piece may run over the end of a turn; all eight together may not.
+    assert sorted(turns)[len(turns) // 2] < 3 * pty_module.TURN_S * 1e9
+
+
+def clock() -> int:
+    """Of this process alone: what else the machine does is not counted."""
+    return time.process_time_ns()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_a_paused_pane_makes_its_program_wait(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfor n in range(100000): os.write(1, b'x' * 99 + b'\\n'); open('count', 'w').write(str(n))"
+    )
+    async with pane_in(tmp_path, command=[sys.executable, "-c", program]) as pane:
+        await until(lambda: pane.position > 100_000)
+        pane.pause()
+        shown = pane.position
+        # It waits in its write to the terminal, which is the only thing it can wait for.
+        await until(lambda: "tty" in Path(f"/proc/{pane.pid}/wchan").read_text() or state_of(pane.pid) == "S")
+        before = (tmp_path / "count").read_text()
+        assert pane.position == shown
+        pane.resume()
+        await until(lambda: (tmp_path / "count").read_text() not in (before, ""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+async def test_fifty_megabytes_leave_memory_as_it_was(tmp_path: Path) -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    async with pane_in(tmp_path) as pane:
+        line = "x" * 99
+        await pane.execute(f"yes {line} | head -c 20000000", 15)
+        before = resident()
+        result = await pane.execute(f"yes {line} | head -c 50000000", 15)
+        assert result.exit_code == 0
+        assert result.is_truncated
+        assert len(result.output) < 6_000_000
+        assert resident() - before < 30_000_000
+
+
+async def test_a_large_paste_arrives_whole(tmp_path: Path) -> None:
+    text = "".join(f"line {n} 한글\n" for n in range(20_000))
+    async with pane_in(tmp_path) as pane:
+        size = len(text.encode())
+        reading = await pane.execute(f"stty raw -echo; echo ready; head -c {size} > got; stty sane", 0.01)
+        await pane.wait_for("ready", since=0)
+        await pane.write(text.encode())
+        assert (await pane.wait_command(reading.command_id, 15)).status == "done"
+        assert (tmp_path / "got").read_text() == text
+
+
+async def test_a_program_that_does_not_read_is_not_fed_for_ever(tmp_path: Path) -> None:
+    async with pane_in(tmp_path, command=["sh", "-c", "stty raw -echo; echo ready; sleep 600"]) as pane:
+        await pane.wait_for("ready", since=0)
+        with pytest.raises(Conflict, match="does not read"):
+            for _ in range(40):
+                pane._put(b"x" * 50_000)
+
+
+async def test_answers_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
+    program = "stty raw -echo; yes \"$(printf '\\033[6n')\" | head -n 200000; echo; echo asked; sleep 600"
+    async with pane_in(tmp_path, command=["sh", "-c", program]) as pane:
+        await pane.wait_for("asked", since=0)
+        assert pane._pty.queued <= 64 * 1024

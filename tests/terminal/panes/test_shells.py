@@ -1,0 +1,82 @@
+"""Twenty-six commands that other tools get wrong, in four shells: the exit code, and the command's own output."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.panes.household import pane_in
+
+Case = tuple[str, str, int, str]  # name, command, exit code, a pattern for the whole output
+
+LONG = "x" * 300
+CASES: list[Case] = [
+    ("a line", "echo hello", 0, "hello"),
+    ("no output", "true", 0, ""),
+    ("failure", "false", 1, ""),
+    ("a code of its own", "(exit 3)", 3, ""),
+    ("no line end", "printf abc", 0, "abc"),
+    ("a comment", "true # said nothing", 0, ""),
+    ("only a comment", "# nothing at all", 0, ""),
+    ("a trailing semicolon", "echo a;", 0, "a"),
+    ("in the background", "sleep 0.01 &", 0, r"(\[1\] \d+)?"),
+    ("and waited for", "wait; echo waited", 0, r"(\[1\].*\n)?waited"),
+    ("a heredoc", "cat <<EOF\nfirst\n  second 'quoted' \\\\ \"x\"\nEOF", 0, "first\n  second 'quoted' \\\\\\\\? \"x\""),
+    ("a loop over lines", "for i in 1 2 3\ndo\n  echo n$i\ndone", 0, "n1\nn2\nn3"),
+    ("several commands", "echo one\necho two\necho three", 0, "one\ntwo\nthree"),
+    ("the last one counts", "echo one\nfalse", 1, "one"),
+    ("Korean and emoji", "echo '한글 😀 é'", 0, "한글 😀 é"),
+    ("twenty thousand lines", "seq 20000", 0, "\n".join(map(str, range(1, 20001)))),
+    ("colours", r"printf '\033[1;31mred\033[0m plain\n'", 0, "red plain"),
+    ("a long line", f"echo {LONG}", 0, LONG),
+    ("a progress bar", r"printf '10%%\r50%%\r100%%\n'", 0, "100%"),
+    ("pipes", "echo abc | tr a-z A-Z", 0, "ABC"),
+    ("quotes", """echo "a 'b' c" 'd "e" f'""", 0, "a 'b' c d \"e\" f"),
+    ("an exclamation mark", 'echo "hi! there!!"', 0, "hi! there!!"),
+    ("tabs stay", r"printf 'a\tb\n'", 0, "a\tb"),
+    ("no such command", "no-such-command-at-all", 127, ".*not found.*"),
+    ("killed", "sh -c 'kill -9 $$'", 137, "(.*[Kk]illed.*)?"),
+    ("a forged end", r"printf '\033]133;D;9\007\033]7701;0;D;99;7;/\007x\n'", 0, "x"),
+]
+FISH: dict[str, Case] = {
+    "a code of its own": ("a code of its own", "sh -c 'exit 3'", 3, ""),
+    "a heredoc": ("a string over lines", "echo 'first\n  second'", 0, "first\n  second"),
+    "a loop over lines": ("a loop over lines", "for i in 1 2 3\n  echo n$i\nend", 0, "n1\nn2\nn3"),
+    "tabs stay": ("fish has the kernel expand tabs", r"printf 'a\tb\n'", 0, "a {7}b"),
+    "no such command": ("no such command", "no-such-command-at-all", 127, "(?s).*Unknown command.*"),
+    "killed": ("killed", "sh -c 'kill -9 $$'", 137, "(?s)(.*SIGKILL.*)?"),
+}
+LEAST = {"bash": 26, "zsh": 25, "fish": 26, "dash": 23}
+
+
+@pytest.mark.parametrize("shell", LEAST)
+async def test_exit_codes_and_output_are_those_of_the_command(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    cases = [FISH.get(case[0], case) if shell == "fish" else case for case in CASES]
+    assert len(cases) == 26
+    wrong = []
+    async with pane_in(tmp_path, shell) as pane:
+        for name, command, code, pattern in cases:
+            await pane.execute("true", 10)
+            result = await pane.execute(command, 10)
+            if result.status != "done" or result.exit_code != code or not re.fullmatch(pattern, result.output):
+                wrong.append(f"{name}: {result.status} {result.exit_code} {result.output[:200]!r}")
+    assert len(cases) - len(wrong) >= LEAST[shell], "\n".join(wrong)
+    print(f"{shell}: {len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+async def test_tracing_shows_the_command_and_not_our_hooks(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    async with pane_in(tmp_path, shell) as pane:
+        await pane.execute("set -x")
+        result = await pane.execute("echo seen; false")
+        assert result.exit_code == 1
+        assert "seen" in result.output.splitlines()
+        assert "crux" not in result.output
+        assert (await pane.execute("set +x; echo still")).output.splitlines()[-1] == "still"

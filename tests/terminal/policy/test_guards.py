@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+import signal
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dari.errors import Denied, InvalidInput, Unavailable
+from dari.terminal.policy.cleaning import clean_output
+from dari.terminal.policy.config import Security
+from dari.terminal.policy.policy import Policy
+from dari.terminal.policy.rate import RateLimit
+from dari.terminal.policy.regexes import check_regex
+from dari.terminal.policy.signals import parse_signal
+from dari.terminal.policy.typed import TypedLine
+from dari.terminal.policy.words import Dialect
+
+
+def test_a_command_sent_in_pieces_is_judged_whole() -> None:
+    line = TypedLine()
+    assert line.add("rm -rf ") is None
+    entry = line.add("/\n")
+    assert entry is not None and entry.text == "rm -rf /" and entry.is_certain
+    assert line.pending == ""
+
+
+def test_a_paste_of_several_lines_is_one_entry_and_the_rest_stays() -> None:
+    line = TypedLine()
+    entry = line.add("\x1b[200~ls\ncat x\nrm y\x1b[201~")
+    assert entry is not None and entry.text == "ls\ncat x"
+    assert line.pending == "rm y"
+    ended = line.press("enter")
+    assert ended is not None and ended.text == "rm y"
+
+
+def test_looking_ahead_remembers_nothing() -> None:
+    line = TypedLine()
+    line.add("echo ")
+    assert line.peek("x\r") is not None
+    assert line.pending == "echo "
+
+
+@pytest.mark.parametrize("sent", ["\x12rm", "\x1b[A", "\t", "\x19", "\x10"])
+def test_editing_that_cannot_be_followed_makes_the_line_uncertain(sent: str) -> None:
+    line = TypedLine()
+    line.add("ls" + sent)
+    entry = line.add("\r")
+    assert entry is not None and not entry.is_certain
+
+
+def test_keys_that_clear_the_line_make_it_certain_again() -> None:
+    line = TypedLine()
+    line.add("rm\x1b[A")
+    line.press("C-c")
+    entry = line.add("lss\x7f\n")
+    assert entry is not None and entry.text == "ls" and entry.is_certain
+    line.press("up")
+    assert (unsure := line.press("enter")) is not None and not unsure.is_certain
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("INT", signal.SIGINT), ("sigterm", signal.SIGTERM), (1, signal.SIGHUP), ("28", signal.SIGWINCH)],
+)
+def test_a_signal_is_found_by_name_or_number(name: str | int, number: signal.Signals) -> None:
+    assert parse_signal(name) is number
+
+
+@pytest.mark.parametrize("name", ["KILL", "STOP", "SEGV", 9])
+def test_signals_off_the_list_are_denied(name: str | int) -> None:
+    with pytest.raises(Denied):
+        parse_signal(name)
+
+
+def test_what_is_no_signal_lists_those_that_are() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_signal("HELLO")
+    assert "INT" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a*)*b",
+        "((a|b+)*)+",
+        "(a|a)*b",
+        "(.*,){11,}x",
+        "(x+x+)+y",
+        "(?:a+){2,}",
+        r"(a)(\1)+",
+        "a" * 1025,
+        "(",
+    ],
+)
+def test_a_pattern_that_could_take_for_ever_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_regex(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"ready in \d+ ms", "^error(\\[E\\d+\\])?:", "(foo|bar)+", "a{2,5}", "(ab){3}", r"\$ $", ""]
+)
+def test_everyday_patterns_pass(pattern: str) -> None:
+    check_regex(pattern)
+
+
+def test_forty_at_once_then_twenty_a_second() -> None:
+    now = [0.0]
+    limit = RateLimit(clock=lambda: now[0])
+    assert all(limit.try_take("a") == 0 for _ in range(40))
+    assert limit.try_take("a") == pytest.approx(0.05)
+    assert limit.try_take("b") == 0
+    now[0] = 1.0
+    assert sum(limit.try_take("a") == 0 for _ in range(30)) == 20
+    with pytest.raises(Unavailable, match="20 calls a second"):
+        limit.take("a")
+
+
+def test_output_shows_what_hides_and_keeps_both_ends() -> None:
+    seen: list[str] = []
+
+    def clean(text: str) -> str:
+        seen.append(text)
+        return text.replace("\u202e", "<U+202E>")
+
+    cleaned = clean_output("a\x1b[31m\u202eb\x07\tc\r\n", clean)
+    assert cleaned.text == "a\\x1b[31m<U+202E>b\\x07\tc\n" and not cleaned.is_truncated
+    assert seen and "\x1b" not in seen[0]
+    long = clean_output("start" + "x" * 1000 + "end", clean, 90)
+    assert long.is_truncated and long.text.startswith("start") and long.text.endswith("end")
+    assert long.left_out_chars == 1008 - 90 and re.search(r"\[… 918 characters left out …\]", long.text)
+
+
+_POLICY = Policy(Security(allowed_commands=("ls",), allowed_directories=("/work",)))
+_WORDS = "$( ${ if then fi do done case esac for in ls rm x= function end begin (( )) <( ;; && || sh -c env -S"
+_PIECES = st.sampled_from(
+    [*"'\"\\$`(){}[];&|<>#!~*?=^ \n\t", "<<EOF\n", "EOF\n", *(f"{word} " for word in _WORDS.split())]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.one_of(_PIECES, st.text(string.printable, max_size=3)), max_size=25),
+    st.sampled_from(["bash", "zsh", "fish", "sh"]),
+)
+def test_any_text_gets_a_verdict(pieces: list[str], dialect: Dialect) -> None:
+    verdict = _POLICY.judge("".join(pieces), "/work", dialect)
+    assert verdict.decision in ("allow", "ask", "deny") and verdict.reason
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_unicode_gets_a_verdict(text: str) -> None:
+    assert _POLICY.judge(text, "/work").reason
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 5000, "$(" * 5000, "`" * 4001, "{ " * 5000, "sh -c " * 3000, "eval " * 3000, '"$(' * 3000]
+)
+def test_deep_nesting_asks_instead_of_crashing(text: str) -> None:
+    assert _POLICY.judge(text, "/work").decision == "ask"

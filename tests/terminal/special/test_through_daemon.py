@@ -1,0 +1,77 @@
+"""The special desks behind the daemon's socket: the same methods, arguments and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dari.errors import NeedsApproval, NotFound
+from dari.ipc.client import DaemonClient
+from dari.ipc.daemon import Daemon
+from dari.terminal.desks.coordination import Step
+from dari.terminal.service import TerminalService, daemon_methods, remote_service
+from tests.terminal.panes.household import until
+from tests.terminal.service.house import house_in
+
+
+@asynccontextmanager
+async def far_service(home: Path) -> AsyncIterator[TerminalService]:
+    async with house_in(home) as house:
+        daemon = Daemon("cruxd", daemon_methods(house.service), run_dir=home / "run")
+        async with daemon:
+            client = DaemonClient(daemon.socket_path, daemon.files.token("cli"), "cli")
+            try:
+                yield remote_service(client)
+            finally:
+                await client.close()
+
+
+async def test_each_desk_answers_from_afar_as_it_does_here(tmp_path: Path) -> None:
+    async with far_service(tmp_path) as far:
+        await far.commands.execute("""echo '{"a": 1}'""")
+        special = far.special
+        assert (await special.insights.parse()).value == {"a": 1}
+        assert (await special.insights.detect_intent()).exit_code == 0
+        taken = await special.insights.capture()
+        assert (await special.insights.visual_diff(taken.capture_id)).is_same
+        copied = await special.clipboard.copy("words")
+        assert (await special.clipboard.history()).entries[0].id == copied.id
+        assert (await special.clipboard.paste(clip_id=copied.id)).text == "words"
+        await far.commands.send_keys("C-u")
+        assert (await special.ime.type_with_ime("gksrmf")).committed == "한글"
+        await far.commands.send_keys("C-u")
+        context = await special.contexts.inject(env={"A": "1"}, expires_after_commands=3)
+        assert (await special.contexts.list_contexts()).contexts == [context]
+        assert (await special.contexts.remove(context.context_id)).names == ["A"]
+        start = await special.streams.begin(command="echo streamed")
+        news = await special.streams.follow(start.pane_id, start.mark, start.command_id)
+        assert news.events[0].text == "streamed\n"
+        done = await special.coordination.coordinate([Step(pane="other", command="echo step")])
+        assert (done.success, done.steps[0].output) == (True, "step")
+        assert (await special.workspaces.load_workspace("agent-team-3", run=False)).success
+        snapshot = await special.snapshots.create("far")
+        assert (await special.snapshots.list_snapshots()).snapshots[0].snapshot_id == snapshot.snapshot_id
+
+
+async def test_errors_come_from_afar_as_what_they_are(tmp_path: Path) -> None:
+    async with far_service(tmp_path) as far:
+        with pytest.raises(NotFound) as unknown:
+            await far.special.insights.parse("77")
+        assert "crux_list_panes" in unknown.value.hint
+        with pytest.raises(NeedsApproval) as need:
+            await far.special.coordination.coordinate([Step(pane="a", command="sudo -n true")])
+        assert "sudo -n true" in need.value.message
+
+
+async def test_a_client_that_leaves_ends_its_steps(tmp_path: Path) -> None:
+    async with far_service(tmp_path) as far:
+        script = "sh -c 'trap \"touch ended; exit\" INT; touch begun; while :; do sleep 0.05; done'"
+        call = asyncio.create_task(far.special.coordination.coordinate([Step(pane="w", command=script)]))
+        await until((tmp_path / "begun").exists)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await until((tmp_path / "ended").exists)
