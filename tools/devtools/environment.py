@@ -24,7 +24,7 @@ from devtools.workspace import (
 CONSTRAINTS = ROOT / "constraints.txt"
 CONFIG = VENV / "pyvenv.cfg"  # without it .venv/bin/python is the system's Python
 RUN = "oauth,schemas,bridge,terminal"  # extras of `./dev up`
-WORK = "oauth,schemas,bridge,terminal,dev"  # extras of everything else
+WORK = "oauth,schemas,bridge,terminal,japanese,chinese,dev"  # extras of everything else
 
 
 def ensure(extras: str) -> None:

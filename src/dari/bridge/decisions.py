@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
 
 
+FLUSH_S = 1.0
+
+
 class Decisions:
     """`by` is the person: a login name, or the page they sit at."""
 
@@ -97,5 +100,7 @@ class Decisions:
             self._bridge.audit.check()
 
     def _note(self, event: str, server: str = "", tool: str = "", **detail: object) -> None:
+        """Written out at once: decisions are few, and who has decided may look them up in the next moment."""
         if self._bridge.audit is not None:
             self._bridge.audit.note("decision", server=server, tool=tool, who=self._by, event=event, **detail)
+            self._bridge.audit.flush(FLUSH_S)
