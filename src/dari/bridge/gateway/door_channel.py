@@ -11,15 +11,13 @@ from dari.bridge.door.knock import Refused, open_mcp
 from dari.errors import Unavailable
 from dari.ipc.start import ensure_started_sync
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES
-from dari.transport.channels.lines import LineChannel
-from dari.transport.channels.sockets import read_small
+from dari.transport.channels.unix import UnixChannel
 
 START_S = 30.0
 ROUNDS = 3
 
 
-class DoorChannel(LineChannel):
+class DoorChannel(UnixChannel):
     """MCP with a server that the daemon makes for this directory and environment."""
 
     def __init__(
@@ -32,14 +30,12 @@ class DoorChannel(LineChannel):
         starts: bool = True,
     ) -> None:
         """`starts`: a daemon is started where nobody hosts the bridge."""
-        super().__init__(MOST_BYTES)
+        super().__init__(place.door_path)
         self._place = place
         self._options = dict(options)
         self._environ = dict(environ)
         self._cwd = cwd
         self._starts = starts
-        self._transport: asyncio.Transport | None = None
-        self._lost = asyncio.Event()
 
     async def open(self, inbox: Inbox) -> None:
         self._reset()
@@ -50,31 +46,12 @@ class DoorChannel(LineChannel):
         except BaseException:
             sock.close()
             raise
-        self._writer = self._transport = transport
-        read_small(transport)
-        self.inbox = inbox
+        self._adopt(transport, inbox)
         if heard:
             self.data_received(heard)
 
-    async def close(self) -> None:
-        transport, self._transport = self._transport, None
-        if transport is None:
-            return
-        self.inbox = None
-        self._flush()
-        transport.close()
-        try:
-            async with asyncio.timeout(2):
-                await self._lost.wait()
-        except TimeoutError:
-            transport.abort()
-            await self._lost.wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost.set()
-        self.resume_writing()
-        if self.inbox is not None:
-            self.inbox.lost(Unavailable("the daemon of the bridge has ended", "call again: it is started anew"))
+    def _farewell(self, exc: Exception | None) -> Unavailable:
+        return Unavailable("the daemon of the bridge has ended", "call again: it is started anew")
 
     def _knock(self) -> tuple[socket.socket, bytes]:
         """Blocking: connect, after starting the daemon where there is none."""

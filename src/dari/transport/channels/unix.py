@@ -35,9 +35,7 @@ class UnixChannel(LineChannel):
         except OSError as error:
             hint = f"{error.strerror or error}; is the server running?"
             raise Unavailable(f"nobody answers on {self._path}", hint) from None
-        self._writer = self._transport = transport
-        read_small(transport)
-        self.inbox = inbox
+        self._adopt(transport, inbox)
 
     async def close(self) -> None:
         transport, self._transport = self._transport, None
@@ -57,5 +55,14 @@ class UnixChannel(LineChannel):
         self._lost.set()
         self.resume_writing()
         if self.inbox is not None:
-            reason = f" ({exc})" if exc is not None else ""
-            self.inbox.lost(Unavailable(f"the server on {self._path} hung up{reason}", "open the client again"))
+            self.inbox.lost(self._farewell(exc))
+
+    def _adopt(self, transport: asyncio.Transport, inbox: Inbox) -> None:
+        self._writer = self._transport = transport
+        read_small(transport)
+        self.inbox = inbox
+
+    def _farewell(self, exc: Exception | None) -> Unavailable:
+        """What those are told who wait when the other side is gone."""
+        reason = f" ({exc})" if exc is not None else ""
+        return Unavailable(f"the server on {self._path} hung up{reason}", "open the client again")
