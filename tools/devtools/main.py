@@ -80,7 +80,7 @@ def _lint(arguments: list[str]) -> int:
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
     system.ensure_programs("curl", "chromium", "openssl")  # clients that the proxy is tried with
-    system.ensure_programs("zsh", "fish", "dash", "vim", "less", "htop")  # what the terminal is tried with
+    system.ensure_programs("zsh", "fish", "dash", "vim", "less", "htop", "tmux")  # what the terminal is tried with
     # Namespaces around other people's servers; a redirect in a namespace of its own.
     system.ensure_files({"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"})
     outcomes = []
