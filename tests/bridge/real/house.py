@@ -17,7 +17,7 @@ from dari.bridge.profiles.places import Surroundings
 from tests.bridge.real.servers import RealServer, write_profiles
 
 DARI = Path(sys.executable).with_name("dari")
-COMMAND_S = 45
+COMMAND_S = 90
 STOP_S = 30
 
 

@@ -26,6 +26,7 @@ from tests.wires import ROOT
 Json = dict[str, Any]
 IDS = ("everything", "filesystem", "memory", "thinking", "postgres", "git", "time", "excel")
 START_S = 40
+START_MS = 60_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 
 
@@ -163,11 +164,7 @@ def real_servers(folder: Path, there: Installed, database_url: str) -> dict[str,
         RealServer(
             "excel",
             # The slow one: over a second until it answers, 46 tools.
-            {
-                "command": there.script("excel-mcp-server"),
-                "args": ["stdio", "--allow-dir", str(files)],
-                "initTimeoutMs": 30_000,
-            },
+            {"command": there.script("excel-mcp-server"), "args": ["stdio", "--allow-dir", str(files)]},
             era="stateless",
             version="2026-07-28",
             tool="create_workbook",
@@ -187,14 +184,16 @@ def broken_servers(folder: Path, there: Installed, *, init_timeout_ms: int = 300
     stripe = [there.npm("@stripe", "mcp", "dist", "index.js"), "--api-key=rk_test_0"]
     hanging = {"command": str(there.node), "args": stripe, "env": nowhere, "initTimeoutMs": init_timeout_ms}
     database = ["--db-path", str(folder / "crashing.db")]
-    crashing = {"command": there.script("mcp-server-sqlite"), "args": database, "initTimeoutMs": 30_000}
+    crashing = {"command": there.script("mcp-server-sqlite"), "args": database}
     return {name: RealServer(name, entry) for name, entry in (("hanging", hanging), ("crashing", crashing))}
 
 
 def write_profiles(path: Path, servers: Iterable[RealServer], **more: Any) -> Path:
     """An `mcp.json`; `more` are members of the file beside `mcpServers`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"mcpServers": {server.id: server.entry for server in servers}, **more}))
+    # On a machine that is busy with other tests a server of Python's takes over ten seconds to import itself.
+    entries = {server.id: {"initTimeoutMs": START_MS, **server.entry} for server in servers}
+    path.write_text(json.dumps({"mcpServers": entries, **more}))
     path.chmod(0o600)
     return path
 

@@ -75,7 +75,8 @@ class Session:
                     await self.follow()
                 return self.agreement
         except TimeoutError:
-            late = TimedOut(f"the server did not answer within {timeout_s:g} s", "allow it more time to start")
+            hint = "allow it more time to start; in a profile that is initTimeoutMs"
+            late = TimedOut(f"the server did not answer within {timeout_s:g} s", hint)
             raise self._explained(late) from None
         except DariError as error:
             raise self._explained(error) from None
