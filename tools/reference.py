@@ -17,6 +17,11 @@ from dari.bridge.profiles.schema import schema_text
 from dari.cli.audit import make_parser as make_audit_parser
 from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser
 from dari.cli.crabd import make_parser as make_crabd_parser
+from dari.cli.crux.main import COMMANDS
+from dari.cli.crux.main import make_help as make_crux_help
+from dari.cli.crux.main import make_parser as make_crux_parser
+from dari.cli.crux_mcp_bridge import USAGE as BRIDGE_USAGE
+from dari.cli.cruxd import make_parser as make_cruxd_parser
 from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
 from dari.cli.remote.main import REMOTE, overview, parser_of
@@ -28,7 +33,7 @@ from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->\n"
-_CRAB = "crab_"
+_CRAB, _CRUX = "crab_", "crux_"
 
 
 def pages() -> dict[str, str]:
@@ -36,6 +41,8 @@ def pages() -> dict[str, str]:
     return {
         "tools.md": _tools(),
         "crab-tools.md": _crab_tools(),
+        "crux-tools.md": _crux_tools(),
+        "crux.md": _crux(),
         "commands.md": _commands(),
         "proxy.md": _proxy(),
         "remote.md": _remote(),
@@ -46,9 +53,9 @@ def pages() -> dict[str, str]:
 
 def _tools() -> str:
     parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve by themselves; they also serve"]
-    parts.append("[those of the proxy](crab-tools.md).\n")
+    parts.append("[those of the proxy](crab-tools.md) and [those of the terminal](crux-tools.md).\n")
     for tool in _served():
-        if tool.name.startswith(_CRAB):
+        if tool.name.startswith((_CRAB, _CRUX)):
             continue
         parts += _heading(tool)
         parts.append(_schema("Arguments", tool.input_schema))
@@ -73,12 +80,24 @@ def _crab_tools() -> str:
     parts = [_NOTE, "# Tools of the proxy\n"]
     parts.append("Served by `crab-mcp`, and by `dari mcp` and `dari up` beside their own. The first 32 are the core")
     parts.append("(`crab-mcp --tools core`). Null counts as absent; a limit above its range counts as the largest.\n")
+    return "\n".join([*parts, *_family(_CRAB)])
+
+
+def _crux_tools() -> str:
+    parts = [_NOTE, "# Tools of the terminal\n"]
+    parts.append("Served by `cruxd` (`crux-mcp-bridge`), and by `dari mcp` and `dari up` beside their own. The first 20")
+    parts.append("are the core. `pane_id` is an id or a name; left out, it is the focused pane.\n")
+    return "\n".join([*parts, *_family(_CRUX)])
+
+
+def _family(prefix: str) -> list[str]:
+    parts = []
     for tool in _served():
-        if tool.name.startswith(_CRAB):
-            parts += [*_heading(tool), _table(tool.input_schema)]
+        if tool.name.startswith(prefix):
             members = [f"`{name}`" for name in (tool.output_schema or {}).get("properties", {})]
-            parts.append(f"Result: {', '.join(members) or 'what the method returns'}.\n")
-    return "\n".join(parts)
+            result = f"Result: {', '.join(members) or 'what the method returns'}.\n"
+            parts += [*_heading(tool), _table(tool.input_schema), result]
+    return parts
 
 
 def _table(schema: dict[str, Any]) -> str:
@@ -128,6 +147,17 @@ def _commands() -> str:
 def _proxy() -> str:
     parts = [_NOTE, "# Commands of `dari proxy`\n", "The guide is [proxy.md](../guide/proxy.md).\n"]
     return "\n".join([*parts, *_tree(make_proxy_parser())])
+
+
+def _crux() -> str:
+    parts = [_NOTE, "# Commands of `crux`\n", "The guide is [crux.md](../guide/crux.md).\n"]
+    parts.append(f"```text\n{make_crux_help().rstrip()}\n```\n")
+    for name in COMMANDS:
+        if name != "tmux":  # its commands are tmux's
+            parts.append(_help(f"crux {name}", make_crux_parser(name)))
+    parts += _tree(make_cruxd_parser())
+    parts.append(f"## `crux-mcp-bridge`\n\n```text\n{BRIDGE_USAGE.rstrip()}\n```\n")
+    return "\n".join(parts)
 
 
 def _remote() -> str:

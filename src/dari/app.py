@@ -25,7 +25,9 @@ DEFAULT_PORT = 3847
 INSTRUCTIONS = (
     "Dari gives you a workbench on this machine. Call dari_doctor when something does not answer as expected: "
     "every check comes with the next step. The crab_* tools drive an HTTP(S) debugging proxy: crab_proxy_start, "
-    "crab_env_snippet for the program to watch, then crab_traffic_search."
+    "crab_env_snippet for the program to watch, then crab_traffic_search. The crux_* tools drive terminal panes that "
+    "live on between calls: crux_execute_command runs a command in a shell and has its exit code and output; "
+    "crux_send_keys and crux_wait_for_output drive programs that ask."
 )
 CRAB_INSTRUCTIONS = (
     "An HTTP(S) debugging proxy. crab_proxy_start starts it; crab_env_snippet has the variables that make a program "
@@ -69,6 +71,7 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
     )
     registry.add_toolkit(SystemTools(system))
     registry.defer(lambda: proxy_tools(proxy_client()))
+    registry.defer(lambda: terminal_tools(terminal_client()))
 
 
 def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
@@ -153,3 +156,17 @@ def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> 
     from dari.proxy.tools import ProxyTools
 
     return ProxyTools(remote_service(client)).tools(which)
+
+
+def terminal_client() -> DaemonClient:
+    """Calls to cruxd in its usual place; whoever calls first starts it."""
+    from dari.terminal.daemon import Place, client
+
+    return client(Place.of_environment(), "mcp")
+
+
+def terminal_tools(client: DaemonClient) -> Iterable[Tool]:
+    from dari.terminal.service import remote_service
+    from dari.terminal.tools import TerminalTools
+
+    return TerminalTools(remote_service(client)).tools()
