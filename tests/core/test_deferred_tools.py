@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from dari.core.events import Event
 from dari.core.registry import Registry
@@ -50,7 +49,7 @@ def test_they_come_after_the_tools_that_were_there_and_nobody_is_told_of_a_chang
     registry = Registry()
     told: list[Event] = []
     registry.defer(demo_tools)
-    registry.add_tools(dataclasses.replace(demo_tools()[0], name="early"))
+    registry.add_tools(replace(demo_tools()[0], name="early"))
     registry.events.subscribe(told.append)
     assert list(registry.tools)[:2] == ["early", "demo_echo"]
     assert told == []

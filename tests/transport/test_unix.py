@@ -121,6 +121,15 @@ async def test_a_peer_of_another_user_is_refused(
         assert (await (await rig.unix()).ask(PING))["result"] == {}
 
 
+async def test_one_connection_too_many_is_closed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
+        monkeypatch.setattr(unix, "MOST_CONNECTIONS", 1)
+        first = await rig.unix()
+        assert (await first.ask(PING))["result"] == {}
+        assert await (await rig.unix()).reader.read() == b""
+        assert (await first.ask(PING))["result"] == {}
+
+
 async def test_a_half_closed_client_still_gets_its_answers(tmp_path: Path) -> None:
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
         wire = await rig.unix()

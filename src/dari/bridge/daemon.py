@@ -12,18 +12,16 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dari.bridge.door import wire
+from msgspec import Struct, field
+
+from dari.bridge.place import NAME, Place
 from dari.errors import Conflict, Unavailable
-from dari.ipc.files import DaemonFiles
 from dari.ipc.lock import FileLock, lock_holder
-from dari.paths import FileId, file_id, home, private_dir, runtime_path
+from dari.paths import FileId, file_id, private_dir
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from dari.ipc.client import DaemonClient
     from dari.ipc.peer import ConnectedSocket, Peer
 
-NAME = "bridge"
 PLACE_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 5 s to end, and some."""
 LOOK_S = 10.0
@@ -43,55 +40,7 @@ _POLL_S = 0.02
 _log = logging.getLogger("dari.bridge")
 
 
-@dataclass(slots=True, frozen=True)
-class Place:
-    """Where one bridge lives. With a run directory of its own a daemon has a state of its own in it."""
-
-    run_dir: Path | None = None
-    state_dir: Path | None = None
-
-    @property
-    def files(self) -> DaemonFiles:
-        return DaemonFiles(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
-
-    @property
-    def socket_path(self) -> Path:
-        """The control socket."""
-        return self.files.socket
-
-    @property
-    def door_path(self) -> Path:
-        return self.files.run_dir / wire.SOCKET
-
-    @property
-    def lock_path(self) -> Path:
-        """Held while a host has anything open; `daemon.pid` is held while it takes calls."""
-        return self.files.run_dir / "host.lock"
-
-    @property
-    def state_path(self) -> Path:
-        if self.state_dir is not None:
-            return self.state_dir.absolute()
-        return self.run_dir.absolute() / "state" if self.run_dir is not None else home() / NAME
-
-    @property
-    def log_path(self) -> Path:
-        return self.run_dir.absolute() / "bridge.log" if self.run_dir is not None else self.files.log
-
-    @property
-    def protected(self) -> tuple[Path, ...]:
-        """Folders with our sockets and tokens, for `Bridge(protected=…)`."""
-        return (self.files.run_dir,)
-
-    def command(self, *, stays: bool = False) -> list[str]:
-        """What starts a daemon here."""
-        options = (("--run-dir", self.run_dir), ("--state-dir", self.state_dir))
-        words = [part for name, path in options if path for part in (name, str(path.absolute()))]
-        return [sys.executable, *wire.DAEMON, "serve", *words, *(["--stay"] if stays else [])]
-
-
-@dataclass(slots=True, eq=False)
-class Hosted:
+class Hosted(Struct, eq=False):
     """A bridge with its door open."""
 
     bridge: Bridge

@@ -85,7 +85,8 @@ def main(argv: list[str] | None = None) -> int:
     os.umask(0o077)
     arguments = _arguments(sys.argv[1:] if argv is None else argv)
     from dari import log
-    from dari.bridge.daemon import Place, serve
+    from dari.bridge.daemon import serve
+    from dari.bridge.place import Place
     from dari.bridge.service import Bridge
     from dari.running import run_to_exit
 

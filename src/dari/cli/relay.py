@@ -40,7 +40,7 @@ class Relay:
             cwd=_cwd(),
             env=dict(os.environ),
             stays=stays,
-            tty={"stdin": os.isatty(0), "stdout": os.isatty(1), "stderr": os.isatty(2), "columns": _columns()},
+            tty={"stdin": os.isatty(0), "stdout": os.isatty(1), "stderr": os.isatty(2), "columns": columns()},
         )
         # A shell that ignores Ctrl-C on our behalf (`nohup`, `&` in a script) means it.
         is_ours = getsignal(SIGINT) is default_int_handler
@@ -234,7 +234,8 @@ def _cwd() -> str:
         return "/"
 
 
-def _columns() -> int:
+def columns() -> int:
+    """How wide the person's screen is: COLUMNS, what a terminal among our descriptors says, or 80."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and told != "0":
         return int(told)

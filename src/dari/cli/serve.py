@@ -52,7 +52,8 @@ def run_mcp(arguments: argparse.Namespace) -> int:
 
 async def _host(settings: ServeSettings) -> int:
     """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
-    from dari.bridge.daemon import Place, host, take_over
+    from dari.bridge.daemon import host, take_over
+    from dari.bridge.place import Place
     from dari.bridge.service import Bridge
     from dari.cli.bridged import commands_for, servers_for
 

@@ -49,7 +49,7 @@ def start_behind(run_dir: str, home: str) -> None:
 
 
 def _start_thoroughly(stays: bool) -> None:
-    from dari.bridge.daemon import Place
+    from dari.bridge.place import Place
     from dari.ipc.start import ensure_started_sync
 
     place = Place()

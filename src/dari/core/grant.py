@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from dari.errors import Denied
 
@@ -15,8 +15,7 @@ MCP_SCOPES = frozenset({READ, RULES_WRITE, CONTROL})
 ALL_SCOPES = MCP_SCOPES | {ADMIN}
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A principal with its scopes. Scopes are independent: none implies another."""
 
     principal: str

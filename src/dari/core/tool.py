@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
 from dari.core.complaints import invalid_arguments
@@ -25,8 +24,7 @@ RELAYED_TIMEOUT_S = 3600.0
 """For what another server does: its own limits count, which stand still while a person is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """What the decorator was told."""
 
     scope: str
@@ -75,8 +73,7 @@ class Run(Protocol):
     def __call__(self, arguments: bytes | msgspec.Raw, context: Context, /) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool as the registry holds it. `run` returns a value, or an awaitable of one when `is_async`."""
 
     name: str

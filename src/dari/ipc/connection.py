@@ -7,10 +7,9 @@ import select
 import socket
 from collections import deque
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dari.ipc.codes import Code, IpcError
 from dari.ipc.messages import MAX_LINE_BYTES, error_line
@@ -22,8 +21,7 @@ from dari.ipc.session import Access, CallerGone, Session
 MAX_LINES_AHEAD = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """`grace_s` is what a shutdown may take in all; running calls get half of it."""
 
     max_line_bytes: int = MAX_LINE_BYTES

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from dari.errors import InvalidInput
-from dari.ipc.tokens import DEFAULT_PRINCIPALS, Principal
 from dari.paths import home, runtime_dir
 
+if TYPE_CHECKING:
+    from dari.ipc.tokens import Principal
 
-@dataclass(frozen=True, slots=True)
-class DaemonFiles:
+
+class DaemonFiles(Struct, frozen=True):
     """Everything but the log lives in the run directory, which is 0700."""
 
     name: str
@@ -40,8 +43,12 @@ class DaemonFiles:
     def log(self) -> Path:
         return home() / "logs" / f"{self.name}.log"
 
-    def token(self, principal: str, principals: tuple[Principal, ...] = DEFAULT_PRINCIPALS) -> Path:
-        """Where the token of a principal lies."""
+    def token(self, principal: str, principals: tuple[Principal, ...] | None = None) -> Path:
+        """Where the token of a principal lies; without a list, of one that every daemon has."""
+        if principals is None:
+            from dari.ipc.tokens import DEFAULT_PRINCIPALS
+
+            principals = DEFAULT_PRINCIPALS
         for known in principals:
             if known.name == principal:
                 return self.run_dir / known.token_file

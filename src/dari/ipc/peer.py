@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 import sys
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 # <sys/un.h> on macOS; Python names neither.
 _SOL_LOCAL = 0
@@ -14,8 +15,7 @@ _LOCAL_PEERCRED = 1
 _LOCAL_PEERPID = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """`pid` is None where the kernel does not tell it, e.g. across pid namespaces."""
 
     uid: int

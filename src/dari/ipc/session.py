@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dari.errors import DariError
 from dari.ipc.codes import Code, IpcError, refuse
@@ -49,8 +48,7 @@ def prove_nothing(peer: Peer) -> None:
     """Linux has no code signatures, and `/proc/<pid>/exe` names an interpreter: nothing is proven."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What every connection of a daemon shares."""
 
     daemon: str

@@ -1,4 +1,4 @@
-"""Calls in flight: run in a task, end once, by result, failure, cancellation or time limit."""
+"""Calls in flight: each ends once, by result, failure, cancellation or time limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from dari.core.begun import Begun
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
@@ -24,11 +25,16 @@ Render = Callable[[Any], bytes]
 
 
 class Call:
-    """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id."""
+    """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id.
+
+    It runs in a task, unless it has begun already and only waits: then there is none.
+    """
 
     __slots__ = ("_ended_by", "_has_expired", "_has_started", "_request", "_timeout_s", "task")
 
-    def __init__(self, request: Request, work: Coroutine[Any, Any, Any], render: Render, timeout_s: float) -> None:
+    def __init__(
+        self, request: Request, work: Coroutine[Any, Any, Any] | Begun, render: Render, timeout_s: float
+    ) -> None:
         self._request = request
         self._timeout_s = timeout_s
         self._ended_by = ""
@@ -39,7 +45,13 @@ class Call:
         if link.session is not None:
             link.session.running[request.request_id] = self
         link.started(self)
-        self.task = asyncio.get_running_loop().create_task(self._run(work, render))
+        self.task: asyncio.Future[Any]
+        """Done when the call is, but for its reply, which leaves before anybody who waits for this is woken."""
+        if isinstance(work, Begun):
+            self._has_started = True
+            self._wait(work, render)
+        else:
+            self.task = asyncio.get_running_loop().create_task(self._run(work, render))
 
     def cancel(self, reason: str) -> None:
         """End the call without a result."""
@@ -70,6 +82,30 @@ class Call:
             message, code = self._cancelled()
         except (Exception, SystemExit) as error:  # A library that exits must not take the server along.
             message, code = failure_message(request, error)
+        self._reply(message, code)
+
+    def _wait(self, work: Begun, render: Render) -> None:
+        self.task = work.future
+        work.future.add_done_callback(lambda _: self._finish(work, render))
+        if self._ended_by:
+            work.future.cancel()
+
+    def _finish(self, work: Begun, render: Render) -> None:
+        request = self._request
+        try:
+            value = work.finish(work.future)
+            if isinstance(value, Begun):
+                self._wait(value, render)
+                return
+            message, code = self._cancelled() if self._ended_by else (_success(request, render(value)), 0)
+        except asyncio.CancelledError:
+            message, code = self._cancelled()
+        except Exception as error:
+            message, code = failure_message(request, error)
+        self._reply(message, code)
+
+    def _reply(self, message: bytes, code: int) -> None:
+        request = self._request
         self._forget()
         if message:
             request.link.reply(message, code)

@@ -6,15 +6,17 @@ import binascii
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from dari.core.mirrored import value_at
-from dari.core.tool import Tool
 from dari.mcp.failures import Fault
 from dari.mcp.versions import HEADER_MISMATCH
 from dari.rpc.codec import UNREADABLE, Params, decode_any
+
+if TYPE_CHECKING:
+    from dari.core.tool import Tool
 
 VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"

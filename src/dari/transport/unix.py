@@ -24,6 +24,7 @@ from dari.transport.ports import BindFailed
 _HTTP_STARTS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
 _LONGEST_START = max(len(start) for start in _HTTP_STARTS)
 BACKLOG = 1024
+MOST_CONNECTIONS = 512
 _log = logging.getLogger("dari.transport")
 
 
@@ -40,6 +41,10 @@ class _Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         if not _is_ours(transport.get_extra_info("socket")):
             _log.warning(event("unix", "refused", "the peer is another user"))
+            self.transport.abort()
+            return
+        if len(self._owner.connections) >= MOST_CONNECTIONS:
+            _log.warning(event("unix", "refused", f"{MOST_CONNECTIONS} connections are open"))
             self.transport.abort()
             return
         self._owner.connections.add(self)

@@ -39,7 +39,7 @@ def household(name: str, patience: Patience = IMPATIENT) -> ChildSpec:
     return ChildSpec(name, HOUSEHOLDS[name][0], patience=patience)
 
 
-def wait_for_line(descriptor: int, within_s: float = 10.0) -> bytes:
+def wait_for_line(descriptor: int, within_s: float = 30.0) -> bytes:
     """One line of a pipe, byte by byte: no reader's buffer keeps the next."""
     line = b""
     while not line.endswith(b"\n"):
@@ -51,7 +51,7 @@ def wait_for_line(descriptor: int, within_s: float = 10.0) -> bytes:
     return line
 
 
-def wait_for_end(pid: int, within_s: float = 15.0) -> None:
+def wait_for_end(pid: int, within_s: float = 30.0) -> None:
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

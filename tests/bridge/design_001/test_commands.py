@@ -161,7 +161,7 @@ def test_4_exit_code_4(desk: Desk) -> None:
             while b"tools/call hang" not in process.stderr.readline():
                 pass
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 4 and process.stdout.read() == b""
+            assert process.wait(40) == 4 and process.stdout.read() == b""
         finally:
             if process.poll() is None:
                 process.kill()

@@ -12,6 +12,7 @@ import sys
 from dari.bridge import daemon
 from dari.bridge.door import door
 from dari.bridge.door.terminal import DoorTerminal
+from dari.bridge.place import Place
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.service import Bridge
 from dari.running import run_to_exit
@@ -103,7 +104,7 @@ class Demo:
 async def main(kind: str, version: str) -> int:
     if version:
         door.Door.__init__.__kwdefaults__["version"] = version  # the release that this host claims to be
-    place = daemon.Place()
+    place = Place()
     demo = Demo()
     bridge = Bridge(place.state_path, protected=place.protected)
     async with daemon.host(place, bridge, demo.run, make_server, kind=kind) as hosted:  # type: ignore[arg-type]

@@ -14,9 +14,10 @@ import pytest
 
 from dari.bridge import daemon
 from dari.bridge.control import BridgeControl
-from dari.bridge.daemon import Place, control_client, host, take_over
+from dari.bridge.daemon import control_client, host, take_over
 from dari.bridge.door.knock import ask_to_finish
 from dari.bridge.idleness import Idleness, idle_s
+from dari.bridge.place import Place
 from dari.bridge.service import Bridge
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.ipc.codes import IpcError

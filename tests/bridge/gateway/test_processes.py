@@ -6,9 +6,12 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,10 @@ from tests.bridge.upstream.place import Place
 from tests.e2e.rig import MODES, Person, http_client, unix_client
 from tests.wires import ROOT, HttpWire, StreamWire, initialize
 
-pytestmark = pytest.mark.e2e
+# One worker: what these tests share would be started in each.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("gateway processes")]
 DOORS = ["http", "unix", "stdio"]
+DAEMON_STOP = (sys.executable, "-m", "dari", "remote", "daemon", "stop")
 
 
 def environment(place: Place) -> dict[str, str]:
@@ -31,9 +36,7 @@ def environment(place: Place) -> dict[str, str]:
 class Hub:
     """A running `dari up`."""
 
-    def __init__(self, place: Place, process: asyncio.subprocess.Process, port: int) -> None:
-        self.place = place
-        self.process = process
+    def __init__(self, place: Place, port: int) -> None:
         self.port = port
         self.token = (place.root / "dari" / "mcp.token").read_text().strip()
         (self.socket,) = (place.root / "dari").rglob("mcp.sock")
@@ -55,7 +58,7 @@ async def hub(place: Place, *words: str) -> AsyncIterator[Hub]:
         banner = (await process.stderr.readuntil(b"Ctrl-C stops it.")).decode()
         found = re.search(r"Dari is up at http://127\.0\.0\.1:(\d+)/mcp", banner)
         assert found
-        yield Hub(place, process, int(found[1]))
+        yield Hub(place, int(found[1]))
     finally:
         if process.returncode is None:
             process.terminate()
@@ -67,29 +70,101 @@ async def stopping_the_daemon(place: Place) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        words = (sys.executable, "-m", "dari", "remote", "daemon", "stop")
         process = await asyncio.create_subprocess_exec(
-            *words, env=environment(place), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+            *DAEMON_STOP, env=environment(place), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
         )
         await process.wait()
 
 
+SHARED = {
+    "both": (lab(), demo()),
+    "asking": (demo("handshake", era="handshake"), demo("stateless", era="stateless")),
+}
+
+
+class Rooms:
+    """Places that tests share, with a hub or with a daemon in each; they start when they are first asked for."""
+
+    def __init__(self, root: Path, stack: ExitStack) -> None:
+        self._root = root
+        self._stack = stack
+        self._hubs: dict[str, Hub] = {}
+        self._homes: dict[str, Place] = {}
+
+    def hub(self, name: str) -> Hub:
+        if name not in self._hubs:
+            place = Place(self._root / f"hub-{name}", *SHARED[name])
+            self._hubs[name] = self._stack.enter_context(hub_for_many(place))
+        return self._hubs[name]
+
+    def home(self, name: str) -> Place:
+        """Where `dari mcp` is started, which starts the daemon."""
+        if name not in self._homes:
+            place = self._homes[name] = Place(self._root / f"home-{name}", *SHARED[name])
+            self._stack.callback(subprocess.run, DAEMON_STOP, env=environment(place), capture_output=True, check=True)
+        return self._homes[name]
+
+
+@pytest.fixture(scope="module")
+def rooms() -> Iterator[Rooms]:
+    # A short path, for sockets: this folder lives longer than one of the test's.
+    with tempfile.TemporaryDirectory(prefix="dari-") as root, ExitStack() as stack:
+        yield Rooms(Path(root), stack)
+
+
+@contextmanager
+def hub_for_many(place: Place) -> Iterator[Hub]:
+    command = (sys.executable, "-m", "dari", "up", "--http-port", "0")
+    with (place.root / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(place), stdout=log, stderr=subprocess.PIPE)
+    with process:
+        assert process.stderr
+        said = b""
+        while b"Ctrl-C stops it." not in said:
+            line = process.stderr.readline()
+            assert line, said.decode()
+            said += line
+        found = re.search(rb"Dari is up at http://127\.0\.0\.1:(\d+)/mcp", said)
+        assert found
+        rest = threading.Thread(target=process.stderr.read)  # nobody else empties the pipe
+        rest.start()
+        try:
+            yield Hub(place, int(found[1]))
+        finally:
+            process.terminate()
+            process.wait()
+            rest.join()
+
+
+@asynccontextmanager
+async def stdio(place: Place, *words: str) -> AsyncIterator[Any]:
+    with (place.root / "stderr").open("a") as log:
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "dari", "mcp", *words], env=environment(place), cwd=ROOT
+        )
+        yield stdio_client(command, errlog=log)
+
+
 @asynccontextmanager
 async def connected(
-    place: Place, door: str, mode: str, *words: str, **options: Any
+    where: Place | tuple[Rooms, str], door: str, mode: str, *words: str, **options: Any
 ) -> AsyncIterator[tuple[Client, Person]]:
-    """The SDK's client behind one of our doors; lists wait until every server was seen once."""
+    """The SDK's client behind one of our doors, of a place of its own or in one of the shared rooms."""
     async with AsyncExitStack() as stack:
         person = Person()
         if door == "stdio":
-            await stack.enter_async_context(stopping_the_daemon(place))
-            log = stack.enter_context((place.root / "stderr").open("w"))
-            command = StdioServerParameters(
-                command=sys.executable, args=["-m", "dari", "mcp", *words], env=environment(place), cwd=ROOT
-            )
-            transport = stdio_client(command, errlog=log)
+            if isinstance(where, Place):
+                place = where
+                await stack.enter_async_context(stopping_the_daemon(place))
+            else:
+                place = where[0].home(where[1])
+            transport = await stack.enter_async_context(stdio(place, *words))
         else:
-            served = await stack.enter_async_context(hub(place, *words))
+            served = (
+                await stack.enter_async_context(hub(where, *words))
+                if isinstance(where, Place)
+                else where[0].hub(where[1])
+            )
             transport = unix_client(served.socket) if door == "unix" else http_client(served.url(), token=served.token)
         yield await stack.enter_async_context(person.client(transport, mode, **options)), person
 
@@ -105,14 +180,15 @@ async def listed(client: Client, *wanted: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("door", DOORS)
-async def test_tools_of_ours_and_of_others_are_one_server(tmp_path: Path, door: str, mode: str) -> None:
-    async with connected(Place(tmp_path, lab(), demo()), door, mode) as (client, _):
+async def test_tools_of_ours_and_of_others_are_one_server(rooms: Rooms, door: str, mode: str) -> None:
+    async with connected((rooms, "both"), door, mode) as (client, _):
         names = await listed(client, "lab__add", "demo__demo_echo")
         assert {"dari_ping", "crab_proxy_start"} <= set(names)
         assert (await client.call_tool("lab__add", {"a": 1, "b": 2})).structured_content == {"sum": 3}
         assert (await client.call_tool("dari_ping")).structured_content == {"pong": True}
         assert (await client.call_tool("lab__fail")).is_error
-        assert {prompt.name for prompt in (await client.list_prompts()).prompts} == {"lab__hi", "demo__letter"}
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        assert {name for name in prompts if "__" in name} == {"lab__hi", "demo__letter"}  # the others are our own
         read = await client.read_resource("demo://item/7")
         assert read.contents[0].text == "item 7"  # type: ignore[union-attr]
 
@@ -120,21 +196,21 @@ async def test_tools_of_ours_and_of_others_are_one_server(tmp_path: Path, door: 
 @pytest.mark.parametrize("server", ["handshake", "stateless"])
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("door", DOORS)
-async def test_people_and_models_are_asked_across_the_eras(tmp_path: Path, door: str, mode: str, server: str) -> None:
-    async with connected(Place(tmp_path, demo(era=server)), door, mode, log_level="info") as (client, person):
-        await listed(client, "demo__demo_greet")
-        greeted = await client.call_tool("demo__demo_greet")
+async def test_people_and_models_are_asked_across_the_eras(rooms: Rooms, door: str, mode: str, server: str) -> None:
+    async with connected((rooms, "asking"), door, mode, log_level="info") as (client, person):
+        await listed(client, f"{server}__demo_greet")
+        greeted = await client.call_tool(f"{server}__demo_greet")
         assert greeted.content[0].text == "hello Minji"  # type: ignore[union-attr]
-        twice = await client.call_tool("demo__demo_introduce")
+        twice = await client.call_tool(f"{server}__demo_introduce")
         assert twice.content[0].text == "y and y"  # type: ignore[union-attr]
-        thought = await client.call_tool("demo__demo_think")
+        thought = await client.call_tool(f"{server}__demo_think")
         assert thought.content[0].text == "4"  # type: ignore[union-attr]
         told: list[float] = []
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             told.append(done)
 
-        await client.call_tool("demo__demo_count", {"to": 2}, progress_callback=progress)
+        await client.call_tool(f"{server}__demo_count", {"to": 2}, progress_callback=progress)
         assert told == [1, 2]
         assert [record.data for record in person.logs] == [{"number": 1}, {"number": 2}]
 

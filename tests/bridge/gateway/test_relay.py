@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.daemon import Place as Ground
 from dari.bridge.daemon import host
 from dari.bridge.gateway.choice import Choice
 from dari.bridge.gateway.late_relay import LateRelay
 from dari.bridge.gateway.search import search_registry
+from dari.bridge.place import Place as Ground
 from dari.bridge.service import Bridge
 from dari.cli.bridged import commands_for, servers_for
 from dari.core.registry import Registry

@@ -58,7 +58,7 @@ def ask(method: str, params: dict) -> dict:
     key = f"{method}-{time.monotonic_ns()}"
     send({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
     with answered:
-        answered.wait_for(lambda: key in answers, 20)
+        answered.wait_for(lambda: key in answers, 40)
         return answers.get(key, {})
 
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dari.bridge.upstream.memory import Known, Memory
 from dari.errors import Unavailable
@@ -52,7 +53,9 @@ async def test_a_stale_list_of_a_server_that_is_gone_stays(tmp_path: Path) -> No
     (tmp_path / "lab.log").unlink()
     async with place.upstream() as server:
         server._opening.target.spec.env["PYTHONSTARTUP"] = ""  # type: ignore[index, union-attr]
-        object.__setattr__(server.target.spec, "command", ("/nowhere/python",))
+        assert server.target.spec is not None
+        gone = replace(server.target.spec, command=("/nowhere/python",))
+        server._opening.target = replace(server.target, spec=gone)
         assert await server.tools()
         with pytest.raises(Unavailable, match="/nowhere/python"):
             await server.tools(fresh=True)

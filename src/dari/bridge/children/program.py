@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +33,8 @@ def find_program(name: str, environment: Mapping[str, str], cwd: Path | None = N
     path = environment.get("PATH", os.defpath)
     # A relative entry of PATH is looked up where the child will be, not where we are.
     places = os.pathsep.join(os.path.join(here, place) for place in path.split(os.pathsep) if place)
+    import shutil  # 3 ms that a server with HTTP does not need
+
     found = shutil.which(name, path=places)
     if found is not None:
         return Path(found)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from dari.bridge.sandbox.confinement import OFF, Confinement
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How long each step of an end may take, in seconds; then comes the next, harder one."""
 
     after_eof_s: float = 2.0
     after_term_s: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class ChildSpec:
+class ChildSpec(Struct, frozen=True):
     name: str
     """The server, as people know it."""
     command: tuple[str, ...]

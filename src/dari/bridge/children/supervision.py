@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from msgspec import Struct
 
 
 class State(StrEnum):
@@ -30,8 +31,7 @@ class State(StrEnum):
 Policy = Literal["never", "on-failure", "always"]
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     policy: Policy = "on-failure"
     max_restarts: int = 3
     """Within `window_s`; one more is a crash loop."""
@@ -45,8 +45,7 @@ class Restart:
     """How long a crash loop is left alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     state: State
     restarts: int
     """All automatic ones, ever."""

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from dari.bridge.children.supervision import Restart, Snapshot, State, Supervision
 from dari.errors import DariError, TimedOut, Unavailable
@@ -20,8 +21,7 @@ BACKSTOP_S = 2.0
 _log = logging.getLogger("dari.bridge")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a session ended by itself."""
 
     error: DariError
@@ -117,6 +117,10 @@ class Supervisor(Generic[S]):
         except BaseException:
             self.release()
             raise
+
+    def hold(self) -> None:
+        """`acquire` by one who has just seen that the `session` is there and open."""
+        self._leases += 1
 
     def release(self) -> None:
         self._leases -= 1

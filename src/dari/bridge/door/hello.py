@@ -5,9 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from dari.bridge.door.wire import PROTOCOL
 from dari.bridge.profiles.places import Surroundings
@@ -26,8 +27,7 @@ class BadToken(Denied):
     name = "token"
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     purpose: str
     token: str
     protocol: int = 0

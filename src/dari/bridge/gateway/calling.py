@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
 from msgspec import Raw
 
 from dari.bridge.gateway.parking import Parking, Work, is_error
 from dari.bridge.gateway.seat import CannotAsk, Seat, can_be_asked
 from dari.bridge.upstream.upstream import Upstream
+from dari.core.begun import Begun
 from dari.core.content import RawResult
 from dari.core.context import Context
 from dari.errors import Failed
@@ -23,22 +28,17 @@ class Calling:
     def __init__(self) -> None:
         self.parking = Parking()
 
-    async def tool(self, upstream: Upstream, name: str, arguments: bytes, context: Context) -> RawResult:
+    def tool(self, upstream: Upstream, name: str, arguments: bytes, context: Context) -> Awaitable[RawResult]:
         if arguments == b"null":
             arguments = b"{}"
-        try:
-            if context.is_stateless and can_be_asked(context):
-                work: Work = lambda caller: upstream.call_tool(name, arguments, caller)  # noqa: E731
-                return _passed(await self.parking.run(context, work), context)
-            seat = Seat(context)
-            result = await upstream.call_tool(name, arguments, seat.caller())
-            if seat.unasked is not None and is_error(result):
-                raise seat.unasked  # it failed for want of an answer: the client learns what to declare
-            return _passed(result, context)
-        except RemoteError as error:
-            raise _fault(error) from None
-        except CannotAsk as error:
-            raise error.fault from None
+        if context.is_stateless and can_be_asked(context):
+            return self.other(lambda caller: upstream.call_tool(name, arguments, caller), context)
+        seat = Seat(context)
+        caller = seat.caller()
+        begun = upstream.begin_call(name, arguments, caller)
+        if begun is None:
+            return _called(upstream.call_tool(name, arguments, caller), seat, context)
+        return _passing(begun, seat, context)
 
     async def read(self, upstream: Upstream, uri: str, context: Context) -> RawResult:
         try:
@@ -54,15 +54,39 @@ class Calling:
             if context.is_stateless and can_be_asked(context):
                 return _passed(await self.parking.run(context, work), context)
             return _passed(await work(Seat(context).caller()), context)
-        except RemoteError as error:
+        except (RemoteError, CannotAsk) as error:
             raise _fault(error) from None
-        except CannotAsk as error:
-            raise error.fault from None
 
 
-def _fault(error: RemoteError) -> Fault:
+async def _called(work: Coroutine[Any, Any, Raw], seat: Seat, context: Context) -> RawResult:
+    try:
+        return _answered(await work, seat, context)
+    except (RemoteError, CannotAsk) as error:
+        raise _fault(error) from None
+
+
+def _passing(begun: Begun, seat: Seat, context: Context) -> Begun:
+    finish = begun.finish
+
+    def passed(answer: asyncio.Future[Raw]) -> RawResult | Begun:
+        try:
+            result = finish(answer)
+        except (RemoteError, CannotAsk) as error:
+            raise _fault(error) from None
+        return _passing(result, seat, context) if isinstance(result, Begun) else _answered(result, seat, context)
+
+    return Begun(begun.future, passed)
+
+
+def _answered(result: Raw, seat: Seat, context: Context) -> RawResult:
+    if seat.unasked is not None and is_error(result):
+        raise seat.unasked  # it failed for want of an answer: the client learns what to declare
+    return _passed(result, context)
+
+
+def _fault(error: RemoteError | CannotAsk) -> Fault:
     """A JSON-RPC error of the server is the client's, with the same code, message and data."""
-    return Fault(error.remote_code, error.message, error.data)
+    return error.fault if isinstance(error, CannotAsk) else Fault(error.remote_code, error.message, error.data)
 
 
 def _passed(result: Raw, context: Context) -> RawResult:

@@ -6,8 +6,8 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from dari.bridge.daemon import Place
 from dari.bridge.door.knock import Refused, open_mcp
+from dari.bridge.place import Place
 from dari.errors import Unavailable
 from dari.ipc.start import ensure_started_sync
 from dari.mcp.client.channel import Inbox

@@ -83,9 +83,9 @@ class LateRelay:
         return Watch(ProfileBook(self._around))
 
     def _load(self) -> Callable[[], Relay]:
-        from dari.bridge.daemon import Place
         from dari.bridge.gateway.door_channel import DoorChannel
         from dari.bridge.gateway.relay import Relay
+        from dari.bridge.place import Place
 
         around = self._around
         assert around is not None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from msgspec.structs import replace
 
 from dari.bridge.profiles.profile import Auth
 from dari.errors import Denied, InvalidInput

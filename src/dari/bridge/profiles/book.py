@@ -134,9 +134,10 @@ class ProfileBook:
     def distrust(self, path: Path | None = None) -> bool:
         return self.store.distrust(path or self._project_file(None)[0])
 
-    def watched(self) -> tuple[Path, ...]:
-        """Every file whose change can change the catalogue."""
-        imports = dict.fromkeys(name for file in self.load().files for name in file.contents.imports)
+    def watched(self, catalog: Catalog | None = None) -> tuple[Path, ...]:
+        """Every file whose change can change the catalogue; without one, those that are there in any case."""
+        files = catalog.files if catalog is not None else ()
+        imports = dict.fromkeys(name for file in files for name in file.contents.imports)
         foreign: list[Path] = []
         if imports:
             from dari.bridge.profiles import importing

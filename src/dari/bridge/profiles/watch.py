@@ -40,9 +40,14 @@ class Watch:
 
     def __init__(self, book: ProfileBook, catalog: Catalog | None = None) -> None:
         self._book = book
-        self._paths = book.watched()
-        self._seen = signature(self._paths) if catalog is None else ()
+        # Looked at before they are read: what changes in between is seen by the next `poll`.
+        paths = book.watched()
+        self._seen = signature(paths) if catalog is None else ()
         self.catalog = catalog if catalog is not None else book.load()
+        self._paths = book.watched(self.catalog)
+        if catalog is None and self._paths != paths:
+            self._seen = signature(self._paths)
+            self.catalog = book.load()
 
     def poll(self) -> Change | None:
         """The change, if there is one; an unchanged file is not read."""
@@ -50,7 +55,7 @@ class Watch:
         if now == self._seen:
             return None
         catalog = self._book.load(self.catalog)
-        self._paths = self._book.watched()
+        self._paths = self._book.watched(catalog)
         self._seen = now if len(now) == len(self._paths) else signature(self._paths)
         change = difference(self.catalog, catalog)
         self.catalog = catalog

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from dari.errors import InvalidInput
 
@@ -14,8 +15,7 @@ Network = Literal["none", "loopback", "all"]
 Access = Literal["ro", "rw"]
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedPath:
+class AllowedPath(Struct, frozen=True):
     """A file or a folder with everything below it. Absolute, without `..` and without symlinks."""
 
     path: Path
@@ -29,8 +29,7 @@ class AllowedPath:
         return cls(resolve(path, cwd), access)
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(Struct, frozen=True):
     mode: Mode = "auto"
     """auto: as much as this machine can, with a warning for the rest; enforce: all of it or no start; off: nothing."""
     paths: tuple[AllowedPath, ...] | None = None

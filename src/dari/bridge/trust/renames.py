@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 
@@ -17,11 +16,13 @@ _WORDS = 300
 
 def likely_former_name(item: Item, gone: Iterable[Pin], content_of: Callable[[str], bytes | None]) -> str:
     """The name of the most similar one, or empty."""
+    from difflib import SequenceMatcher
+
     best, score = "", ALIKE
     new = _words(item.content)
     for pin in list(gone)[:COMPARED]:
         old = _words(content_of(pin.digest) or b"")
-        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
         if matcher.real_quick_ratio() > score and matcher.quick_ratio() > score and (ratio := matcher.ratio()) > score:
             best, score = pin.name, ratio
     return best

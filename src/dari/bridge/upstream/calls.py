@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from difflib import get_close_matches
 from time import perf_counter
 
 from msgspec import Raw
@@ -24,7 +23,7 @@ from dari.bridge.upstream.lists import Lists
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.bridge.upstream.sessions import Sessions, Supervised
 from dari.bridge.upstream.target import Target
-from dari.core.context import LEVELS
+from dari.core.begun import Begun
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from dari.hidden import may_hide
 from dari.mcp.client.failures import NotSent, RemoteError
@@ -79,19 +78,71 @@ class Calls:
                 await self._confirmed(tool, arguments, caller)
             if self._audit is not None:
                 self._audit.check()
-            params = b'{"name":%b,"arguments":%b}' % (encode(tool.original), bytes(arguments))
+            params = _params(tool, arguments)
             result = await self._sent("tools/call", params, caller, timeout_s, tool)
-            result = self._fitted(result, name, caller)
+            return self._accepted(result, name, caller, started, arguments)
         except BaseException as error:
-            self._hide_secrets(error)
-            self._record(name, outcome_of(error), caller, started, arguments, error=error)
+            self._failed(error, name, caller, started, arguments)
             raise
         finally:
             self._left()
-        data = bytes(result)
-        outcome: Outcome = "tool_error" if b'"isError"' in data and _is_error(data) else "ok"
-        self._record(name, outcome, caller, started, arguments, size_bytes=len(data))
-        return result
+
+    def begin(self, name: str, arguments: bytes, caller: Caller) -> Begun | None:
+        """`tool` for the usual call: all that may stand in its way is asked at once, and only the answer is waited for.
+
+        None where something does: then `tool` asks the same again, and waits or tells.
+        """
+        started = perf_counter()
+        tool = self._lists.tools.get(name)
+        if tool is None or tool.needs_confirmation or caller.on_progress is not None:
+            return None
+        supervised = self._sessions.made(caller)
+        session = None if supervised is None else supervised.session
+        if supervised is None or session is None or not session.is_reviewed or not session.hears(caller.log_level):
+            return None
+        conversation = session.client.pipe
+        if conversation is None:
+            return None
+        turn = self.limiter.call(caller.session or caller.who)
+        try:
+            self._lists.sight.check_tool(tool.original)
+            tool.check(arguments)
+            if self._audit is not None:
+                self._audit.check()
+            if not turn.enter_now():
+                return None
+        except DariError:
+            return None
+        self.running += 1
+        supervised.hold()
+        callers = session.asking.callers
+        callers.append(caller)
+        params = _params(tool, arguments)
+        request_id, answer = conversation.begin("tools/call", params, self._timeout_s)
+
+        def answered(answer: asyncio.Future[Raw]) -> Raw | Begun:
+            conversation.end(request_id, answer)
+            callers.remove(caller)
+            supervised.release()
+            if not answer.cancelled() and _may_repeat(answer.exception(), tool):
+                again = self._at(None, "tools/call", params, caller, self._timeout_s, tool)
+                return Begun(asyncio.get_running_loop().create_task(again), ended)
+            return ended(answer)
+
+        def ended(answer: asyncio.Future[Raw]) -> Raw:
+            error = asyncio.CancelledError() if answer.cancelled() else answer.exception()
+            turn.leave(error)
+            try:
+                if error is not None:
+                    raise error
+                return self._accepted(answer.result(), name, caller, started, arguments)
+            except BaseException as failure:
+                self._failed(failure, name, caller, started, arguments)
+                raise
+            finally:
+                self._left()
+
+        return Begun(answer, answered)
 
     async def other(self, method: str, name: str, params: bytes, caller: Caller, timeout_s: float | None) -> Raw:
         """A resource, a prompt or a completion."""
@@ -103,8 +154,7 @@ class Calls:
             result = await self._sent(method, params, caller, timeout_s, None)
             result = self._fitted(result, name, caller, cut=False)
         except BaseException as error:
-            self._hide_secrets(error)
-            self._record(method, outcome_of(error), caller, started, params, error=error)
+            self._failed(error, method, caller, started, params)
             raise
         finally:
             self._left()
@@ -129,6 +179,8 @@ class Calls:
         try:
             lists.sight.check_tool(name)
         except NotFound:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, lists.tools, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"see: dari remote list-tools --server {self._id}"
             raise NotFound(f"{self._id} has no tool {name!r}", hint) from None
@@ -172,7 +224,7 @@ class Calls:
         try:
             return await self._at(None, method, params, caller, limit_s, tool)
         except Unavailable as error:
-            if tool is None or not tool.is_repeatable or isinstance(error, NotSent):
+            if tool is None or not _may_repeat(error, tool):
                 raise
         # It went away during the call. The tool says that once more does no harm, and a new process may work.
         return await self._at(None, method, params, caller, limit_s, tool)
@@ -193,7 +245,7 @@ class Calls:
             if tool is not None and not session.is_reviewed:
                 await self._reviewed(session)
                 self._lists.sight.check_tool(tool.original)
-            if caller.log_level is not None:
+            if not session.hears(caller.log_level):
                 await self._logging(session, caller)
             is_stateless = session.client.era == "stateless"
             CURRENT.set(caller if is_stateless else None)
@@ -231,9 +283,6 @@ class Calls:
     async def _logging(self, session: UpstreamSession, caller: Caller) -> None:
         """Ask the server for messages as detailed as its most curious caller wants."""
         assert caller.log_level is not None
-        wanted = LEVELS.index(caller.log_level)
-        if session.level and LEVELS.index(session.level) <= wanted:
-            return
         session.level = caller.log_level
         if "logging" in session.client.agreement.capabilities:
             try:
@@ -259,6 +308,18 @@ class Calls:
         if is_hiding:
             value, _ = value_for_model(value)
         return Raw(encode(value))
+
+    def _failed(self, error: BaseException, name: str, caller: Caller, started: float, arguments: bytes) -> None:
+        self._hide_secrets(error)
+        self._record(name, outcome_of(error), caller, started, arguments, error=error)
+
+    def _accepted(self, result: Raw, name: str, caller: Caller, started: float, arguments: bytes) -> Raw:
+        """What the caller gets of the result of a tool, recorded."""
+        result = self._fitted(result, name, caller)
+        data = bytes(result)
+        outcome: Outcome = "tool_error" if b'"isError"' in data and _is_error(data) else "ok"
+        self._record(name, outcome, caller, started, arguments, size_bytes=len(data))
+        return result
 
     def _hide_secrets(self, error: BaseException) -> None:
         """A child's last words may hold what it was given in its environment."""
@@ -290,6 +351,15 @@ class Calls:
             arguments=bytes(arguments),
             error=said[:500],
         )
+
+
+def _params(tool: RemoteTool, arguments: bytes) -> bytes:
+    return b'{"name":%b,"arguments":%b}' % (encode(tool.original), arguments)
+
+
+def _may_repeat(error: BaseException | None, tool: RemoteTool) -> bool:
+    """It went away during the call, and the tool says that once more does no harm."""
+    return isinstance(error, Unavailable) and tool.is_repeatable and not isinstance(error, NotSent)
 
 
 def outcome_of(error: BaseException) -> Outcome:

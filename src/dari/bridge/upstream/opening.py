@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from msgspec import Struct, field
 
 from dari.bridge.children.supervisor import Ending
 from dari.bridge.profiles.profile import Auth, HttpSettings, Profile
 from dari.bridge.upstream.asking import Asking
 from dari.bridge.upstream.memory import Era
 from dari.bridge.upstream.target import Target
+from dari.core.context import LEVELS, Level
 from dari.errors import DariError
 from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
@@ -33,8 +35,7 @@ class MakeOAuth(Protocol):
     def __call__(self, profile: Profile, url: str) -> OAuth | None: ...
 
 
-@dataclass(eq=False, slots=True)
-class UpstreamSession:
+class UpstreamSession(Struct, eq=False):
     """An open client, who uses it now, and whether its lists have been looked at."""
 
     client: Client
@@ -48,12 +49,18 @@ class UpstreamSession:
     reviewed: int = -1
     """Up to which of these changes its tools have been compared with the pins."""
     reviewing: asyncio.Task[None] | None = None
-    level: str = ""
+    level: Level | Literal[""] = ""
     """The level of log messages that it was asked for."""
 
     @property
     def is_reviewed(self) -> bool:
         return self.reviewed == self.changes
+
+    def hears(self, level: Level | None) -> bool:
+        """Whether it was asked for log messages that are as detailed as a caller wants."""
+        if level is None or level == self.level:
+            return True
+        return bool(self.level) and LEVELS.index(self.level) <= LEVELS.index(level)
 
     @property
     def era(self) -> Era:
@@ -71,8 +78,7 @@ class UpstreamSession:
         await self.client.close()
 
 
-@dataclass(slots=True)
-class Opening:
+class Opening(Struct):
     """Opens sessions of one target. `options` are made per session, because callbacks belong to it."""
 
     target: Target

@@ -66,6 +66,13 @@ class Sessions:
             supervised_or_none = self._held[key] = self._make(where)
         return supervised_or_none
 
+    def made(self, caller: Caller) -> Supervised | None:
+        """`of` where it is there already, at the only address there is."""
+        isolation = self._profile.isolation
+        if isolation == "per-call" or self.addresses is not None:
+            return None
+        return self._held.get((self._url, caller.session if isolation == "per-client" else ""))
+
     async def finish(self, supervised: Supervised) -> None:
         """The call is over: end what was only for it."""
         if supervised in self._passing:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from dari.bridge.children.environment import build_environment
 from dari.bridge.children.program import find_program
@@ -20,8 +21,7 @@ from dari.bridge.upstream.memory import memory_key
 from dari.errors import InvalidInput, Unavailable
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Two places that resolve a profile to the same target share one server."""
 
     profile: Profile

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dari.bridge.profiles.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.approvals import Approvals
@@ -28,6 +27,7 @@ from dari.bridge.upstream.sessions import Sessions
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
+from dari.core.begun import Begun
 from dari.core.context import LEVELS, Level, LogRecord, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.errors import DariError
@@ -48,8 +48,7 @@ _LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What all servers of a process share."""
 
     children: Callable[[], Children]
@@ -193,6 +192,10 @@ class Upstream:
     async def call_tool(self, name: str, arguments: bytes, caller: Caller, *, timeout_s: float | None = None) -> Raw:
         """The result as the server wrote it, within the limits of its profile. Raises what stood in the way."""
         return await self._calls.tool(name, arguments, caller, timeout_s)
+
+    def begin_call(self, name: str, arguments: bytes, caller: Caller) -> Begun | None:
+        """`call_tool` without a task; None where it has to wait for more than the answer, or would be refused."""
+        return self._calls.begin(name, arguments, caller)
 
     async def read_resource(self, uri: str, caller: Caller, *, timeout_s: float | None = None) -> Raw:
         return await self._calls.other("resources/read", uri, encode({"uri": uri}), caller, timeout_s)

@@ -11,7 +11,6 @@ from dari.cli.remote.callers import calling
 from dari.cli.remote.choosing import add_server, split_address, upstream_of
 from dari.cli.remote.contents import saved
 from dari.cli.remote.deadlines import Deadline
-from dari.cli.remote.describing import describe_tool
 from dari.cli.remote.failures import OK, as_configuration
 from dari.cli.remote.parameters import add_params, read_arguments
 from dari.cli.remote.parser import Parser, add_common
@@ -64,6 +63,8 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     deadline = Deadline(arguments.timeout)
     tool = await find_tool(upstream, name, deadline, world)
     if wants_help(arguments.rest):
+        from dari.cli.remote.describing import describe_tool
+
         describe_tool(upstream.id, tool.shown, world)
         return OK
     _warn_of_own_options(arguments, tool, world)

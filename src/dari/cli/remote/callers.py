@@ -13,7 +13,6 @@ from msgspec import Raw
 from dari.bridge.trust.questions import Question, Told
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.deadlines import Deadline
-from dari.cli.remote.forms import answer, confirmed
 from dari.cli.remote.meter import Meter
 from dari.cli.remote.payloads import pretty
 from dari.cli.remote.tracing import masked
@@ -93,6 +92,8 @@ class _Person:
         return self._world.terminal.stdin_is_tty and self._world.terminal.stderr_is_tty
 
     async def _approve(self, question: Question) -> None:
+        from dari.cli.remote.forms import confirmed
+
         async with self._turn:
             self._meter.clear()
             self._world.note(f"{question.name} needs your approval. Its arguments:")
@@ -108,6 +109,8 @@ class _Person:
             self._world.warn(error.message)  # somebody answered elsewhere, or the time is over
 
     async def _ask(self, method: str, params: Raw) -> Any:
+        from dari.cli.remote.forms import answer
+
         with self._deadline.paused():
             async with self._turn:
                 self._meter.clear()

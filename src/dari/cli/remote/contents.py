@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import mimetypes
 import os
 import re
 from pathlib import Path
@@ -53,6 +52,8 @@ class Saved:
         """A new file: nothing that exists is written over, and no link is followed."""
         assert self._folder is not None
         kind = mime_type.partition(";")[0].strip().lower()
+        import mimetypes
+
         suffix = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind) or ".bin"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

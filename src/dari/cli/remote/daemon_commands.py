@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from dari.bridge.daemon import Place
+from dari.bridge.place import Place
 from dari.bridge.upstream.status import Status
 from dari.cli.remote import prewarm
 from dari.cli.remote.choosing import add_server

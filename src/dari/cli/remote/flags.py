@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dari.bridge.finding.spelling import nearest
 from dari.cli.remote.schemas import Schema, Shape, choices_of, follow, items_of, type_text, types_of
 from dari.errors import InvalidInput
 
@@ -124,6 +123,8 @@ def _object_branch(schema: Schema, root: Schema) -> Schema:
 
 
 def _unknown(name: str, shape: Shape, tool: str) -> InvalidInput:
+    from dari.bridge.finding.spelling import nearest
+
     names = list(shape.properties)
     likely = nearest(name.removeprefix("no-"), names, 1)
     listed = ", ".join(f"--{each}" for each in names) or "none"
@@ -165,6 +166,8 @@ def _chosen(text: str, choices: list[Any], types: set[str], flag: str) -> Any:
             return choice
     if text == "null" and "null" in types:
         return None
+    from dari.bridge.finding.spelling import nearest
+
     names = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
     likely = nearest(text, names, 1)
     hint = f"did you mean {likely[0]}? " if likely else ""

@@ -11,7 +11,6 @@ import asyncio
 import importlib
 import traceback
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
@@ -102,7 +101,7 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
 
 def run_here(program: str, argv: list[str]) -> int:
     """Run a command in this process, with a bridge of its own that ends with it. Ctrl-C is exit code 4."""
-    from dari.bridge.daemon import Place
+    from dari.bridge.place import Place
     from dari.bridge.profiles.places import Surroundings
     from dari.bridge.service import Bridge
 
@@ -191,6 +190,8 @@ def _find(name: str, commands: tuple[Command, ...], program: str) -> Command:
     for command in commands:
         if command.name == name:
             return command
+    from difflib import get_close_matches
+
     known = [command.name for command in commands if command.help]
     close = get_close_matches(name.replace("_", "-") if "-" in "".join(known) else name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"see: {program} --help"

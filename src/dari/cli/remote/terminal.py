@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, TextIO
 
+from dari.cli.relay import columns
 from dari.errors import InvalidInput
 
 _PIECE_BYTES = 1 << 16
@@ -55,7 +55,7 @@ class ProcessTerminal:
         self.stdin_is_tty = _is_tty(sys.stdin)
         self.stdout_is_tty = _is_tty(sys.stdout)
         self.stderr_is_tty = _is_tty(sys.stderr)
-        self.columns = shutil.get_terminal_size().columns
+        self.columns = columns()
         self.colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def out(self, text: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from dari.cli.remote.failures import painted
 from dari.cli.remote.terminal import Terminal
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from dari.bridge.view import View
 
 
-@dataclass(slots=True)
-class World:
+class World(Struct):
     terminal: Terminal
     bridge: Bridge
     view: View

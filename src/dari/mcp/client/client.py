@@ -17,6 +17,7 @@ from dari.mcp.client.agreement import PROBE_S, Agreement, Mode
 from dari.mcp.client.answers import Answers, OnElicit, OnRoots, OnSample
 from dari.mcp.client.calls import FOREVER, OnProgress
 from dari.mcp.client.channel import Channel
+from dari.mcp.client.conversation import Conversation
 from dari.mcp.client.eras import CAPABILITIES, Stateless, name_in, with_meta
 from dari.mcp.client.events import OnEvent
 from dari.mcp.client.failures import RemoteError
@@ -170,6 +171,14 @@ class Client:
             return await self._ask(method, encoded, name, b"", timeout_s, progress, answer_questions)
         arguments = bytes(decode_members(encoded).get("arguments", b"{}"))
         return await self._call(name, arguments, encoded, timeout_s, progress, answer_questions)
+
+    @property
+    def pipe(self) -> Conversation | None:
+        """For who asks without a task: the conversation, where a request needs nothing else and can leave now."""
+        session = self._current
+        if session is None or session.channel.carries_headers or session.is_stateless:
+            return None
+        return session.conversation if session.conversation.takes_now else None
 
     async def relay(
         self, method: str, params: bytes, envelope: Stateless, *, progress: OnProgress | None = None

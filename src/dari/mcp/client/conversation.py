@@ -79,6 +79,26 @@ class Conversation:
             self._calls.remove(request_id)
 
     @property
+    def takes_now(self) -> bool:
+        """Whether `begin` may be called."""
+        return not self._channel.is_full and not self.ended.done()
+
+    def begin(self, method: str, params: bytes, timeout_s: float) -> tuple[int, asyncio.Future[Raw]]:
+        """`ask` without waiting, for a pipe: its id, and the future of its result. When that is done, `end` it."""
+        self._last_id = request_id = self._last_id + 1
+        wrapped = self.era.wrap(params, None)
+        message = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (request_id, encode(method), wrapped)
+        future = self._calls.add(request_id, method, timeout_s, None, None)
+        self._channel.ask(request_id, message, b"")
+        return request_id, future
+
+    def end(self, request_id: int, future: asyncio.Future[Raw]) -> None:
+        """The other half of `begin`: the server is told of a request whose future was cancelled."""
+        if future.cancelled():
+            self._give_up(request_id, "the caller does not wait any more")
+        self._calls.remove(request_id)
+
+    @property
     def is_held(self) -> bool:
         """Whether a person is asked for permission, and time limits stand still."""
         return self._calls.is_held

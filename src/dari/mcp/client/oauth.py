@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.failures import Unauthorized
@@ -28,8 +29,7 @@ Send = Callable[[Http, Any], Awaitable[Any]]
 Begin = Callable[[], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """What the server said instead of an answer, and with which header it was asked."""
 
     status: int

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dari.core.presentation import presented
 from dari.core.tool import Tool, tools_of
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.authority import AuthorityTools
 from dari.proxy.tools.breakpoints import BreakpointTools
 from dari.proxy.tools.control import ControlTools
 from dari.proxy.tools.har import HarTools
-from dari.proxy.tools.presentation import presented
 from dari.proxy.tools.replay import ReplayTools
 from dari.proxy.tools.rules import RuleTools
 from dari.proxy.tools.rules_by_id import RuleByIdTools

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.errors import InvalidInput
 
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """One endpoint. With `socket_path` the connection goes through a Unix socket, whatever the host says."""
 
     scheme: str

@@ -1,18 +1,21 @@
-"""How the proxy's tools meet a model: schemas no larger than needed, and null for an argument that is left out."""
+"""How tools meet a model: schemas no larger than needed, and null for an argument that is left out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.schema import Schema
 from dari.core.tool import Run, Tool
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE
+
+_NO_VALUE = re.compile(r"argument '(\w+)' is .*: invalid enum value")
 
 
 def presented(tool: Tool) -> Tool:
@@ -24,7 +27,7 @@ def presented(tool: Tool) -> Tool:
         tool,
         input_schema={**schema, "properties": properties},
         output_schema=tool.output_schema and _untitled(tool.output_schema),
-        run=_lenient(tool.run, optional),
+        run=_lenient(tool.run, optional, properties),
     )
 
 
@@ -37,6 +40,8 @@ def _untitled(schema: Schema) -> Schema:
             shown[name] = _untitled(value)
         elif name == "anyOf":
             shown[name] = [_untitled(part) for part in value]
+        elif name == "description":
+            shown[name] = " ".join(value.split())
         elif name != "title":
             shown[name] = value
     if all(isinstance(value, str) for value in shown.get("enum", (0,))):
@@ -54,17 +59,24 @@ def _plain(schema: Schema) -> Schema:
     return {**others[0], **rest} if len(others) == 1 else {"anyOf": others, **rest}
 
 
-def _lenient(run: Run, optional: Set[str]) -> Run:
+def _lenient(run: Run, optional: Set[str], properties: Schema) -> Run:
     def lenient(arguments: bytes | msgspec.Raw, context: Context, /) -> Any:
         try:
             return run(arguments, context)
-        except InvalidInput:
+        except InvalidInput as error:
             kept = _without_nulls(arguments, optional)
             if kept is None:
-                raise
+                raise _with_values(error, properties) from None
         return run(kept, context)
 
     return lenient
+
+
+def _with_values(error: InvalidInput, properties: Schema) -> InvalidInput:
+    """The same error; for a word that is none of those that an argument may be, the hint names them."""
+    found = _NO_VALUE.match(error.message)
+    values = properties.get(found[1], {}).get("enum") if found else None
+    return InvalidInput(error.message, f"one of {', '.join(map(str, values))}") if values else error
 
 
 def _without_nulls(arguments: bytes | msgspec.Raw, optional: Set[str]) -> bytes | None:
