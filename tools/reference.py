@@ -85,8 +85,8 @@ def _crab_tools() -> str:
 
 def _crux_tools() -> str:
     parts = [_NOTE, "# Tools of the terminal\n"]
-    parts.append("Served by `cruxd` (`crux-mcp-bridge`), and by `dari mcp` and `dari up` beside their own. The first 20")
-    parts.append("are the core. `pane_id` is an id or a name; left out, it is the focused pane.\n")
+    parts.append("Served by `cruxd` (`crux-mcp-bridge`), and by `dari mcp` and `dari up` beside their own. The first")
+    parts.append("20 are the core. `pane_id` is an id or a name; left out, it is the focused pane.\n")
     return "\n".join([*parts, *_family(_CRUX)])
 
 

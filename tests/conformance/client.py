@@ -19,6 +19,7 @@ from dari.errors import DariError
 from dari.mcp.client import Client
 from dari.mcp.client.answers import Elicitation
 from dari.mcp.client.oauth import OAuth
+from dari.transport.channels import http
 from dari.transport.connect import connect
 
 REDIRECT = "http://localhost:3000/callback"
@@ -253,11 +254,21 @@ async def run(scenario: str, url: str, context: Context) -> None:
     if scenario.startswith("auth/"):
         make = PROVIDERS.get(scenario, authorization_code)
         oauth = OAuth(url, lambda: make(url, context))
+    # The suite starts all its clients at once, and one of its servers asks through the session's stream alone.
+    http.FOLLOW_S = 10.0
     on_elicit = confirm if scenario == "sep-2322-client-request-state" else accept
-    # The suite starts all its clients at once: a probe may wait long for a core, and a time limit longer.
+    # A probe may wait long for a core, and a time limit longer.
     async with connect(url, oauth=oauth, on_elicit=on_elicit, timeout_s=60, open_timeout_s=80, probe_s=60) as client:
         print(f"{scenario}: {client.era} {client.version}", file=sys.stderr)
         await SCENARIOS.get(scenario, call_first_tool)(client, context)
+
+
+def preload() -> None:
+    """What a scenario imports when it needs it, now."""
+    import httpx2  # noqa: F401
+    import mcp.client.auth
+    import mcp.client.auth.extensions.client_credentials
+    import mcp.client.auth.extensions.identity_assertion  # noqa: F401
 
 
 def main() -> int:

@@ -13,8 +13,8 @@ from typing import Literal
 
 from tests.conformance.suite import ROOT
 
-START_S = 20
-STOP_S = 10
+START_S = 60
+STOP_S = 30
 
 Upstream = Literal["stdio", "http"]
 

@@ -11,21 +11,24 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from tests.conformance.forking import clients_waiting
 
 Leg = Literal["server", "client"]
 
 ROOT = Path(__file__).resolve().parents[2]
 REVISIONS = ("2025-11-25", "2026-07-28")
 EXPECTED_FAILURES = Path(__file__).with_name("expected-failures.yml")
-CLIENT = (sys.executable, "-m", "tests.conformance.client")
 
-# A whole server run takes 4 s. The client leg starts all its clients at once, 60 processes on what cores there are.
+# A whole server run takes 4 s. The client leg starts all its clients at once, on what cores there are.
 DEADLINE_S = {"server": 180, "client": 540}
 _SCENARIO_MS = {"server": 30_000, "client": 90_000}
 _STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
@@ -92,7 +95,8 @@ class Report:
 def run_requirements(leg: Leg, revision: str, results: Path, url: str = "") -> Report:
     """Run what a revision requires; `results` is filled with one folder a scenario."""
     required = _required(leg, revision)
-    done = _suite(*_target(leg, url), "--requirements", revision, "-o", str(results), deadline_s=DEADLINE_S[leg])
+    with _target(leg, url) as target:
+        done = _suite(*target, "--requirements", revision, "-o", str(results), deadline_s=DEADLINE_S[leg])
     found = list(_read(results, leg, required))
     missing = required - {scenario.name for scenario in found}
     nothing = Check("result", "FAILURE", "the scenario left no result")
@@ -104,7 +108,8 @@ def run_requirements(leg: Leg, revision: str, results: Path, url: str = "") -> R
 def run_everything(leg: Leg, results: Path, url: str = "") -> subprocess.CompletedProcess[str]:
     """Run all the suite has, extensions too; exit code 0 when exactly the expected failures failed."""
     options = ["--suite", "all", "--expected-failures", str(EXPECTED_FAILURES), "-o", str(results)]
-    return _suite(*_target(leg, url), *options, deadline_s=DEADLINE_S[leg])
+    with _target(leg, url) as target:
+        return _suite(*target, *options, deadline_s=DEADLINE_S[leg])
 
 
 def expected_failures(leg: Leg) -> set[str]:
@@ -120,24 +125,33 @@ def expected_failures(leg: Leg) -> set[str]:
     return names[leg]
 
 
-def _target(leg: Leg, url: str) -> list[str]:
+@contextmanager
+def _target(leg: Leg, url: str) -> Iterator[list[str]]:
+    limit = ["--timeout", str(_SCENARIO_MS[leg])]
     if leg == "server":
-        return ["server", "--url", url, "--timeout", str(_SCENARIO_MS[leg])]
-    return ["client", "--command", shlex.join(CLIENT), "--timeout", str(_SCENARIO_MS[leg])]
+        yield ["server", "--url", url, *limit]
+        return
+    with clients_waiting() as command:
+        yield ["client", "--command", shlex.join(command), *limit]
 
 
 def _required(leg: Leg, revision: str) -> set[str]:
-    listing = _suite("list", "--requirements", revision, deadline_s=60)
-    if listing.returncode != 0:
-        raise SuiteMissing(f"the suite has no requirements for {revision}:\n{listing.stdout}")
     names: set[str] = set()
     current = None
-    for line in listing.stdout.splitlines():
+    for line in _listing(revision):
         if line and not line.startswith(" "):
             current = next((kind for heading, kind in _HEADINGS.items() if line.startswith(heading)), None)
         elif current == leg and line.startswith("  - "):
             names.add(line[4:].strip())
     return names
+
+
+@cache
+def _listing(revision: str) -> list[str]:
+    listing = _suite("list", "--requirements", revision, deadline_s=60)
+    if listing.returncode != 0:
+        raise SuiteMissing(f"the suite has no requirements for {revision}:\n{listing.stdout}")
+    return listing.stdout.splitlines()
 
 
 def _read(results: Path, leg: Leg, required: set[str]) -> Iterable[Scenario]:

@@ -56,7 +56,7 @@ async def test_2_transport_both_serves_stdio_and_http_at_once() -> None:
             async def ask_often(wire: Wire) -> list[Json]:
                 return [await structured(wire, "crab_ping") for _ in range(50)]
 
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(40):
                 answers = await asyncio.gather(ask_often(stdio), ask_often(http))
             assert answers == [[{"pong": True}] * 50] * 2
 

@@ -1,5 +1,7 @@
 """What each benchmark needs on the machine besides `.venv`; its peers in Python it installs itself."""
 
+import ctypes.util
+
 from devtools import node, system
 from devtools.workspace import DEV, SetupError, say
 
@@ -16,6 +18,10 @@ def prepare(part: str) -> dict[str, str]:
     """Install what is missing, and return the environment that tells the benchmark where it is."""
     if part in ("core", "bridge"):
         system.ensure_programs("wrk")
+    if part == "terminal":
+        system.ensure_programs("tmux")
+        if ctypes.util.find_library("cairo") is None and not system.apt_install("libcairo2"):
+            say("not on this machine: libcairo2\nhint: install with your system's package manager")
     if part == "bridge":
         return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
     if part == "proxy":

@@ -17,12 +17,14 @@ usage: ./dev <command>
   test [pytest args]   prove it: lint, types, import contracts, every test with conformance
   lint [--fix]         the checks of `test` without the tests; --fix formats and repairs first
   conformance [args]   the official MCP suite alone (try: server, client, --gateway stdio)
+  conformance terminal [probes|differential|fuzz|suites]
+                       the terminal's engines: probes, beside @xterm/headless, fuzz, outside suites (--dir PATH)
   bench [part] [args]  measure against peers, in one run, as ratios (default part: core)
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
 `test` and `conformance` the npm packages they run, for `test` other people's MCP servers. It installs again
-when pyproject.toml or constraints.txt changed. `bench` wants wrk or nginx, `test` wants curl, chromium and
+when pyproject.toml or constraints.txt changed. `bench` wants wrk, nginx or tmux, `test` wants curl, chromium and
 openssl: installed where it is root on Debian.
 
   ./dev test tests/rpc -k framing   one part of the tests, after the lint
@@ -53,7 +55,10 @@ def main() -> int:
                 return _lint(arguments)
             case "conformance":
                 environment.ensure(environment.WORK)
-                _become_module("tests.conformance.run", arguments, {**_child_environment(), **_with_node()})
+                module, rest = "tests.conformance.run", arguments
+                if arguments[:1] == ["terminal"]:
+                    module, rest = "tests.terminal.conformance.run", arguments[1:]
+                _become_module(module, rest, {**_child_environment(), **_with_node()})
             case "bench":
                 environment.ensure(environment.WORK)
                 part, *rest = arguments or ["core"]
@@ -108,8 +113,9 @@ def _test(arguments: list[str]) -> int:
     if "--no-lint" not in arguments:
         outcomes += stages.run_quietly(_lint_stages())
     chosen = [argument for argument in arguments if argument != "--no-lint"]
-    # Everything: on all cores. A choice: in one process, where --pdb and -x behave as expected.
-    spread = chosen or ["-n", str(os.cpu_count() or 1), "--dist", "loadgroup"]
+    # Everything: on all cores, and one test more, as most wait for a process now and then. A choice: in one process,
+    # where --pdb and -x behave as expected.
+    spread = chosen or ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadgroup"]
     pytest = (str(VENV_PYTHON), "-m", "pytest")
     tests = stages.run_openly(Stage("tests", (*pytest, *spread)), env)
     if tests.code == TESTS_FAILED and not chosen:
@@ -152,7 +158,10 @@ def _program(name: str) -> str:
 
 def _child_environment() -> dict[str, str]:
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
+    env = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
+    # Tests start hundreds of processes: without bytecode every one of them would compile all it imports.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return env
 
 
 def _with_node() -> dict[str, str]:

@@ -15,6 +15,9 @@ PACKAGES = (
     # Clients that the proxy is tried with.
     "undici@8.12.4",
     "ws@8.22.2",
+    # The terminal that ours is compared with.
+    "@xterm/headless@6.0.0",
+    "@xterm/addon-unicode11@0.9.0",
 )
 NPM_DIR = DEV / "npm"
 

@@ -116,7 +116,7 @@ def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) ->
     thread.start()
 
     def wait_for(work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, loop).result(40)
 
     stack = AsyncExitStack()
     lines: list[Line] = []
@@ -137,7 +137,7 @@ def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) ->
     finally:
         wait_for(ended())
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(40)
         loop.close()
 
 

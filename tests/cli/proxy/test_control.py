@@ -14,7 +14,7 @@ from tests.proxy.origins.origin import Origin
 
 def fetch(url: str, proxy: str) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": proxy}))
-    with opener.open(url, timeout=10) as response:
+    with opener.open(url, timeout=30) as response:
         body: bytes = response.read()
     return body
 

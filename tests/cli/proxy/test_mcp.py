@@ -31,7 +31,7 @@ def ask(url: str, token: str, method: str, **params: object) -> Any:
     headers["Accept"] = "application/json, text/event-stream"
     request = urllib.request.Request(url, body, headers)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=20) as response:
+    with opener.open(request, timeout=40) as response:
         return response.status
 
 

@@ -20,7 +20,7 @@ class Client:
         self.port = urlsplit(proxy_url).port
 
     def get(self, url: str, method: str = "GET") -> tuple[int, bytes, dict[str, str]]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, url)
             response = connection.getresponse()

@@ -222,7 +222,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(shell: Shell) -> None:
     except OSError:
         pass  # how a terminal says that nobody holds its other end
     os.close(master)
-    assert process.wait(20) == 0
+    assert process.wait(40) == 0
     assert b"seen 1\r\n" in shown
     assert_untouched(shell)
 
@@ -258,7 +258,7 @@ def test_what_a_killed_run_left_behind_is_put_right_by_the_next(shell: Shell) ->
     process = dari("run", "--", sys.executable, "-c", "print('up', flush=True); input()", stdin=subprocess.PIPE)
     assert line_of(process.stdout) == "up\n"
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=40)
     assert len(shell.json("rules")["rules"]) == 1
     said = ran("run", "-q", "--", "/bin/sh", "-c", "true")
     assert said.code == 0, said.err

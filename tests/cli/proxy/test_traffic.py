@@ -190,7 +190,7 @@ def test_follow_tells_every_request_once_as_it_ends(shell: Shell, client: Client
         assert seen == {site.url(f"/n{number}") for number in range(20)}
     finally:
         follower.send_signal(2)
-        rest, err = follower.communicate(timeout=20)
+        rest, err = follower.communicate(timeout=40)
     assert (rest, follower.returncode) == ("", 130), err
 
 
@@ -202,7 +202,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell, client: Client,
     follower.stdout.readline()
     follower.stdout.close()
     client.get(site.url("/"))
-    assert follower.wait(20) == 0
+    assert follower.wait(40) == 0
     assert follower.stderr.read() == ""
     follower.stderr.close()
 

@@ -169,7 +169,7 @@ def on_terminal(*words: str, **environment: str) -> str:
     except OSError:
         pass  # how a terminal says that nobody holds its other end
     os.close(master)
-    process.wait(20)
+    process.wait(40)
     return shown.decode()
 
 

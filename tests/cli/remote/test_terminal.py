@@ -18,7 +18,7 @@ START = "import asyncio, sys\nfrom dari.cli.remote.terminal import ProcessTermin
 def ran(source: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ}
     return subprocess.run(
-        [sys.executable, "-c", START + source], input=stdin, env=env, capture_output=True, timeout=20, check=True
+        [sys.executable, "-c", START + source], input=stdin, env=env, capture_output=True, timeout=40, check=True
     )
 
 
@@ -55,7 +55,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.stdout and process.stderr
         process.stdout.readline()
         process.stdout.close()
-        assert process.stderr.read() == b"" and process.wait(20) == 0
+        assert process.stderr.read() == b"" and process.wait(30) == 0
 
 
 class Tty:
@@ -108,7 +108,7 @@ asyncio.run(main())
         tty.until(b"end? ")
         tty.type(b"\x04")
         tty.until(b"''")
-        assert tty.process.wait(10) == 0
+        assert tty.process.wait(30) == 0
     finally:
         tty.close()
 
@@ -126,6 +126,6 @@ except KeyboardInterrupt:
         assert not tty.echoes()
         tty.process.send_signal(2)
         tty.until(b"interrupted")
-        assert tty.process.wait(10) == 0 and tty.echoes()
+        assert tty.process.wait(30) == 0 and tty.echoes()
     finally:
         tty.close()

@@ -97,7 +97,7 @@ def ask(method: str, params: dict) -> dict:
     key = f"{method}-{time.monotonic_ns()}"
     send({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
     with answered:
-        answered.wait_for(lambda: key in answers, 20)
+        answered.wait_for(lambda: key in answers, 40)
         return answers.get(key, {})
 
 
@@ -153,7 +153,7 @@ def hang(given: dict, params: dict) -> dict:
 
 
 def was_cancelled(given: dict, params: dict) -> dict:
-    return text("yes" if has_cancelled.wait(10) else "no")
+    return text("yes" if has_cancelled.wait(30) else "no")
 
 
 def form(given: dict, params: dict) -> dict:

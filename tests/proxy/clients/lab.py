@@ -22,7 +22,7 @@ OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origins' CA")
 # The site speaks HTTP/1.1 only, and says so.
 THEIRS.alpn = ["http/1.1"]
-PROGRAM_S = 25.0
+PROGRAM_S = 40.0
 
 
 class LocalOnly(NoRules):

@@ -24,7 +24,7 @@ def open_sockets() -> set[str]:
 
 
 async def eventually(
-    is_so: Callable[[], bool], what: Callable[[], object] | None = None, limit_s: float = 10.0
+    is_so: Callable[[], bool], what: Callable[[], object] | None = None, limit_s: float = 30.0
 ) -> None:
     """For states that announce themselves by no event. `what` is shown when it does not come about."""
     try:

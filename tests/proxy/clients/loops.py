@@ -8,7 +8,7 @@ import inspect
 import pytest
 import uvloop
 
-DEADLINE_S = 30.0
+DEADLINE_S = 45.0
 # What `pytest.mark.timeout` leaves for clean-up, before it ends the whole process.
 _MARGIN_S = 5.0
 

@@ -16,7 +16,7 @@ from tests.proxy.clients.devtools import browser
 from tests.proxy.clients.lab import OURS, lab
 from tests.proxy.clients.site import pattern_sha256
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("chromium")]
+pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("chromium")]
 
 
 def trusting() -> str:

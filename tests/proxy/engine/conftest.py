@@ -8,7 +8,7 @@ import inspect
 import pytest
 import uvloop
 
-DEADLINE_S = 20
+DEADLINE_S = 45
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

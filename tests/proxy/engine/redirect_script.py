@@ -31,7 +31,7 @@ SOURCE_PORTS = range(40_000, 40_100)
 
 
 def run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True, timeout=10)
+    subprocess.run(words, check=True, capture_output=True, timeout=30)
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -21,7 +21,7 @@ from dari.proxy.engine.listener import Engine
 from tests.proxy.engine.h2_rig import MODERN, OURS, decrypting
 from tests.proxy.engine.rig import FAST, Memory
 
-CALL_S = 15
+CALL_S = 30
 
 
 class Service:

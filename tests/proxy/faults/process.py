@@ -60,7 +60,7 @@ class EngineProcess:
         found: list[dict[str, Any]] = await self._ask("flows")
         return found
 
-    async def until(self, is_so: Callable[[Stats], bool], limit_s: float = 20.0) -> Stats:
+    async def until(self, is_so: Callable[[Stats], bool], limit_s: float = 30.0) -> Stats:
         stats = await self.stats()
         try:
             async with asyncio.timeout(limit_s):

@@ -25,7 +25,7 @@ from tests.proxy.origins.origin import Line, Origin, answering, origin
 
 LOOPS = ["uvloop"]
 pytestmark = [
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(150),
     pytest.mark.skipif(sys.platform != "linux", reason="memory and descriptors are read from /proc"),
 ]
 SIZE_MIB = 200

@@ -26,7 +26,7 @@ from tests.proxy.origins.origin import Line, Origin, Seen, origin
 
 LOOPS = ["uvloop"]
 pytestmark = [
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="memory and descriptors are read from /proc"),
 ]
 

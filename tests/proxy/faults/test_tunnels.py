@@ -53,7 +53,7 @@ async def test_an_origin_that_leaves_a_tunnel_ends_it(resets: bool) -> None:
         await line.reader.readexactly(len(RAW))
         await line.say(b"bye")
         if resets:
-            await asyncio.wait_for(line.reader.read(1), 10)
+            await asyncio.wait_for(line.reader.read(1), 30)
             rst(line.writer)
 
     async with stage("http", handle) as here:
