@@ -24,18 +24,20 @@ def rows(measurement: Measurement[C]) -> str:
     return "\n".join(row(verdict) for verdict in measurement.verdicts())
 
 
-def verdict_line(measurements: Sequence[Measurement[C]]) -> str:
-    verdicts = [verdict for measurement in measurements for verdict in measurement.verdicts()]
-    missed = [verdict for verdict in verdicts if verdict.missed]
-    asked = sum(verdict.target is not None for verdict in verdicts)
-    return f"{asked - len(missed)} of {asked} targets met" + "".join(
-        f"\n  missed: {verdict.measure} against {verdict.peer.title} ({verdict.target})" for verdict in missed
-    )
-
-
 def promises(measurements: Sequence[Measurement[C]]) -> str:
     rows = [row for one in measurements for row in _promises_of(one)]
     return "\n".join([HEADER, *rows])
+
+
+def numbers(measurements: Sequence[Measurement[C]]) -> str:
+    """Every number of everyone; who was not measured in a row is not in it."""
+    return "\n".join(["| measure | Dari | peers |", "|---|--:|---|", *map(number_row, measurements)])
+
+
+def number_row(measurement: Measurement[C]) -> str:
+    ours, *peers = measurement.contenders
+    theirs = (f"{peer.title} {number(measurement.median(peer), measurement.unit)}" for peer in peers)
+    return f"| {measurement.name} | {number(measurement.median(ours), measurement.unit)} | {', '.join(theirs)} |"
 
 
 def missed(measurements: Sequence[Measurement[C]]) -> list[str]:

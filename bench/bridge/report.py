@@ -20,12 +20,5 @@ def circumstances(plan: Plan) -> str:
     return "\n".join(f"- {line}" for line in (first, *versions))
 
 
-def numbers(measurements: Sequence[Measurement[Contender]]) -> str:
-    """One row per measure; who was not measured in it is not in it."""
-    return "\n".join(["| measure | Dari | peers |", "|---|--:|---|", *map(row, measurements)])
-
-
-def row(measurement: Measurement[Contender]) -> str:
-    ours, *peers = measurement.contenders
-    theirs = (f"{peer.title} {report.number(measurement.median(peer), measurement.unit)}" for peer in peers)
-    return f"| {measurement.name} | {report.number(measurement.median(ours), measurement.unit)} | {', '.join(theirs)} |"
+def text(plan: Plan, measurements: Sequence[Measurement[Contender]]) -> str:
+    return "\n\n".join((circumstances(plan), report.promises(measurements), report.numbers(measurements)))

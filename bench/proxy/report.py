@@ -40,3 +40,7 @@ def row(measurement: Measurement[Contender]) -> str:
         report.number(measurement.median(one), measurement.unit) if one.name in measured else "–" for one in CONTENDERS
     )
     return f"| {measurement.name} | {' | '.join(cells)} |"
+
+
+def text(plan: Plan, measurements: Sequence[Measurement[Contender]]) -> str:
+    return "\n\n".join((circumstances(plan), report.promises(measurements), numbers(measurements)))

@@ -1,64 +1,40 @@
 """Screenshots of a full screen: ours, cold and incremental, beside cairosvg's rendering of the same grid.
 
-`python -m bench.terminal.screenshots [--rounds N] [--show FOLDER]`. Ours includes reading the grid from the engine; the
-peer's time is that of `svg2png` alone, the SVG is written before. Both processes are warm: fonts are open, and each
-round paints a screen whose rows were not seen before.
+Ours includes reading the grid from the engine; the peer's time is that of `svg2png` alone, the SVG is written before.
+Both processes are warm: fonts are open, and each round paints a screen whose rows were not seen before.
 """
 
-import argparse
 import json
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from bench import report
 from bench.errors import BenchError
-from bench.machine import describe
-from bench.peers import Peer, install
 from bench.results import Measurement, Target
 from bench.terminal import svg
+from bench.terminal.contenders import CAIROSVG, CAIROSVG_HOME, FULL, OURS, Contender
+from bench.terminal.data import COLS, ROWS
+from bench.terminal.plan import Plan
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.screenshot.metrics import Metrics
 from dari.terminal.screenshot.painter import Painter, Picture
 
-COLS, ROWS = 120, 40
-ROUNDS = 15
-CAIROSVG = Peer("cairosvg", ("cairosvg==2.9.1",), is_constrained=False)  # needs libcairo2 from the system
+SCREENS = 5
+"""For each round: a screen takes as long as a call, a round is many of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
-    name: str
-    title: str
-
-
-DARI = Renderer("dari", "Dari")
-PEER = Renderer("cairosvg", "cairosvg")
-FULL = Renderer("full", "Dari, full")
-
-
-def measure(rounds: int = ROUNDS, show: Path | None = None) -> list[Measurement[Renderer]]:
+def screenshot(plan: Plan) -> Iterator[Measurement[Contender]]:
     """Full pictures against cairosvg, pictures after one changed row against full ones, for three kinds of screen."""
-    install(CAIROSVG)
-    measured = []
-    with tempfile.TemporaryDirectory() as folder:
-        child = subprocess.Popen(
-            [str(CAIROSVG.python), str(Path(__file__).with_name("cairosvg_child.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            for kind, write in KINDS.items():
-                measured += _measure_kind(kind, write, rounds, child, Path(folder), show)
-        finally:
-            child.kill()
-            child.communicate()
-    return measured
+    with subprocess.Popen(
+        [str(CAIROSVG_HOME.python), str(Path(__file__).with_name("cairosvg_child.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        for kind, write in KINDS.items():
+            yield from _measure_kind(kind, write, plan.rounds * SCREENS, child, plan.scratch.path)
 
 
 def _measure_kind(
@@ -67,11 +43,10 @@ def _measure_kind(
     rounds: int,
     child: subprocess.Popen[str],
     folder: Path,
-    show: Path | None,
-) -> list[Measurement[Renderer]]:
-    full = Measurement[Renderer](f"screenshot, {kind}, full", "ms", (DARI, PEER), (Target(PEER, "≤", 0.5),))
-    partly = Measurement[Renderer](
-        f"screenshot, {kind}, one row changed", "ms", (DARI, FULL), (Target(FULL, "≤", 0.25),)
+) -> list[Measurement[Contender]]:
+    full = Measurement[Contender](f"screenshot, {kind}, full", "ms", (OURS, CAIROSVG), (Target(CAIROSVG, "≤", 0.5),))
+    partly = Measurement[Contender](
+        f"screenshot, {kind}, one row changed", "ms", (OURS, FULL), (Target(FULL, "≤", 0.25),)
     )
     engine, painter, metrics = make_engine(COLS, ROWS), Painter(), Metrics()
     for number in range(rounds + 2):
@@ -79,7 +54,7 @@ def _measure_kind(
         took, picture = _timed(engine, painter)
         engine.feed(f"\x1b[{ROWS // 2};3Htyped {number}".encode())
         drawn = painter.work.rows_drawn
-        again, second = _timed(engine, painter)
+        again, _ = _timed(engine, painter)
         if painter.work.rows_drawn - drawn > 2:
             raise BenchError("rows that had not changed were drawn again", "see Painter.work")
         path = folder / "screen.svg"
@@ -89,13 +64,10 @@ def _measure_kind(
             raise BenchError(f"cairosvg drew {theirs['size']}, we {picture.width}×{picture.height}")
         if number < 2:  # fonts are opened, caches of the machine filled
             continue
-        full.add(DARI, took)
-        full.add(PEER, theirs["ms"])
-        partly.add(DARI, again)
+        full.add(OURS, took)
+        full.add(CAIROSVG, theirs["ms"])
+        partly.add(OURS, again)
         partly.add(FULL, took)
-        if show is not None and number == 2:
-            (show / f"{kind}.png").write_bytes(second.png)
-            print(f"{kind}: {len(second.png):,} bytes, cairosvg {theirs['bytes']:,}", file=sys.stderr)
     engine.close()
     return [full, partly]
 
@@ -106,14 +78,15 @@ def _timed(engine: Engine, painter: Painter) -> tuple[float, Picture]:
     return (time.perf_counter() - begin) * 1000, picture
 
 
-def _ask(child: subprocess.Popen[str], path: Path) -> dict:
+def _ask(child: subprocess.Popen[str], path: Path) -> dict[str, Any]:
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write(f"{path}\n")
     child.stdin.flush()
     line = child.stdout.readline()
     if not line:
         raise BenchError("cairosvg ended", "install libcairo2 (apt-get install libcairo2)")
-    return json.loads(line)
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def _code(number: int) -> str:
@@ -149,19 +122,3 @@ def _cjk(number: int) -> str:
 
 
 KINDS: dict[str, Callable[[int], str]] = {"code": _code, "log": _log, "CJK and boxes": _cjk}
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench.terminal.screenshots", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--show", type=Path, help="a folder for the pictures")
-    options = parser.parse_args()
-    measured = measure(options.rounds, options.show)
-    print(f"- {describe()}; median of {options.rounds} screens of {COLS}×{ROWS}.\n")
-    print(report.table(measured))
-    print(report.verdict_line(measured))
-    return 1 if report.missed(measured) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
