@@ -72,7 +72,7 @@ def _tools() -> dict[str, Tool]:
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_tool_that_a_page_names_exists(page: Path) -> None:
-    named = set(re.findall(r"`((?:crab|dari)_[a-z_0-9]+)[` ]", page.read_text()))
+    named = set(re.findall(r"`((?:crab|crux|dari)_[a-z_0-9]+)[` ]", page.read_text()))
     assert named <= _tools().keys()
 
 

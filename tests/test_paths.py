@@ -171,7 +171,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     for content in sorted(contents) * 10:
         paths.write_private(token, content)
     done.set()
-    reader.join(10)
+    reader.join(30)
     assert seen <= contents
     assert os.listdir(tmp_path) == ["token"]
 

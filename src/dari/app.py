@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
     from dari.core.tool import Tool
     from dari.ipc.client import DaemonClient
+    from dari.terminal.service import TerminalService
 
 DEFAULT_PORT = 3847
 INSTRUCTIONS = (
@@ -71,7 +73,9 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
     )
     registry.add_toolkit(SystemTools(system))
     registry.defer(lambda: proxy_tools(proxy_client()))
-    registry.defer(lambda: terminal_tools(terminal_client()))
+    terminal = cache(lambda: terminal_service(terminal_client()))
+    registry.defer(lambda: terminal_tools(terminal()))
+    add_terminal_offers(registry, terminal)
 
 
 def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
@@ -165,8 +169,22 @@ def terminal_client() -> DaemonClient:
     return client(Place.of_environment(), "mcp")
 
 
-def terminal_tools(client: DaemonClient) -> Iterable[Tool]:
+def terminal_service(client: DaemonClient) -> TerminalService:
     from dari.terminal.service import remote_service
-    from dari.terminal.tools import TerminalTools
 
-    return TerminalTools(remote_service(client)).tools()
+    return remote_service(client)
+
+
+def terminal_tools(terminal: TerminalService) -> Iterable[Tool]:
+    from dari.terminal.tools.toolkit import TerminalTools
+
+    return TerminalTools(terminal).tools()
+
+
+def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalService]) -> None:
+    """Prompts, and a template for each of a pane's two texts; a daemon is started by who asks one for something."""
+    from dari.terminal.tools.prompts import add_prompts
+    from dari.terminal.tools.templates import PaneTexts
+
+    add_prompts(registry, terminal)
+    PaneTexts(terminal).add_templates(registry)

@@ -246,7 +246,7 @@ def test_follow_goes_on_with_what_is_written_across_days_until_ctrl_c(filled: Lo
             filled.call("git", "fetch")
             assert json.loads(wait_for_line(descriptor))["tool"] == "fetch"
             follower.send_signal(signal.SIGINT)
-            assert follower.wait(10) == 4
+            assert follower.wait(30) == 4
         finally:
             follower.kill()
 

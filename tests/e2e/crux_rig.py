@@ -8,7 +8,6 @@ import re
 import select
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,10 +17,11 @@ from typing import Any
 
 from dari.ipc.lock import lock_holder
 from dari.terminal.daemon import Place
+from tests.e2e.rig import DARI
 from tests.wires import HttpWire, Json, StreamWire, initialize
 
-CRUXD = (sys.executable, "-m", "dari.cli.cruxd")
-BRIDGE = (sys.executable, "-m", "dari.cli.crux_mcp_bridge")
+CRUXD = (str(DARI.with_name("cruxd")),)
+BRIDGE = (str(DARI.with_name("crux-mcp-bridge")),)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _end(pid: int) -> None:
     process = os.pidfd_open(pid)
     try:
         os.kill(pid, signal.SIGTERM)
-        if not select.select([process], [], [], 10)[0]:
+        if not select.select([process], [], [], 40)[0]:
             os.kill(pid, signal.SIGKILL)
     finally:
         os.close(process)

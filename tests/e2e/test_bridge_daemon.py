@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.daemon import Place
+from dari.bridge.place import Place
 from tests.bridge.children.households import wait_for_end
 from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
 from tests.bridge.peer_server import peer

@@ -1,11 +1,11 @@
-"""The terminal from outside: the same through every door, and what is left when something dies."""
+"""The terminal from outside: who starts it, and what is left when something dies."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import subprocess
-from typing import Any
+import sys
 
 import pytest
 from mcp import Client as SdkClient
@@ -14,78 +14,10 @@ from mcp import StdioServerParameters, stdio_client
 from dari.errors import DariError
 from dari.terminal.daemon import client as ipc_client
 from dari.terminal.service import remote_service
-from tests.e2e.crux_rig import BRIDGE, CRUXD, Client, bridge, cruxd, door, gone, new_home
-from tests.wires import HttpWire, Json, initialize
+from tests.e2e.crux_rig import BRIDGE, CRUXD, bridge, cruxd, gone, new_home
+from tests.wires import HttpWire, initialize
 
 pytestmark = pytest.mark.e2e
-
-DOORS = ["bridge", "socket", "http", "http on unix"]
-CHANGING = {"pid", "tty", "duration_ms", "elapsed_ms", "mark", "size_bytes", "saved_unix", "session_id", "image"}
-
-
-async def use_every_tool(client: Client) -> list[Json]:
-    """Each of the 20 tools of design 002 §3.1 once, and some refusals."""
-    seen: list[Json] = []
-
-    async def call(tool: str, /, **arguments: Any) -> Json:
-        result = await client.call(tool, **arguments)
-        seen.append({tool: result})
-        return result
-
-    pane = await call("crux_create_pane", direction="vertical", cwd="/", name="door")
-    pane_id = pane["id"]
-    await call("crux_execute_command", command="cd /usr && echo one && false")
-    await call("crux_execute_command", command="seq 1 3", pane_id=pane_id, timeout_ms=9000)
-    await call("crux_send_text", text="echo typ''ed", pane_id=pane_id)
-    await call("crux_send_keys", keys="Enter", pane_id=pane_id)
-    await call("crux_wait_for_output", pattern="^ty(p)ed$", timeout_ms=9000, mark=0)
-    await call("crux_execute_command", command="clear")
-    for tool in (
-        "get_output",
-        "get_current_directory",
-        "get_running_process",
-        "get_pane_state",
-        "get_selection",
-        "get_scrollback",
-        "screenshot_pane",
-        "get_raw_text",
-        "get_formatted_output",
-        "list_panes",
-    ):
-        await call(f"crux_{tool}")
-    await call("crux_resize_pane", cols=81, rows=21, pane_id=pane_id)
-    await call("crux_focus_pane", pane_id=pane_id)
-    saved = await call("crux_save_session")
-    await call("crux_close_pane", pane_id=pane_id)
-    restored = await call("crux_restore_session", session_id=saved["session_id"])
-    await call("crux_execute_command", command="rm -rf /")
-    await call("crux_execute_command", command="sudo id")
-    await call("crux_focus_pane", pane_id="404")
-    await call("crux_execute_command", command="true", timeout_ms=-1)
-    for pane_id in restored["panes"]:
-        await call("crux_close_pane", pane_id=pane_id)
-    return seen
-
-
-def without_changing(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: "…" if name in CHANGING else without_changing(each) for name, each in value.items()}
-    return [without_changing(each) for each in value] if isinstance(value, list) else value
-
-
-async def test_every_tool_answers_the_same_through_every_door() -> None:
-    answers = {}
-    for name in DOORS:
-        with new_home() as home:
-            (home.path / ".bashrc").write_text("PS1='$ '\n")
-            async with cruxd(home, "--http", "0", "--rate", "0") as daemon, door(name, daemon) as client:
-                answers[name] = without_changing(await use_every_tool(client))
-                listed = (await client.ask("tools/list"))["result"]
-                answers[name].append(listed)
-    assert len(answers["bridge"]) > 25
-    for name in DOORS[1:]:
-        for ours, theirs in zip(answers["bridge"], answers[name], strict=True):
-            assert ours == theirs, name
 
 
 async def test_the_claude_desktop_entry_of_the_design_works_as_written() -> None:
@@ -136,7 +68,6 @@ async def test_a_killed_daemon_leaves_no_process_and_the_next_start_works() -> N
             daemon.process.send_signal(signal.SIGKILL)
             await gone(pane["pid"], running["pid"])
             assert await bridged.process.wait() == 2
-            assert home.place.mcp_socket.exists(), "nobody was left to remove it"
         async with bridge(home) as bridged:
             assert (await bridged.client.call("crux_list_panes"))["panes"] == []
             assert (await bridged.client.call("crux_execute_command", command="echo new"))["stdout"] == "new"
@@ -146,7 +77,7 @@ async def test_a_second_daemon_is_refused_with_the_pid_of_the_first() -> None:
     with new_home() as home:
         async with cruxd(home) as daemon:
             second = await asyncio.to_thread(
-                subprocess.run, [*CRUXD, "serve"], env=home.env, capture_output=True, text=True, timeout=15
+                subprocess.run, [*CRUXD, "serve"], env=home.env, capture_output=True, text=True, timeout=40
             )
             assert second.returncode == 1
             assert f"pid {daemon.process.pid}" in second.stderr
@@ -184,14 +115,14 @@ async def test_a_client_that_is_killed_in_a_call_leaves_the_command_running() ->
                 assert state["running_command"] == command
                 await other.client.call("crux_send_text", text="word\n")
                 waited = await other.client.call(
-                    "crux_wait_for_output", pattern="got 4 letters", timeout_ms=9000, mark=0
+                    "crux_wait_for_output", pattern="got 4 letters", timeout_ms=30_000, mark=0
                 )
                 assert waited["matched"]
 
 
 async def test_the_daemon_ends_by_itself_when_no_pane_and_no_client_is_left() -> None:
     with new_home() as home:
-        async with cruxd(home, "--idle", "0.2") as daemon:
+        async with cruxd(home, "--idle", "3") as daemon:
             async with bridge(home) as bridged:
                 await bridged.client.call("crux_create_pane")
             async with bridge(home) as bridged:
@@ -212,8 +143,8 @@ async def test_a_bridge_that_may_not_start_a_daemon_says_so() -> None:
 
 def test_the_bridge_loads_nothing_but_the_standard_library() -> None:
     with new_home() as home:
-        words = [BRIDGE[0], "-X", "importtime", *BRIDGE[1:], "--no-start", "--socket", str(home.path / "none")]
-        ran = subprocess.run(words, env=home.env, capture_output=True, text=True, timeout=15)
+        words = [sys.executable, "-X", "importtime", *BRIDGE, "--no-start", "--socket", str(home.path / "none")]
+        ran = subprocess.run(words, env=home.env, capture_output=True, text=True, timeout=40)
         loaded = {
             line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")
         }
@@ -233,7 +164,7 @@ async def test_the_pane_backend_is_served_over_ipc_with_the_words_of_the_design(
             assert (await terminal.panes.focus_pane(pane.id)).success
             assert (await terminal.commands.send_text("echo te''xt")).success
             assert (await terminal.commands.send_keys("Enter")).success
-            assert (await terminal.commands.wait_for("^text$", timeout_s=9, since=0)).matched
+            assert (await terminal.commands.wait_for("^text$", timeout_s=30, since=0)).matched
             assert "over ipc" in (await terminal.reading.get_output()).text
             assert (await terminal.reading.get_cwd()).cwd == str(home.path)
             assert (await terminal.reading.get_process()).name == "bash"
@@ -302,7 +233,7 @@ async def test_http_asks_for_the_token_and_listens_on_loopback_only_when_asked()
 async def test_settings_come_from_crux_toml() -> None:
     with new_home() as home:
         config = home.path / "crux.toml"
-        config.write_text('[mcp.security]\nallowed_commands = ["echo"]\nmax_panes = 1\n')
+        config.write_text('[mcp.security]\nallowed_commands = ["echo"]\nmax_panes = 1\napproval_wait_ms = 0\n')
         config.chmod(0o600)
         async with cruxd(home, "--config", str(config)), bridge(home) as bridged:
             assert (await bridged.client.call("crux_execute_command", command="echo fine"))["stdout"] == "fine"
@@ -311,7 +242,7 @@ async def test_settings_come_from_crux_toml() -> None:
             assert (await bridged.client.call("crux_create_pane"))["error"]["name"] == "conflict"
         config.write_text("[mcp.security]\nmax_pane = 1\n")
         wrong = await asyncio.to_thread(
-            subprocess.run, [*CRUXD, "--config", str(config)], env=home.env, capture_output=True, text=True, timeout=15
+            subprocess.run, [*CRUXD, "--config", str(config)], env=home.env, capture_output=True, text=True, timeout=40
         )
         assert wrong.returncode == 1
         assert "max_panes" in wrong.stderr

@@ -6,11 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.e2e.rig import DARI
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +25,7 @@ class Shell:
             "SHELL": "/bin/bash",
             "LC_ALL": "C.UTF-8",
         }
-        self.words = [sys.executable, "-m", "dari.cli.crux.main"]
+        self.words = [str(DARI.with_name("crux"))]
 
     def __call__(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -70,7 +71,7 @@ def test_ctrl_c_interrupts_the_command_that_exec_waits_for(shell: Shell) -> None
     waiting = shell.start("exec", "-t", pane, "--timeout", "50", "echo begun; sleep 50")
     shell("wait", "-t", pane, "--seen", "begun")
     waiting.send_signal(signal.SIGINT)
-    waiting.communicate(timeout=20)
+    waiting.communicate(timeout=40)
     assert waiting.returncode == 130
     assert shell("exec", "-t", pane, "echo free").stdout == "free\n"
 
@@ -114,3 +115,12 @@ def test_a_script_named_tmux_takes_the_place_of_tmux(shell: Shell, tmp_path: Pat
     assert done.stderr == ""
     assert done.stdout.splitlines()[0] == "result: 42"
     assert done.stdout.splitlines()[2] == "worker 59"
+
+
+@pytest.mark.parametrize("name", ["crux", "cruxd", "crux-mcp-bridge"])
+def test_each_installed_command_tells_its_version_and_how_to_use_it(shell: Shell, name: str) -> None:
+    for word, expected in (("--version", f"{name} "), ("--help", f"usage: {name}")):
+        done = subprocess.run(
+            [DARI.with_name(name), word], env=shell.env, capture_output=True, text=True, timeout=30, check=False
+        )
+        assert (done.returncode, done.stdout.startswith(expected), done.stderr) == (0, True, "")

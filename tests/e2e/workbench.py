@@ -46,13 +46,13 @@ class WorkTools:
     @tool()
     async def was_cancelled(self) -> bool:
         """Wait until a `demo_hang` was cancelled; returns true."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await self._tools.cancelled.wait()
 
     @tool()
     async def is_hanging(self) -> bool:
         """Wait until a `demo_hang` runs; returns true."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await self._tools.started.wait()
 
 

@@ -21,8 +21,12 @@ Relays MCP between stdin/stdout and the terminal's socket, and starts the daemon
   --socket PATH  default: $CRUX_SOCKET, else ~/.crux/mcp.sock
   --no-start     fail when no daemon runs
 
-Claude Desktop, under "mcpServers":
+Claude Code:
+  claude mcp add crux-terminal -- crux-mcp-bridge
+Claude Desktop and Cursor, under "mcpServers":
   "crux-terminal": {"command": "crux-mcp-bridge", "args": ["--socket", "~/.crux/mcp.sock"]}
+
+`crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
 
 
@@ -100,6 +104,8 @@ def relay(line: socket, source: int = 0, sink: int = 1) -> int:
     connection = line.fileno()
     up = down = b""
     has_input = is_open = True
+    sink_watch = poll()
+    sink_watch.register(sink, POLLOUT)
     while is_open or down:
         watch = poll()
         watch.register(sink, POLLOUT if down else 0)
@@ -111,32 +117,38 @@ def relay(line: socket, source: int = 0, sink: int = 1) -> int:
         if ready.get(sink, 0) & _GONE:
             return 0
         try:
-            if down and sink in ready:
-                down = down[os.write(sink, down[:PIPE_BUF]) :]
             if source in ready:
                 data = os.read(source, PIECE)
                 up += data
                 has_input = bool(data)
-                if not has_input and not up:
-                    _end_writing(line)
+            # What came goes on at once: another look at everything costs more than the call itself.
+            if is_open and up:
+                up = _sent(line, up)
+            if is_open and not has_input and not up:
+                _end_writing(line)
             if is_open and ready.get(connection, 0) & (POLLIN | _GONE):
                 data = line.recv(PIECE)
                 down += data
                 is_open = bool(data)
-            if is_open and ready.get(connection, 0) & POLLOUT and up:
-                up = up[line.send(up) :]
-                if not has_input and not up:
-                    _end_writing(line)
+            if down and sink_watch.poll(0):
+                down = down[os.write(sink, down[:PIPE_BUF]) :]
         except BlockingIOError:
             continue
         except BrokenPipeError:
-            if ready.get(connection, 0) & _GONE:
-                up, is_open = b"", False
-                continue
             return 0
         except ConnectionResetError:
             up, is_open = b"", False
     return _complain("the terminal's daemon ended", "call again: it is started anew") if has_input else 0
+
+
+def _sent(line: socket, data: bytes) -> bytes:
+    """What is left to send: nothing to a daemon that is gone, whose last words are still to be read."""
+    try:
+        return data[line.send(data) :]
+    except BlockingIOError:
+        return data
+    except (BrokenPipeError, ConnectionResetError):
+        return b""
 
 
 def _end_writing(line: socket) -> None:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from dari.version import VERSION
 
@@ -20,8 +21,19 @@ Guide: docs/guide/terminal.md
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message.removeprefix('argument ')}\nhint: {self.prog} --help shows how\n")
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; give 1…65535, or 0 for any")
+    return int(text)
+
+
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cruxd",
         description="Terminal panes that agents drive and people watch, as a daemon on a Unix socket.",
         epilog=_EPILOG,
@@ -33,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     add = serve.add_argument
     add("--socket", metavar="PATH", type=Path, help="the MCP socket (default: $CRUX_SOCKET, else ~/.crux/mcp.sock)")
     add("--config", metavar="FILE", type=Path, help="the crux.toml (default: $CRUX_CONFIG, else the usual one)")
-    add("--http", metavar="PORT", type=int, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
+    add("--http", metavar="PORT", type=_port, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
     add("--idle", metavar="SECONDS", type=float, default=600.0, help="end when unused for so long; 0: never")
     add("--rate", metavar="N", type=float, help="calls a second and client (default: 100); 0: no limit")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")

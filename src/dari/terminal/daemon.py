@@ -108,6 +108,7 @@ async def serve(place: Place, options: Options | None = None) -> None:
     from dari.core.grant import MCP_GRANT
     from dari.ipc.daemon import Daemon
     from dari.settings import ServeSettings
+    from dari.terminal.environments import load_variables
     from dari.terminal.multiplexer import Multiplexer
     from dari.terminal.policy.config import load_security
     from dari.terminal.service import daemon_methods, local_service
@@ -120,6 +121,10 @@ async def serve(place: Place, options: Options | None = None) -> None:
     stopping = asyncio.Event()
     async with AsyncExitStack() as held:
         multiplexer = await held.enter_async_context(Multiplexer(security, place.mcp_socket, place.control_path))
+        multiplexer.set_variables(load_variables(environ))
+        if sys.stdin is not None and sys.stdin.isatty():
+            multiplexer.adopt_environment(os.environ)
+        multiplexer.own_sockets(place.mcp_socket, place.files.socket)
         clients: list[Callable[[], int]] = []
         service = local_service(
             multiplexer, place.sessions_path, stopping.set, lambda: sum(count() for count in clients)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable
+import tomllib
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from dari.errors import Unavailable
+from dari.errors import InvalidInput, Unavailable
 from dari.terminal.panes.pane import Pane
+from dari.terminal.policy.config import config_path
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # What every shell and terminal sets anew: to bring it back would be wrong.
 _OWN = re.compile(r"_|PWD|OLDPWD|SHLVL|COLUMNS|LINES|TERM|COLORTERM|TERM_PROGRAM(_VERSION)?|CRUX_.*|WINDOWID|BASHOPTS")
@@ -30,6 +34,29 @@ async def current_environment(pane: Pane, run_quietly: Callable[[Pane, str], Awa
         return _parsed(Path(f"/proc/{process.pid}/environ").read_bytes())
     except OSError as error:
         raise Unavailable(f"process {process.pid} does not show its environment", "wait for the prompt") from error
+
+
+def load_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """`[terminal.environment]` of crux.toml: NAME = "value" for every pane; none when there is no file.
+
+    `load_security` has read the file before, so that it is sound.
+    """
+    try:
+        tables = tomllib.loads(config_path(environ, Path.home()).read_text())
+    except FileNotFoundError:
+        return {}
+    table = tables.get("terminal", {})
+    found = table.get("environment", {}) if isinstance(table, dict) else {}
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InvalidInput(
+            "terminal.environment of crux.toml is no table of texts", 'write [terminal.environment] and NAME = "value"'
+        )
+    for name, value in found.items():
+        if not _NAME.fullmatch(name) or "\0" in value:
+            raise InvalidInput(
+                f"terminal.environment of crux.toml: {name!r} is no variable", "use letters, digits and _"
+            )
+    return found
 
 
 def _parsed(data: bytes) -> dict[str, str]:

@@ -10,8 +10,10 @@ import hashlib
 import os
 import re
 import shlex
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
 from dari.sanitising import for_terminal
@@ -22,15 +24,26 @@ from dari.terminal.panes.pane import Pane
 from dari.terminal.policy.policy import Policy, Verdict
 from dari.terminal.policy.typed import TypedLine
 from dari.terminal.policy.words import Dialect
+from dari.terminal.quiet import KEY
 
 SHOWN_CHARS = 2000
 REMEMBERED, REMEMBERED_CHARS = 256, 500
+AHEAD_CHARS = 200
+ENDING_S = 0.5
+OWN_KEY = KEY.decode()
 # They read keys themselves and hand them to a shell that we do not see.
 CARRIERS = frozenset(
-    ("ssh", "mosh", "mosh-client", "tmux", "screen", "docker", "podman", "kubectl", "sudo", "su", "doas", "script")
+    [
+        *("ssh", "mosh", "mosh-client", "tmux", "tmux: client", "screen", "docker", "podman", "kubectl", "sudo", "su"),
+        *("doas", "script", "dash", "ash", "ksh", "mksh", "yash", "csh", "tcsh", "rbash", "busybox", "nu", "xonsh"),
+        *("pwsh", "elvish", "rlwrap", "lxc", "machinectl", "nsenter", "chroot", "unshare", "bwrap", "crux", "expect"),
+    ]
 )
+_MOVES = re.compile(r"^(\x1b(\[[\d;]*[A-Za-z~]|O[A-Za-z])?)+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONTROLS = {"enter": "\r", "kp_enter": "\r", "tab": "\t", "space": " ", "backspace": "\x7f"}
+# accept-and-hold of zsh; the editor on the line of fish. The ESC stays, which makes the line uncertain.
+_TAKES = {"zsh": ("\x1ba", "\x1bA"), "fish": ("\x1be", "\x1bv")}
+_CONTROLS = {"tab": "\t", "space": " ", "backspace": "\x7f"}
 
 
 class Guard:
@@ -51,6 +64,19 @@ class Guard:
         message = f"{_shown(text)} needs a person's approval: {reason}"
         if approved != message:
             raise NeedsApproval(message, verdict.hint or "a person has to agree")
+
+    def check_danger(self, lines: Sequence[str], cwd: str, approved: str = "") -> None:
+        """Lines for a program that is no shell: asked about or denied where one would be dangerous at a prompt.
+
+        The program may end before it has read them all, and what is left goes to the shell.
+        """
+        for line in lines:
+            verdict = self.policy.judge_danger(line, cwd)
+            if verdict.decision == "deny":
+                raise Denied(f"{_shown(line)} is not sent: {verdict.reason}", verdict.hint)
+            message = f"{_shown(line)} needs a person's approval: {verdict.reason}, if a shell gets it"
+            if not verdict.is_allowed and approved != message:
+                raise NeedsApproval(message, verdict.hint)
 
     def check_opening(
         self,
@@ -94,6 +120,12 @@ class InputGuard:
         self._pane = pane
         self._guard = guard
         self._line = TypedLine()
+        self._ahead = ""
+        """What a full-screen program was sent last: if it ended in the middle, the shell has the rest."""
+        self._last = self._tail = ""
+        self._entered_at = 0.0
+        self._key_reader = 0
+        """The program that was last seen reading keys itself."""
         self._stop = pane.events.subscribe(self._hear)
 
     def enter(self, text: str, approved: str = "") -> None:
@@ -102,47 +134,89 @@ class InputGuard:
         self.note(text)
 
     def check(self, text: str, approved: str = "") -> None:
+        pane = self._pane
+        if OWN_KEY in self._tail + text:
+            raise InvalidInput("this key is the terminal's own word to the shell", "run a command instead")
         entry = self._line.peek(self._entering(text))
-        if entry is None or not self._is_for_shell():
+        if entry is None:
             return
-        doubt = "" if entry.is_certain else "editing keys were used, so the line may hold something else"
-        self._guard.check(entry.text, self._pane.cwd(), self._pane.kind or "bash", approved, doubt)
+        reader = self._reader()
+        if reader == "shell":
+            is_certain = entry.is_certain and not (self._ahead and _edits(self._last))
+            doubt = "" if is_certain else "editing keys were used, so the line may hold something else"
+            self._guard.check(entry.text, pane.cwd(), pane.kind or "bash", approved, doubt)
+            self._guard.check_danger(self._rests(entry.text, 0), pane.cwd(), approved)
+        elif reader == "lines":
+            self._guard.check_danger(entry.text.split("\n"), pane.cwd(), approved)
+        elif pane.kind is not None:
+            # The first line is the program's, unless it may be about to end: after that, the shell's.
+            is_ending = time.monotonic() - self._entered_at < ENDING_S and not pane.is_asking_secret
+            lines = entry.text.split("\n")
+            lines = [*self._rests(entry.text, 1), *(lines if is_ending else lines[1:])]
+            self._guard.check_danger(lines, pane.cwd(), approved)
 
     def note(self, text: str) -> None:
-        self._line.add(self._entering(text))
-
-    def clear(self) -> None:
-        """A whole command was run: what stood on the line is gone."""
-        self._line.clear()
+        entering = self._entering(text)
+        self._tail = (self._tail + text)[1 - len(OWN_KEY) :]
+        if self._reader() != "keys":
+            if self._line.add(entering) is not None:
+                self._ahead = ""
+        else:
+            # The program takes it, or leaves the end of it.
+            self._line.clear()
+            self._ahead = re.split(r"[\r\n]", self._ahead + entering)[-1][-AHEAD_CHARS:]
+            self._last = entering
+            if re.search(r"[\r\n]", entering):
+                self._entered_at = time.monotonic()
 
     def close(self) -> None:
         self._stop()
 
+    def _rests(self, entered: str, since: int) -> list[str]:
+        """What the shell would have if the program ended at any of the keys that it was sent."""
+        first = entered.partition("\n")[0]
+        return [_MOVES.sub("", self._ahead[at:]) + first for at in range(since, len(self._ahead))]
+
     def _entering(self, text: str) -> str:
-        """Every key that makes a shell take the line, as Enter."""
+        """Every key that makes a shell take the line, or open an editor on it, as Enter."""
         text = text.replace("\x0f", "\r")  # operate-and-get-next
-        return text.replace("\x1ba", "\r").replace("\x1bA", "\r") if self._pane.kind == "zsh" else text
+        for key in _TAKES.get(self._pane.kind or "", ()):
+            text = text.replace(key, key[:-1] + "\r")
+        return text
 
-    def _is_for_shell(self) -> bool:
-        """Whether a shell reads this, now or once the program that runs has ended.
+    def _reader(self) -> Literal["shell", "lines", "keys"]:
+        """Who gets what is typed now: a shell, a program that reads lines from the kernel, or one that reads keys.
 
-        A program that reads keys itself (an editor, a REPL) takes them; one that reads lines may leave them to the
-        shell. A line that is not shown is an answer to the program: a password.
+        Lines that a program does not read are the shell's next ones. A line that is not shown is an answer to the
+        program: a password.
         """
         pane = self._pane
         if pane.is_at_prompt:
-            return True
+            return "shell"
         if pane.is_asking_secret:
-            return False
+            return "keys"
         process = pane.foreground()
         name = process.name if process is not None else ""
-        if kind_of(name) is not None or name in CARRIERS:
-            return True
-        return pane.kind is not None and pane.reads_lines
+        is_shell = kind_of(name) is not None or name in CARRIERS
+        if process is not None and process.pid == pane.pid and not pane.has_terminal:
+            is_shell = False  # the first of a pipe has ended, and the shell is named in the place of its pager
+        if is_shell or pane.kind is None:
+            return "shell" if is_shell else "keys"
+        if process is not None and not pane.reads_lines:
+            self._key_reader = process.pid
+        # A REPL lets the kernel collect lines while it computes.
+        return "lines" if process is None or process.pid != self._key_reader else "keys"
 
     def _hear(self, event: events.PaneEvent) -> None:
-        if isinstance(event, events.CommandStarted | events.CommandEnded):
+        # Not when a command begins or ends: what was typed ahead of that moment is what the shell has next.
+        if isinstance(event, events.LineReplaced):
             self._line.clear()
+            self._ahead = ""
+
+
+def _edits(ahead: str) -> bool:
+    """Whether keys follow the first one that may have ended a program; those before it moved something there."""
+    return re.search(r"[\x00-\x1f\x7f]", _MOVES.sub("", ahead)[1:]) is not None
 
 
 def text_of_keys(keys: Iterable[Key]) -> str:
@@ -151,6 +225,8 @@ def text_of_keys(keys: Iterable[Key]) -> str:
 
 
 def _character(key: Key) -> str:
+    if key.name in ("enter", "kp_enter"):
+        return "\x1b\r" if key.alt or key.ctrl else "\r"
     if key.alt:
         return "\x1b" + key.name if key.is_character else "\x1b"
     if key.ctrl:

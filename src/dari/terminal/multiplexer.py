@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.environments import current_environment, is_of_terminal
 from dari.terminal.guard import Guard, InputGuard
 from dari.terminal.panes import events
+from dari.terminal.panes.environment import make_environment, of_person
 from dari.terminal.panes.events import Fanout
-from dari.terminal.panes.integration import make_environment
 from dari.terminal.panes.keeping import Keepers
 from dari.terminal.panes.pane import Pane
 from dari.terminal.policy.config import Security
@@ -46,7 +47,22 @@ class PaneChanged:
     event: events.PaneEvent
 
 
-Change = PaneOpened | PaneGone | PaneChanged
+@dataclass(frozen=True, slots=True)
+class PaneRenamed:
+    pane_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutChanged:
+    """Sizes, places, tabs, windows, their names, or the focus, which this pane has now (empty: there is none).
+
+    A pane that is being opened or closed has its place earlier, and for longer, than it is one of the panes.
+    """
+
+    pane_id: str
+
+
+Change = PaneOpened | PaneGone | PaneChanged | PaneRenamed | LayoutChanged
 
 
 class Multiplexer:
@@ -61,11 +77,13 @@ class Multiplexer:
         self.security = security or Security()
         self.guard = Guard(Policy(self.security))
         self.socket_path = socket_path
-        self.windows = Windows()
+        self.windows = Windows(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
         self.changes: Fanout[Change] = Fanout()
         self._keepers = Keepers()
         self._panes: dict[str, Pane] = {}
         self._inputs: dict[str, InputGuard] = {}
+        self._person: Mapping[str, str] | None = None
+        self._settings: Mapping[str, str] = {}
         self._environments: dict[str, dict[str, str]] = {}
         self._control_path = control_path
         self._controls: dict[str, Control] = {}
@@ -103,8 +121,31 @@ class Multiplexer:
             raise NotFound(f"there is no pane {wanted!r}", f"crux_list_panes names them; now: {known}")
         return found
 
+    @property
+    def start_place(self) -> str:
+        """Where a pane begins that is told nothing: at home, or in the first directory that is allowed."""
+        return next(iter(self.security.allowed_directories), "~")
+
+    def _checked_place(self, cwd: str) -> str:
+        """Whoever asks, no pane begins outside the allowed directories."""
+        place = os.path.abspath(os.path.expanduser(cwd or self.start_place))
+        self.guard.check("", place)
+        return place if cwd or os.path.isdir(place) else ""  # a home that is not there is nobody's mistake
+
     def input_guard(self, pane: Pane) -> InputGuard:
         return self._inputs[pane.id]
+
+    def own_sockets(self, *paths: Path) -> None:
+        """What is removed, besides all programs, when this process is killed."""
+        self._keepers.sockets = paths
+
+    def adopt_environment(self, environ: Mapping[str, str]) -> None:
+        """Panes that are opened from now on have a person's environment, without what is tied to their terminal."""
+        self._person = of_person(environ)
+
+    def set_variables(self, settings: Mapping[str, str]) -> None:
+        """For every pane, whoever started the daemon; what a pane itself is given comes after them."""
+        self._settings = dict(settings)
 
     async def run_quietly(self, pane: Pane, script: str, timeout_s: float = 5.0) -> bytes:
         """Run shell text at the prompt of the pane without a trace; what it printed. See `dari.terminal.quiet`."""
@@ -120,7 +161,7 @@ class Multiplexer:
             current = await current_environment(pane, self.run_quietly)
         except DariError:
             return given  # a shell that cannot be asked
-        usual = make_environment(pane.id, str(self.socket_path or ""))
+        usual = make_environment(pane.id, str(self.socket_path or ""), self._settings, self._person)
         return {
             name: value
             for name, value in current.items()
@@ -170,6 +211,7 @@ class Multiplexer:
             target = self.find(spot.target) if spot.target or self.windows.focused else None
             self.windows.add(new, spot, target.id if target is not None else "")
             try:
+                place = self._checked_place(cwd or (target.cwd() if target is not None and target.is_alive else ""))
                 cols, rows = self.windows.size_of(new)
                 if engine is not None:
                     engine.resize(cols, rows)
@@ -179,10 +221,11 @@ class Multiplexer:
                     name=name,
                     cols=cols,
                     rows=rows,
-                    cwd=cwd or (target.cwd() if target is not None and target.is_alive else ""),
+                    cwd=place,
                     command=command,
                     shell=shell,
-                    env=self._with_control(new, env),
+                    env=self._with_control(new, {**self._settings, **(env or {})}),
+                    base=self._person,
                     socket_path=str(self.socket_path or ""),
                     engine=engine,
                 )
@@ -213,7 +256,7 @@ class Multiplexer:
         if old.is_alive and not force:
             raise Conflict(f"pane {old.id} still runs {old.name}", "close it first, or use force")
         async with self._opening:
-            place = cwd or old.cwd()
+            place = self._checked_place(cwd or old.cwd())
             await old.close(force=True)
             cols, rows = self.windows.size_of(old.id)
             pane = await Pane.open(
@@ -225,7 +268,8 @@ class Multiplexer:
                 cwd=place,
                 command=command,
                 shell=shell,
-                env=self._with_control(old.id, env),
+                env=self._with_control(old.id, {**self._settings, **(env or {})}),
+                base=self._person,
                 socket_path=str(self.socket_path or ""),
             )
             self._inputs.pop(old.id).close()
@@ -268,6 +312,7 @@ class Multiplexer:
         pane = self.find(pane_id)
         self._check_name(name)
         pane.name = name
+        self.changes.publish(PaneRenamed(pane.id))
         return pane
 
     def _forget(self, pane: Pane) -> None:

@@ -8,6 +8,8 @@ server    who serves, and its end
 views     what is open, rows, moves of panes, tabs and borders
 scripts   what scripts ask of tmux: panes exactly there, notes, signals
 attaching windows shown live to people
+following commands whose output is read while they run
+approvals questions that wait for a person
 special   output understood, clipboard, workspaces, streams, steps across panes, contexts, snapshots
 
 A pane is named by its id or its name; left out, it is the focused one.
@@ -25,7 +27,9 @@ from dari.ipc.methods import Method
 from dari.ipc.remote import methods_of, remote
 from dari.terminal.attaching.attach import AttachDesk
 from dari.terminal.attaching.desk import ViewDesk
+from dari.terminal.attaching.following import FollowDesk
 from dari.terminal.attaching.scripts import ScriptDesk
+from dari.terminal.desks.approvals import ApprovalDesk
 from dari.terminal.desks.commands import CommandDesk
 from dari.terminal.desks.panes import PaneDesk
 from dari.terminal.desks.reading import ReadingDesk
@@ -47,6 +51,8 @@ class TerminalService:
     views: ViewDesk
     scripts: ScriptDesk
     attaching: AttachDesk
+    following: FollowDesk
+    approvals: ApprovalDesk
     special: SpecialDesks
 
     @property
@@ -62,9 +68,11 @@ def local_service(
     clients: Callable[[], int] = lambda: 0,
 ) -> TerminalService:
     """The service of panes in this process."""
+    from dari.terminal.approvals import Approvals
     from dari.terminal.sessions.store import SessionStore
 
     attaching = AttachDesk(multiplexer)
+    wait_s = multiplexer.security.approval_wait_ms / 1000
     return TerminalService(
         PaneDesk(multiplexer),
         CommandDesk(multiplexer),
@@ -74,6 +82,8 @@ def local_service(
         ViewDesk(multiplexer, attaching.count),
         ScriptDesk(multiplexer),
         attaching,
+        FollowDesk(multiplexer),
+        ApprovalDesk(Approvals(sessions_path.with_name("approvals.jsonl")), wait_s),
         local_special(multiplexer, sessions_path),
     )
 
@@ -89,6 +99,8 @@ def remote_service(client: DaemonClient) -> TerminalService:
         remote(ViewDesk, client),
         remote(ScriptDesk, client),
         remote(AttachDesk, client),
+        remote(FollowDesk, client),
+        remote(ApprovalDesk, client),
         remote_special(client),
     )
 

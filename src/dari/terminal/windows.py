@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,10 +39,22 @@ class Spot:
 class Windows:
     """Holds one immutable `layout` after the other, so a reader may keep the one that it has."""
 
-    def __init__(self) -> None:
-        self.layout = Layout()
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self._layout = Layout()
+        self._on_change = on_change
         self._tabs = 0
         self._count = 0
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
+
+    @layout.setter
+    def layout(self, layout: Layout) -> None:
+        is_other = layout != self._layout
+        self._layout = layout
+        if is_other:
+            self._on_change()
 
     @property
     def all(self) -> tuple[Window, ...]:
@@ -117,6 +130,22 @@ class Windows:
         self.layout = before.open_window(*ids, new, COLS, ROWS, tab_name=spot.title)
         if before.focused is not None and not spot.focus:
             self.layout = Layout(self.layout.windows, before.active)
+
+    def move(self, pane: str, spot: Spot, target: str) -> None:
+        """Take the pane from where it is to beside another one, or into a tab of the other one's window."""
+        if pane == target and spot.where == "split":
+            raise Conflict(f"pane {pane} cannot be beside itself", "name another pane")
+        before = self.layout
+        window, _ = self.place(target)
+        try:
+            self.layout = before.close(pane)
+            if all(other.id != window.id for other in self.all):  # it was all of that window
+                raise Conflict(f"window {window.id} has no other pane", "name a pane of another window")
+            beside = target if target != pane else self.layout.window(window.id).tab.focused
+            self.add(pane, spot, beside)
+        except BaseException:
+            self.layout = before
+            raise
 
     def remove(self, pane: str) -> None:
         self.layout = self.layout.close(pane)

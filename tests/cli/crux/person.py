@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from dari.terminal.engine.engine import make_engine
 
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 
 
 class Person:
@@ -61,9 +61,9 @@ class Person:
         return termios.tcgetattr(self._slave)
 
     def until(self, is_so: Callable[[], object]) -> None:
-        """Look until it is so."""
+        """Look until it is so; a frame that has come in part only is not looked at."""
         deadline = time.monotonic() + PATIENCE_S
-        while not is_so():
+        while self.engine.modes.synchronized or not is_so():
             left = deadline - time.monotonic()
             assert left > 0, "\n".join([*self.screen, str(self.engine.cursor), str(self.engine.modes)])
             self._look(min(left, 0.05))

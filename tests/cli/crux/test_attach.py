@@ -20,6 +20,13 @@ def _leave(someone: Person) -> None:
     assert someone.end() == 0
 
 
+def _script(folder: Path, text: str) -> tuple[str, str]:
+    """A program of a test's own: the policy asks a person about a line that changes the modes of the terminal."""
+    path = folder / "script.sh"
+    path.write_text(text)
+    return "sh", str(path)
+
+
 def _is_given_back(someone: Person) -> bool:
     modes = someone.engine.modes
     return (
@@ -117,7 +124,7 @@ def test_the_window_follows_the_size_of_the_terminal(crux: Crux) -> None:
         someone.until_text("$")
         assert crux.ok("exec", "stty size") == "24 90"
         someone.resize(70, 20)
-        someone.until(lambda: someone.status.startswith(" [w"))
+        someone.until(lambda: crux.json("list")["panes"][0]["cols"] == 70)
         someone.type("stty size\r")
         someone.until_text("19 70")
         _leave(someone)
@@ -168,8 +175,8 @@ def test_after_being_stopped_everything_is_drawn_again(crux: Crux) -> None:
         _leave(someone)
 
 
-def test_only_what_changes_is_written(crux: Crux) -> None:
-    crux.ok("new-window", "--", "sh", "-c", "seq 1 40; stty -echo; exec cat")
+def test_only_what_changes_is_written(crux: Crux, tmp_path: Path) -> None:
+    crux.ok("new-window", "--", *_script(tmp_path, "seq 1 40; stty -echo; exec cat"))
     with person("attach", cols=100, rows=50) as someone:
         someone.until_text("40")
         someone.seen = b""
@@ -194,8 +201,8 @@ def test_a_click_takes_the_focus_and_the_wheel_looks_back(crux: Crux) -> None:
         _leave(someone)
 
 
-def test_a_program_that_uses_the_mouse_is_told_of_it(crux: Crux) -> None:
-    crux.ok("new-window", "--", "sh", "-c", r"printf '\033[?1000h\033[?1006h'; stty raw -echo; exec cat -v")
+def test_a_program_that_uses_the_mouse_is_told_of_it(crux: Crux, tmp_path: Path) -> None:
+    crux.ok("new-window", "--", *_script(tmp_path, r"printf '\033[?1000h\033[?1006h'; stty raw -echo; exec cat -v"))
     with person("attach") as someone:
         someone.until(lambda: "[w" in someone.status)
         someone.type("\x1b[<0;7;3M")
@@ -218,8 +225,8 @@ def test_a_key_of_the_history_is_looked_at_by_page(crux: Crux) -> None:
         _leave(someone)
 
 
-def test_a_prefix_inside_a_paste_is_text(crux: Crux) -> None:
-    crux.ok("new-window", "--", "sh", "-c", r"printf '\033[?2004h'; stty raw -echo; exec cat -v")
+def test_a_prefix_inside_a_paste_is_text(crux: Crux, tmp_path: Path) -> None:
+    crux.ok("new-window", "--", *_script(tmp_path, r"printf '\033[?2004h'; stty raw -echo; exec cat -v"))
     with person("attach") as someone:
         someone.until(lambda: someone.engine.modes.bracketed_paste)
         someone.type("\x1b[200~a\x02d\x1b[201~")
@@ -282,4 +289,45 @@ def test_a_pane_that_prints_without_end_leaves_keys_and_other_panes_alone(crux: 
         someone.type("echo al''so here\r")
         someone.until_text("also here")
         assert someone.screen[0].startswith("y")
+        _leave(someone)
+
+
+def test_the_status_line_names_the_panes_of_the_tab(crux: Crux) -> None:
+    crux.ok("new-window", "--name", "서버", "--", "cat")
+    crux.ok("split-pane", "--name", "tests", "--", "cat")
+    first, second = (pane["id"] for pane in crux.json("list")["panes"])
+    with person("attach", cols=80) as someone:
+        someone.until(lambda: someone.status.rstrip().endswith(f"{first}:서버  {second}:tests*"))
+        crux.ok("rename-pane", "-t", first, "server")
+        crux.ok("activate-pane", "-t", first)
+        someone.until(lambda: someone.status.rstrip().endswith(f"{first}:server*  {second}:tests"))
+        _leave(someone)
+
+
+def test_wide_characters_and_clusters_stand_where_the_program_put_them(crux: Crux) -> None:
+    crux.ok("new-window", "--", "sh", "-c", r"printf '한글|かな|👩‍💻|e\314\201|\n'; exec cat")
+    crux.ok("split-pane", "--", "cat")
+    with person("attach", cols=80) as someone:
+        someone.until(lambda: "한글|かな|👩‍💻|e\u0301|" in someone.screen[0])
+        row = someone.engine.grid()[0]
+        assert [col for col, cell in enumerate(row) if cell.text == "|"] == [4, 9, 12, 14]
+        assert "│" in [cell.text for cell in row]
+        _leave(someone)
+
+
+def test_windows_are_changed_by_keys_and_drawn_again_where_they_are(crux: Crux) -> None:
+    crux.ok("new-window", "--name", "lower", "--", "sh", "-c", "echo in the first; exec cat")
+    upper = crux.ok("new-window", "--name", "upper", "--", "sh", "-c", "echo in the second; exec cat")
+    with person("attach", "--pane-id", "lower") as someone:
+        someone.until(lambda: someone.screen[0] == "in the first" and "1/2]" in someone.status)
+        someone.type(PREFIX + ")")
+        someone.until(lambda: someone.screen[0] == "in the second" and "2/2]" in someone.status)
+        assert crux.json("list")["focused"] == upper
+        someone.engine.feed(b"\x1b[2J")
+        someone.type(PREFIX + "r")
+        someone.until(lambda: someone.screen[0] == "in the second" and "2/2]" in someone.status)
+        someone.type(PREFIX + ")")
+        someone.until_text("in the first")
+        someone.type(PREFIX + "(")
+        someone.until_text("in the second")
         _leave(someone)

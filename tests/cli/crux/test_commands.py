@@ -204,7 +204,7 @@ def test_sizes_zoom_names_and_layouts_are_changed(crux: Crux) -> None:
 
 
 def test_the_table_shows_a_line_for_each_pane(crux: Crux) -> None:
-    pane = crux.ok("split-pane", "--name", "서버")
+    pane = crux.ok("split-pane", "--name", "서버", "--", "cat")
     head, line = crux.ok("list").splitlines()
     assert head.split()[:3] == ["ID", "NAME", "WINDOW"]
     assert line.split()[:2] == [f"{pane}*", "서버"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from dari.cli.crux.line import Place as Files
 from tests.cli.crux.rig import Crux, Said, crux_in
 from tests.terminal.tmux.server import Tmux
 
@@ -327,6 +330,100 @@ def test_several_commands_run_one_after_the_other(sides: Sides) -> None:
     sides.same(
         "split-window", "-h", "-t", "work", "cat", ";", "select-pane", "-t", "work:0.0", ";", *SHOW, "-t", "work"
     )
+
+
+WHERE = "#{session_name}:#{window_index}.#{pane_index} #{pane_id} #{pane_width}x#{pane_height}+#{pane_left}+#{pane_top}"
+
+
+def test_panes_are_hidden_in_another_session_and_shown_again_alike(sides: Sides) -> None:
+    sides.same("new-session", "-d", "-s", "hidden", "-x", "120", "-y", "40", "cat")
+    sides.same("split-window", "-h", "-t", "work:0.0", "-l", "70%", "-P", "-F", "#{pane_id}", "--", "cat")
+    sides.same("split-window", "-v", "-t", "work:0.1", "cat")
+    listed = ("list-panes", "-a", "-F", WHERE + " #{pane_active}")
+    sides.same(*listed)
+    sides.same("break-pane", "-d", "-s", "work:0.1", "-t", "hidden:")
+    sides.same(*listed)
+    sides.same("join-pane", "-h", "-s", "hidden:1.0", "-t", "work:0.0")
+    sides.same(*listed)
+    sides.same("join-pane", "-d", "-v", "-b", "-l", "5", "-s", "work:0.1", "-t", "work:0.0")
+    sides.same(*listed)
+    sides.same("join-pane", "-s", "work:0.0", "-t", "work:0.0")
+    sides.same("join-pane", "-s", "%999", "-t", "work:0.0")
+    assert sides.same("break-pane", "-s", "work:0.0", "-n", "alone", "-P", "-t", "work:") == "work:1.0\n"
+    sides.same("list-windows", "-t", "work", "-F", "#{window_index} #{window_name} #{window_active} #{window_panes}")
+    sides.same("next-layout", "-t", "work:0")
+    sides.same("previous-layout", "-t", "work:0")
+    sides.same(*listed)
+
+
+def test_what_agent_teams_ask_is_answered_alike(sides: Sides) -> None:
+    """The calls of Claude Code's tmux backend, in their order."""
+    assert sides.same("-V").startswith("tmux 3.")
+    sides.same("-L", "default", "has-session", "-t", "work")
+    sides.same("display-message", "-t", "work", "-p", "#{session_name}:#{window_index}")
+    sides.same("split-window", "-d", "-t", "work:0.0", "-h", "-l", "70%", "-P", "-F", "#{pane_id}", "--", "cat")
+    sides.same("set-option", "-p", "-t", "work:0.1", "remain-on-exit", "failed")
+    sides.same("respawn-pane", "-k", "-t", "work:0.1", "--", "sh", "-c", "echo $0 started; exec cat", "worker")
+    sides.until("capture-pane", "-p", "-t", "work:0.1", has="worker started")
+    sides.same("select-pane", "-t", "work:0.1", "-P", "bg=default,fg=blue")
+    for name, text in (
+        ("pane-border-style", "fg=blue"),
+        ("pane-active-border-style", "fg=blue"),
+        ("pane-border-format", "#[fg=blue,bold] #{pane_title} #[default]"),
+    ):
+        sides.same("set-option", "-p", "-t", "work:0.1", name, text)
+    sides.same("select-pane", "-t", "work:0.1", "-T", "researcher")
+    sides.same("split-window", "-t", "work:0.1", "-v", "-P", "-F", "#{pane_id}", "cat")
+    sides.same("select-layout", "-t", "work:0", "main-vertical")
+    sides.same("resize-pane", "-t", "work:0.0", "-x", "30%")
+    sides.same("list-panes", "-t", "work:0", "-F", WHERE + " #{pane_active}")
+    sides.same("display-message", "-p", "-t", "work:0.1", "#{pane_title}")
+    sides.same("send-keys", "-t", "work:0.1", "hello there", "Enter")
+    sides.until("capture-pane", "-p", "-t", "work:0.1", has="hello there\nhello there")
+    sides.same("send-keys", "-t", "work:0.1", "C-d")
+    sides.until("list-panes", "-t", "work:0", "-F", "#{pane_index} #{pane_dead}", has="0 0\n1 0\n")
+    sides.same("kill-pane", "-t", "work:0.1")
+    sides.same("list-panes", "-t", "work:0", "-F", "#{pane_index}")
+
+
+def test_a_pane_that_failed_is_kept_where_that_was_asked_for(sides: Sides) -> None:
+    sides.same("split-window", "-t", "work:0.0", "-d", "cat")
+    sides.same("set-option", "-p", "-t", "work:0.1", "remain-on-exit", "failed")
+    sides.same("respawn-pane", "-k", "-t", "work:0.1", "exit 3")
+    sides.until("list-panes", "-t", "work", "-F", "#{pane_index} #{pane_dead} #{pane_dead_status}", has="1 1 3")
+
+
+def test_a_condition_chooses_a_command_and_a_buffer_is_saved(sides: Sides, tmp_path: Path) -> None:
+    assert sides.same("if-shell", "-F", "#{pane_id}", "display-message -p yes", "display-message -p no") == "yes\n"
+    sides.same("if-shell", "-F", "0", "display-message -p yes")
+    sides.same("set-buffer", "-b", "kept", "from a buffer")
+    sides.same("save-buffer", "-b", "kept", str(tmp_path / "text"))
+    sides.same("save-buffer", "-a", "-b", "kept", str(tmp_path / "text"))
+    assert (tmp_path / "text").read_text() == "from a buffer" * 3  # tmux's, written again by ours or the other way
+    sides.same("save-buffer", "-b", "nothing", str(tmp_path / "text"))
+
+
+def test_a_program_finds_itself_inside_tmux(crux: Crux, tmp_path: Path) -> None:
+    pane = crux.ok("new-window")
+    run = f"{sys.executable} -m dari.cli.crux.main tmux --run"
+    script = tmp_path / "team.sh"
+    script.write_text('echo "$TMUX_PANE ${TMUX%%,*}"; tmux -V; tmux display-message -p "#{pane_id}"')
+    told = crux.ok("exec", "-t", pane, f"{run} sh {script}").splitlines()
+    assert told == [f"%{pane} {Files().mcp_socket}", "tmux 3.3a", f"%{pane}"]
+    said = crux("tmux", "--run", "sh")
+    assert (said.code, "no pane of crux" in said.err) == (2, True)
+    assert crux("tmux", "--run").code == 1
+
+
+def test_a_file_that_is_not_ours_is_not_overwritten(crux: Crux, tmp_path: Path) -> None:
+    path = tmp_path / "bin" / "tmux"
+    assert crux.ok("tmux", "--install", str(path.parent)).splitlines()[0] == str(path)
+    crux.ok("tmux", "--install", str(path.parent))
+    assert subprocess.run([path, "-V"], capture_output=True, timeout=30, check=True).stdout == b"tmux 3.3a\n"
+    path.write_text("#!/bin/sh\nexec /usr/bin/tmux\n")
+    said = crux("tmux", "--install", str(path.parent))
+    assert said.code == 1
+    assert "not ours" in said.err
 
 
 def test_a_signal_wakes_who_waits_for_it(crux: Crux) -> None:

@@ -99,7 +99,17 @@ def test_a_command_loads_neither_a_loop_nor_the_terminal() -> None:
         check=True,
     )
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert not loaded & {"asyncio", "msgspec", "dari.terminal", "pyghostty", "socket", "ssl", "pathlib", "subprocess"}
+    assert not loaded & {
+        "asyncio",
+        "msgspec",
+        "dari.terminal",
+        "pyghostty",
+        "socket",
+        "ssl",
+        "pathlib",
+        "subprocess",
+        "shutil",
+    }
 
 
 def test_every_parser_can_be_made() -> None:

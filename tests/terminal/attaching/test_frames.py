@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dari.errors import NotFound
 from dari.terminal.attaching.answers import Frame
 from dari.terminal.attaching.attach import AttachDesk
+from dari.terminal.multiplexer import Change, LayoutChanged, PaneRenamed
 from tests.terminal.service.house import House, house_in
 
 
@@ -32,7 +34,9 @@ def test_the_first_frame_is_everything_and_the_next_only_what_changed(tmp_path: 
     async def run() -> None:
         async with house_in(tmp_path) as house:
             desk = house.service.attaching
-            await _open(house, "sh", "-c", "stty -echo; echo ready; exec cat")
+            script = tmp_path / "script.sh"
+            script.write_text("stty -echo; echo ready; exec cat")
+            await _open(house, "sh", str(script))
             frame = await _frame(desk)
             assert frame.is_whole
             assert len(frame.changed) == 20
@@ -115,5 +119,44 @@ def test_a_pane_of_a_script_goes_away_with_its_program_unless_it_is_to_remain(tm
                     async for _ in changes:
                         if gone not in panes and not panes[kept].is_alive:
                             break
+
+    asyncio.run(run())
+
+
+def test_a_viewer_is_told_of_names_focus_and_layout_by_an_event(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house:
+            service, desk = house.service, house.service.attaching
+            told: list[Change] = []
+            first = await _open(house, "cat")
+            second = (await service.scripts.open_pane(["cat"], direction="horizontal")).id
+            house.multiplexer.changes.subscribe(lambda change: told.append(change))
+            frame = await _frame(desk)
+
+            async def after(act: Awaitable[object]) -> Frame:
+                told.clear()
+                waiting = asyncio.create_task(_frame(desk, frame.version))
+                await asyncio.sleep(0)
+                await act
+                return await waiting
+
+            frame = await after(service.panes.rename_pane("server", first))
+            assert PaneRenamed(first) in told
+            assert [pane.name for pane in frame.panes] == ["server", "cat"]
+            frame = await after(service.panes.focus_pane(first))
+            assert told == [LayoutChanged(first)]
+            assert (frame.focused, frame.changed) == (first, [])
+            frame = await after(service.views.push_border("right", first, 5))
+            assert LayoutChanged(first) in told
+            assert frame.is_whole
+            frame = await after(service.panes.zoom_pane(first))
+            assert [pane.id for pane in frame.panes] == [first]
+            frame = await after(service.panes.zoom_pane(first))
+            assert len(frame.panes) == 2
+            frame = await after(service.panes.close_pane(second, force=True))
+            assert [pane.id for pane in frame.panes] == [first]
+            told.clear()
+            await service.panes.focus_pane(first)
+            assert told == []  # nothing changed
 
     asyncio.run(run())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from dari.terminal.attaching.rows import color, write_row
@@ -45,3 +47,15 @@ def test_a_terminal_with_few_colours_gets_the_nearest_ones() -> None:
     assert color((8, 8, 8), "256") == "8;5;232"
     assert color((128, 128, 128), "256") == "8;5;244"
     assert color((1, 2, 3), "true") == "8;2;1;2;3"
+
+
+@pytest.mark.parametrize("engine", ["ghostty", "bittty"])
+def test_colours_of_the_palette_stay_numbers_until_a_program_changes_one(engine: Literal["ghostty", "bittty"]) -> None:
+    screen = make_engine(40, 2, prefer=engine)
+    screen.feed(b"\x1b[31;44ma\x1b[0m\x1b[92;101mb\x1b[0m\x1b[38;5;208mc\x1b[0m\x1b[38;2;1;2;3md\x1b[0m")
+    assert write_row(screen.grid().rows[0].cells, 4) == (
+        "\x1b[0;31;44ma\x1b[0;92;101mb\x1b[0;38;5;208mc\x1b[0;38;2;1;2;3md\x1b[0m"
+    )
+    screen.feed(b"\x1b]4;1;rgb:12/34/56\x07\r\n\x1b[31me\x1b[0m")
+    assert write_row(screen.grid().rows[1].cells, 1) == "\x1b[0;38;2;18;52;86me\x1b[0m"
+    screen.close()

@@ -138,3 +138,11 @@ def test_focus_is_reported_only_when_asked_for(engine_name: str) -> None:
     assert engine.encode_focus(True) == b""
     engine.feed(b"\x1b[?1004h")
     assert (engine.encode_focus(True), engine.encode_focus(False)) == (b"\x1b[I", b"\x1b[O")
+
+
+@pytest.mark.parametrize(
+    ("word", "letter"), [("C-r", "r"), ("c-r", "r"), ("<C-r>", "r"), ("C-d", "d"), ("D-c", "c"), ("M-l", "l")]
+)
+def test_a_chord_of_two_letters_is_no_name_of_a_key(word: str, letter: str) -> None:
+    (key,) = parse_keys(word)
+    assert key.name == letter and (key.ctrl or key.alt or key.super)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import msgspec
 import pytest
 
 from dari.errors import InvalidInput
@@ -217,6 +218,25 @@ def test_cells_carry_all_that_a_picture_needs(engine_name: str) -> None:
     assert (link.text, link.link) == ("L", "http://x")
     assert (curly.underline, curly.underline_color) == ("curly", (9, 8, 7))
     assert row[6] == BLANK
+
+
+@both_engines
+def test_cells_can_be_written_as_json_with_wide_characters(engine_name: str) -> None:
+    row = screen(engine_name, "a한👍").grid().rows[0]
+    assert [type(cell.text) for cell in row] == [str] * len(row)
+    assert msgspec.json.decode(msgspec.json.encode(row))["cells"][1]["text"] == "한"
+
+
+@both_engines
+def test_a_terminal_whose_own_colours_a_program_set_says_so(engine_name: str) -> None:
+    made = screen(engine_name, "text")
+    assert (made.grid().foreground, made.grid().background) == (None, None)
+    made.feed(b"\x1b]10;#102030\x07\x1b]11;rgb:ff/f0/e0\x1b\\")
+    assert (made.grid().foreground, made.grid().background) == ((16, 32, 48), (255, 240, 224))
+    made.feed(b"\x1b[?5h")
+    assert (made.grid().foreground, made.grid().background) == ((16, 32, 48), (255, 240, 224))
+    made.feed(b"\x1b]110\x07\x1b]111\x07")
+    assert (made.grid().foreground, made.grid().background) == (None, None)
 
 
 @both_engines

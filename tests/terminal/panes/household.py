@@ -29,7 +29,7 @@ async def pane_in(home: Path, shell: str = "bash", command: Sequence[str] = (), 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Looks again and again at what tells nobody of its changes: files and the process table."""
-    for _ in range(1500):
+    for _ in range(3000):
         if condition():
             return
         await asyncio.sleep(0.01)

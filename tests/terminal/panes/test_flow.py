@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import sys
 import time
 from pathlib import Path
@@ -22,10 +22,20 @@ async def test_panes_that_print_at_full_speed_leave_time_for_others(tmp_path: Pa
         quiet = await Pane.open(keepers, "quiet", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         before = [pane.position for pane in loud]
         for number in range(20):
-            assert (await quiet.execute(f"echo {number}", 10)).output == str(number)
-        assert all(pane.position > start for pane, start in zip(loud, before, strict=True))
+            assert (await quiet.execute(f"echo {number}", 30)).output == str(number)
+        await until(lambda: all(pane.position > start for pane, start in zip(loud, before, strict=True)))
         for pane in [*loud, quiet]:
             await pane.close(force=True)
+
+
+async def test_panes_that_printed_much_at_once_lose_nothing_and_are_heard_again(tmp_path: Path) -> None:
+    async with pane_in(tmp_path) as one, pane_in(tmp_path) as two:
+        printing = [pane.execute("seq 200000", 60) for pane in (one, two)]
+        for result in await asyncio.gather(*printing):
+            lines = result.output.split("\n")
+            assert (result.exit_code, lines[-1]) == (0, "200000")
+        for pane in (one, two):
+            assert (await pane.execute("echo heard", 30)).output == "heard"
 
 
 async def test_a_turn_of_the_loop_is_bounded_however_many_panes_are_loud(
@@ -34,9 +44,9 @@ async def test_a_turn_of_the_loop_is_bounded_however_many_panes_are_loud(
     turns: list[int] = []
     read, turn = pty_module.Pty.read_piece, pty_module.Pump._turn
 
-    def counted(pty: pty_module.Pty) -> bool:
+    def counted(pty: pty_module.Pty, *most_bytes: int) -> bool:
         before = clock()
-        has_more = read(pty)
+        has_more = read(pty, *most_bytes)
         turns[-1:] = [turns[-1] + clock() - before]
         return has_more
 
@@ -82,22 +92,6 @@ async def test_a_paused_pane_makes_its_program_wait(tmp_path: Path) -> None:
         await until(lambda: (tmp_path / "count").read_text() not in (before, ""))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-async def test_fifty_megabytes_leave_memory_as_it_was(tmp_path: Path) -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    async with pane_in(tmp_path) as pane:
-        line = "x" * 99
-        await pane.execute(f"yes {line} | head -c 20000000", 15)
-        before = resident()
-        result = await pane.execute(f"yes {line} | head -c 50000000", 15)
-        assert result.exit_code == 0
-        assert result.is_truncated
-        assert len(result.output) < 6_000_000
-        assert resident() - before < 30_000_000
-
-
 async def test_a_large_paste_arrives_whole(tmp_path: Path) -> None:
     text = "".join(f"line {n} 한글\n" for n in range(20_000))
     async with pane_in(tmp_path) as pane:
@@ -105,7 +99,7 @@ async def test_a_large_paste_arrives_whole(tmp_path: Path) -> None:
         reading = await pane.execute(f"stty raw -echo; echo ready; head -c {size} > got; stty sane", 0.01)
         await pane.wait_for("ready", since=0)
         await pane.write(text.encode())
-        assert (await pane.wait_command(reading.command_id, 15)).status == "done"
+        assert (await pane.wait_command(reading.command_id, 40)).status == "done"
         assert (tmp_path / "got").read_text() == text
 
 

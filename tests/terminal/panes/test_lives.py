@@ -45,7 +45,7 @@ async def test_the_last_words_of_a_program_stay_on_its_screen(tmp_path: Path) ->
 
 async def test_the_shells_exit_ends_the_command_that_asked_for_it(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
-        result = await pane.execute("echo bye; exit 3", 10)
+        result = await pane.execute("echo bye; exit 3", 30)
         assert (result.status, result.exit_code, result.output.splitlines()[0]) == ("done", 3, "bye")
         with pytest.raises(Conflict, match="has ended"):
             await pane.execute("echo more")

@@ -69,7 +69,7 @@ def test_very_long_output_keeps_its_beginning_and_its_end() -> None:
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_a_match_may_be_cut_anywhere(cut: int) -> None:
     data = b"x \x1b[32m\xed\x95\x9c\xea\xb8\x80 do\x1b[0mne\r\nmore"
-    waiter = TextWaiter(make_matcher("한글 done", False), [])
+    waiter = TextWaiter(make_matcher("한글 done", False))
     first = waiter.feed(data[:cut])
     found = first or waiter.feed(data[cut:])
     assert found is not None

@@ -30,7 +30,7 @@ async def test_vim_is_driven_from_the_shell_and_back(tmp_path: Path) -> None:
         await pane.send_keys(parse_keys("i"))
         await pane.wait_for("-- INSERT --", since=since)
         await pane.send_keys(parse_keys("hello 한글", "Escape", ":wq", "Enter"))
-        done = await pane.wait_command(result.command_id, 10)
+        done = await pane.wait_command(result.command_id, 30)
         assert (done.status, done.exit_code) == ("done", 0)
         assert not pane.engine.modes.alternate
         assert (tmp_path / "note.txt").read_text() == "hello 한글\n"
@@ -51,7 +51,7 @@ async def test_less_shows_page_after_page(tmp_path: Path) -> None:
         await pane.wait_for("(END)", since=since)
         assert "row 199" in pane.engine.text(0, 20)
         await pane.send_keys(parse_keys("q"))
-        assert (await pane.wait_command(running.command_id, 10)).exit_code == 0
+        assert (await pane.wait_command(running.command_id, 30)).exit_code == 0
 
 
 async def test_htop_is_drawn_and_left(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_htop_is_drawn_and_left(tmp_path: Path) -> None:
         await pane.wait_for("any key to return", since=since)
         await pane.send_keys(parse_keys("x"))
         await pane.send_keys(parse_keys("F10"))
-        assert (await pane.wait_command(running.command_id, 10)).exit_code == 0
+        assert (await pane.wait_command(running.command_id, 30)).exit_code == 0
 
 
 async def test_a_repl_answers_and_its_echo_is_not_taken_for_an_answer(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_repl_answers_and_its_echo_is_not_taken_for_an_answer(tmp_path: 
         with pytest.raises(Conflict, match="no shell"):
             await pane.execute("echo no")
         await pane.send_keys(parse_keys("C-d"))
-        assert await asyncio.wait_for(pane.exited(), 10) == 0
+        assert await asyncio.wait_for(pane.exited(), 30) == 0
         assert "answer" in pane.engine.text(0, 40)
 
 
@@ -108,7 +108,7 @@ async def test_a_password_is_asked_for_and_never_shown(tmp_path: Path) -> None:
         await pane.send_text("correct horse\n")
         found = await pane.wait_for(r"got \d+", is_regex=True, since=since)
         assert found.match == "got 13"
-        result = await pane.wait_command(running.command_id, 10)
+        result = await pane.wait_command(running.command_id, 30)
         assert result.output == "Password: \ngot 13"
         assert "correct horse" not in pane.engine.text(-pane.engine.history, 40)
 
@@ -119,7 +119,7 @@ async def test_a_prompt_that_hides_what_is_typed_is_known(tmp_path: Path) -> Non
         await pane.wait_for("Secret? ", since=0)
         assert pane.is_asking_secret
         await pane.send_text("1234567\n")
-        assert await asyncio.wait_for(pane.exited(), 10) == 0
+        assert await asyncio.wait_for(pane.exited(), 30) == 0
         assert pane.engine.text(0, 3).rstrip() == "Secret?\n7"
 
 
@@ -139,14 +139,14 @@ async def test_a_command_that_takes_long_goes_on_and_is_interrupted(tmp_path: Pa
 
 async def test_commands_given_at_once_run_one_after_the_other(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
-        results = await asyncio.gather(*(pane.execute(f"echo {number}", 10) for number in range(10)))
+        results = await asyncio.gather(*(pane.execute(f"echo {number}", 30) for number in range(10)))
         assert [result.output for result in results] == [str(number) for number in range(10)]
 
 
 async def test_a_caller_that_goes_away_leaves_the_pane_usable(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         await pane.execute("true")
-        calling = asyncio.create_task(pane.execute("sleep 0.3; echo late", 10))
+        calling = asyncio.create_task(pane.execute("sleep 0.3; echo late", 30))
         waiting = asyncio.create_task(pane.wait_for("never", timeout_s=10))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -154,7 +154,7 @@ async def test_a_caller_that_goes_away_leaves_the_pane_usable(tmp_path: Path) ->
             task.cancel()
         await asyncio.gather(calling, waiting, return_exceptions=True)
         record = pane.commands.records[-1]
-        assert (await pane.wait_command(record.id, 10)).output == "late"
+        assert (await pane.wait_command(record.id, 30)).output == "late"
         assert (await pane.execute("echo fine")).output == "fine"
 
 
@@ -172,7 +172,7 @@ async def test_waiting_never_sees_the_command_line(tmp_path: Path) -> None:
         await pane.execute("true")
         long = "x" * 200
         running = asyncio.create_task(pane.execute(f": {long}; sleep 0.2; echo do''ne"))
-        found = await pane.wait_for("done", timeout_s=10)
+        found = await pane.wait_for("done", timeout_s=30)
         assert found.line == "done"
         await running
         typing = pane.position
@@ -184,13 +184,13 @@ async def test_waiting_never_sees_the_command_line(tmp_path: Path) -> None:
 async def test_waiting_hears_a_job_in_the_background(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         await pane.execute("(sleep 0.2; echo from behind) &")
-        assert (await pane.wait_for("from behind", timeout_s=10)).is_found
+        assert (await pane.wait_for("from behind", timeout_s=30)).is_found
 
 
 async def test_a_pattern_that_would_never_end_is_stopped(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         await pane.execute("true")
-        waiting = asyncio.create_task(pane.wait_for(r"(a|aa)+$", is_regex=True, timeout_s=10))
+        waiting = asyncio.create_task(pane.wait_for(r"(a|aa)+$", is_regex=True, timeout_s=30))
         await asyncio.sleep(0)
         await pane.execute("echo " + "a" * 60 + "b")
         with pytest.raises(InvalidInput, match="took more than"):

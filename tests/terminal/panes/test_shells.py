@@ -61,8 +61,8 @@ async def test_exit_codes_and_output_are_those_of_the_command(shell: str, tmp_pa
     wrong = []
     async with pane_in(tmp_path, shell) as pane:
         for name, command, code, pattern in cases:
-            await pane.execute("true", 10)
-            result = await pane.execute(command, 10)
+            await pane.execute("true", 30)
+            result = await pane.execute(command, 30)
             if result.status != "done" or result.exit_code != code or not re.fullmatch(pattern, result.output):
                 wrong.append(f"{name}: {result.status} {result.exit_code} {result.output[:200]!r}")
     assert len(cases) - len(wrong) >= LEAST[shell], "\n".join(wrong)

@@ -32,6 +32,20 @@ def test_a_trick_asks_also_where_no_list_says_what_is_allowed(text: str, trick: 
     assert Policy(Security()).judge(text, "/work").decision == "ask", trick
 
 
+@pytest.mark.parametrize(("text", "trick"), corpus.ASKED_WITH_A_LIST)
+def test_code_that_is_not_read_asks_only_where_a_list_says_what_may_run(text: str, trick: str) -> None:
+    assert POLICY.judge(text, "/work").decision == "ask", trick
+    assert Policy(Security()).judge(text, "/work").decision == "allow", trick
+
+
+@pytest.mark.parametrize("text", corpus.BY_NAME)
+def test_an_interpreter_is_judged_by_its_name(text: str) -> None:
+    assert POLICY.judge(text, "/work").decision == "allow"
+    assert Policy(Security()).judge(text, "/work").decision == "allow"
+    assert Policy(Security(allowed_commands=("echo",))).judge(text, "/work").decision == "ask"
+    assert Policy(Security(dangerous_patterns=("python*",))).judge(text, "/work").decision == "ask"
+
+
 @pytest.mark.parametrize(("text", "why"), corpus.NOT_LISTED)
 def test_what_is_not_listed_asks(text: str, why: str) -> None:
     assert POLICY.judge(text, "/work").decision == "ask", why

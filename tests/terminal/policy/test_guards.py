@@ -61,6 +61,24 @@ def test_keys_that_clear_the_line_make_it_certain_again() -> None:
     assert (unsure := line.press("enter")) is not None and not unsure.is_certain
 
 
+def test_keys_that_clear_nothing_leave_the_line_as_it_is() -> None:
+    for keys in ("\x04", "\x01\x15", "\x1b[D\x15"):
+        line = TypedLine()
+        line.add("rm x" + keys)
+        entry = line.add("\r")
+        assert entry is not None and not entry.is_certain
+    line = TypedLine()
+    line.add("\x04")
+    assert (entry := line.add("ls\r")) is not None and entry.is_certain
+
+
+def test_an_editor_on_the_line_is_an_enter_that_nobody_can_read() -> None:
+    line = TypedLine()
+    line.add("ls\x18")
+    entry = line.add("\x05")
+    assert entry is not None and not entry.is_certain
+
+
 @pytest.mark.parametrize(
     ("name", "number"),
     [("INT", signal.SIGINT), ("sigterm", signal.SIGTERM), (1, signal.SIGHUP), ("28", signal.SIGWINCH)],
@@ -110,7 +128,7 @@ def test_everyday_patterns_pass(pattern: str) -> None:
 
 def test_forty_at_once_then_twenty_a_second() -> None:
     now = [0.0]
-    limit = RateLimit(clock=lambda: now[0])
+    limit = RateLimit(20, 40, clock=lambda: now[0])
     assert all(limit.try_take("a") == 0 for _ in range(40))
     assert limit.try_take("a") == pytest.approx(0.05)
     assert limit.try_take("b") == 0

@@ -166,3 +166,98 @@ def test_a_package_that_did_not_build_failed() -> None:
         "# shop\n./a.go:3:5: undefined: x\nFAIL\tshop [build failed]\nFAIL\n", hint="go_test"
     ).value
     assert value["status"] == "failed"
+
+
+UNITTESTS = """
+import unittest
+
+class CartTest(unittest.TestCase):
+    def test_total(self): self.assertEqual(1 + 1, 3)
+    def test_ok(self): pass
+    def test_key(self):
+        \"\"\"A price is looked up.\"\"\"
+        raise KeyError("price")
+    @unittest.skip("later")
+    def test_later(self): pass
+    @unittest.expectedFailure
+    def test_known(self): self.fail("x")
+    def test_sub(self):
+        for n in range(2):
+            with self.subTest(n=n): self.assertEqual(n, 0)
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-v"])
+def test_what_unittest_really_prints_is_read(tmp_path: Path, options: str) -> None:
+    (tmp_path / "test_shop.py").write_text(UNITTESTS)
+    done = subprocess.run(
+        [sys.executable, "-m", "unittest", *options.split()], cwd=tmp_path, capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 1, done.stderr
+    parsed = parse_structured(done.stderr, command=f"python -m unittest {options}")
+    assert parsed.parser == "unittest" and parsed.confidence > 0.95
+    wanted = {"status": "failed", "total": 6, "passed": 1, "failed": 2, "errors": 1, "skipped": 1, "xfailed": 1}
+    assert {key: parsed.value[key] for key in wanted} == wanted
+    tests = by_name(parsed)
+    assert tests["test_shop.CartTest.test_total"] | {"file": ""} == {
+        "name": "test_shop.CartTest.test_total",
+        "outcome": "failed",
+        "file": "",
+        "line": 5,
+        "message": "AssertionError: 2 != 3",
+    }
+    assert tests["test_shop.CartTest.test_key"]["message"] == "KeyError: 'price'"
+    assert tests["test_shop.CartTest.test_sub (n=1)"]["outcome"] == "failed"
+    if options:
+        assert tests["test_shop.CartTest.test_later"]["message"] == "later"
+        assert tests["test_shop.CartTest.test_ok"]["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "framework", "counts", "failed"),
+    [
+        (
+            "h_rspec_real",
+            "rspec",
+            {"passed": 1, "failed": 2, "skipped": 2},
+            {"name": "Cart sums prices", "file": "spec/cart_spec.rb", "line": 3},
+        ),
+        (
+            "h_ctest_real",
+            "ctest",
+            {"passed": 1, "failed": 4, "skipped": 2, "duration_s": 1.09},
+            {"name": "cart_slow", "reason": "Timeout", "duration_s": 1.06},
+        ),
+        (
+            "h_maven_real",
+            "surefire",
+            {"passed": 1, "failed": 1, "errors": 1, "skipped": 1, "total": 4},
+            {"name": "shop.CartTest.total", "file": "CartTest.java", "line": 6},
+        ),
+        (
+            "h_maven",
+            "surefire",
+            {"passed": 2, "failed": 1, "errors": 0, "total": 3},
+            {
+                "name": "com.acme.CartTest.total",
+                "message": "org.opentest4j.AssertionFailedError: expected: <3> but was: <4>",
+            },
+        ),
+    ],
+)
+def test_other_runners_tell_what_failed_and_where(
+    name: str, framework: str, counts: dict[str, Any], failed: dict[str, Any]
+) -> None:
+    parsed = sample(name)
+    assert parsed.value["framework"] == framework and parsed.confidence > 0.95
+    assert {key: parsed.value[key] for key in counts} == counts
+    assert parsed.value["status"] == "failed"
+    found = by_name(parsed)[failed["name"]]
+    assert found["outcome"] == "failed"
+    assert found | failed == found
+
+
+def test_a_run_of_ctest_that_goes_on_has_no_result_yet() -> None:
+    shown = "    Start 1: a\n1/9 Test #1: a .....   Passed    0.01 sec\n    Start 2: b\n"
+    parsed = parse_structured(shown, command="ctest")
+    assert parsed.parser == "ctest" and parsed.value["passed"] == 1 and parsed.notes

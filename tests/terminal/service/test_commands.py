@@ -34,7 +34,7 @@ async def test_a_command_that_takes_too_long_goes_on_and_can_be_waited_for(tmp_p
         begun = await commands.execute("echo begun; read line; echo got $line", timeout_s=0.3)
         assert (begun.status, begun.exit_code) == ("running", None)
         await commands.send_text("word\n")
-        done = await commands.wait_command(begun.command_id, 10)
+        done = await commands.wait_command(begun.command_id, 30)
         assert (done.status, done.exit_code, done.stdout.split("\n")[-1]) == ("done", 0, "got word")
 
 
@@ -66,9 +66,9 @@ async def test_keys_drive_a_repl_whose_lines_are_not_judged_as_commands(tmp_path
     async with house_in(tmp_path) as house:
         commands = house.service.commands
         await commands.execute("python3 -q", timeout_s=0.0)
-        assert (await commands.wait_for(">>> ", is_regex=False, timeout_s=10, since=0)).matched
+        assert (await commands.wait_for(">>> ", is_regex=False, timeout_s=30, since=0)).matched
         await commands.send_keys("rm = 6; rm * 7<Enter>")
-        assert (await commands.wait_for("^42$", timeout_s=10, since=0)).matched
+        assert (await commands.wait_for("^42$", timeout_s=30, since=0)).matched
         await commands.send_keys("C-d")
 
 
@@ -79,7 +79,7 @@ async def test_waiting_does_not_see_what_was_there_before_nor_the_echo(tmp_path:
         missed = await commands.wait_for("needle", timeout_s=0.2)
         assert (missed.matched, missed.reason) == (False, "timeout")
         assert "needle" in missed.text
-        waiting = asyncio.create_task(commands.wait_for("nee(d)le", timeout_s=10))
+        waiting = asyncio.create_task(commands.wait_for("nee(d)le", timeout_s=30))
         await asyncio.sleep(0)
         await commands.send_text("echo nee''dle\n")
         found = await waiting
@@ -91,7 +91,7 @@ async def test_a_mark_finds_what_came_between_two_calls(tmp_path: Path) -> None:
         await house.service.panes.spawn_pane()
         mark = (await house.service.reading.get_output()).mark
         await house.service.commands.execute("echo between")
-        assert (await house.service.commands.wait_for("between", timeout_s=5, since=mark)).matched
+        assert (await house.service.commands.wait_for("between", timeout_s=30, since=mark)).matched
 
 
 async def test_waiting_ends_when_the_program_does(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ async def test_the_last_screen_of_a_shell_that_exits_stays_readable(tmp_path: Pa
 async def test_a_command_given_with_the_pane_runs_in_its_shell(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.panes.spawn_pane(command="echo $((40 + 2)) made")
-        waited = await house.service.commands.wait_for("42 made", timeout_s=10, since=0)
+        waited = await house.service.commands.wait_for("42 made", timeout_s=30, since=0)
         assert waited.matched
         assert (await house.service.commands.execute("echo next")).stdout == "next"
 

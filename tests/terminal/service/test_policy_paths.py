@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Denied, InvalidInput, NeedsApproval
+from dari.terminal.desks.coordination import Step
 from dari.terminal.policy.config import Security
 from dari.terminal.sessions.record import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow
 from dari.terminal.sessions.store import SessionStore
@@ -147,7 +148,7 @@ async def test_an_answer_to_a_password_prompt_is_not_judged(tmp_path: Path) -> N
         assert (await house.service.commands.wait_for("x", timeout_s=0.1)).matched is False
         assert pane.is_at_prompt is False
         await house.service.commands.send_text("rm -rf /\n")
-        done = await house.service.commands.wait_command(begun.command_id, 10)
+        done = await house.service.commands.wait_command(begun.command_id, 30)
         assert done.stdout == "8 letters"
 
 
@@ -183,7 +184,7 @@ async def test_two_senders_at_once_cannot_put_a_command_together(tmp_path: Path)
     assert (tmp_path / "victim").exists()
 
 
-@pytest.mark.parametrize("name", ["PROMPT_COMMAND", "BASH_ENV", "LD_PRELOAD", "PATH"])
+@pytest.mark.parametrize("name", ["PROMPT_COMMAND", "BASH_ENV", "LD_PRELOAD", "ZDOTDIR"])
 async def test_a_variable_that_runs_something_needs_a_person(name: str, tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         with pytest.raises(NeedsApproval, match=name):
@@ -223,3 +224,30 @@ async def test_one_question_about_all_commands_of_a_session(tmp_path: Path) -> N
         for name in "ab":
             await house.service.commands.execute("true", name)
     assert not (tmp_path / "a").exists() and not (tmp_path / "b").exists()
+
+
+async def test_where_directories_are_limited_the_first_pane_begins_inside_and_none_outside(tmp_path: Path) -> None:
+    inside = (tmp_path / "inside").resolve()
+    inside.mkdir()
+    (inside / "out").symlink_to(tmp_path)
+    async with house_in(tmp_path, Security(allowed_directories=(str(inside),))) as house:
+        assert (await house.service.commands.execute("pwd")).stdout == str(inside)
+        outside = str(inside / "out")
+        with pytest.raises(Denied):
+            await house.service.scripts.open_pane(cwd=outside)
+        with pytest.raises(Denied):
+            await house.service.scripts.respawn_pane(cwd=outside, force=True)
+        with pytest.raises(Denied):
+            await house.service.special.workspaces.load_workspace("monitoring", outside)
+        waited = await house.service.special.coordination.coordinate(
+            [Step(pane="new", cwd=outside, wait_for="never", timeout_ms=1000)]
+        )
+        assert not waited.success and "outside allowed_directories" in waited.steps[0].reason
+        # A shell that a person took elsewhere is not used there.
+        await house.service.commands.write(b64encode(f"cd {tmp_path}\r".encode()).decode())
+        pane = house.multiplexer.find()
+        async with asyncio.timeout(15):
+            while pane.cwd() != str(tmp_path):  # noqa: ASYNC110 (a directory tells nobody)
+                await asyncio.sleep(0.01)
+        with pytest.raises(Denied, match="the pane is in"):
+            await house.service.commands.execute("ls")

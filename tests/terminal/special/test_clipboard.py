@@ -103,13 +103,13 @@ async def test_into_an_editor_json_is_formatted_and_lines_go_in_as_one_paste(tmp
         pytest.skip("vim is not on this machine")
     async with house_in(tmp_path) as house:
         begun = await house.service.commands.execute("vim --clean note.json", timeout_s=0.2)
-        mark = (await house.service.commands.wait_for("note.json", since=0, timeout_s=10)).mark
+        mark = (await house.service.commands.wait_for("note.json", since=0, timeout_s=30)).mark
         await house.service.commands.send_keys("i")
-        await house.service.commands.wait_for("-- INSERT --", is_regex=False, since=mark, timeout_s=10)
+        await house.service.commands.wait_for("-- INSERT --", is_regex=False, since=mark, timeout_s=30)
         done = await paste(house, '{"b":1,"a":[1,2.50]}')
         assert (done.form, done.is_bracketed, done.kind) == ("json", True, "json")
         await house.service.commands.send_keys("<Escape>:wq<Enter>")
-        assert (await house.service.commands.wait_command(begun.command_id, 10)).exit_code == 0
+        assert (await house.service.commands.wait_command(begun.command_id, 30)).exit_code == 0
         assert (tmp_path / "note.json").read_text() == '{\n  "b": 1,\n  "a": [\n    1,\n    2.50\n  ]\n}\n'
 
 

@@ -82,7 +82,7 @@ async def call_result(call: asyncio.Task[Any], client: Client) -> dict[str, Any]
 
 async def test_a_question_without_a_line_end_is_told(tmp_path: Path) -> None:
     async with client_in(tmp_path) as client:
-        done, _ = await streamed(client, command="read -p 'Proceed? ' answer", until="Proceed", timeout_ms=10_000)
+        done, _ = await streamed(client, command="read -p 'Proceed? ' answer", until="Proceed", timeout_ms=30_000)
         assert (done["reason"], done["matched"]) == ("matched", "Proceed? ")
 
 
@@ -136,7 +136,7 @@ async def test_a_program_that_is_no_shell_is_followed_to_its_exit(tmp_path: Path
 async def test_a_reader_that_fell_behind_is_told_how_much_it_missed(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         begun = await house.service.special.streams.begin(command="yes 0123456 | head -c 12000000")
-        await house.service.commands.wait_command(begun.command_id, 15)
+        await house.service.commands.wait_command(begun.command_id, 30)
         mark = size = lost = 0
         ended = False
         while not ended:

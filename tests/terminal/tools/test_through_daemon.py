@@ -11,7 +11,7 @@ from dari.ipc.daemon import Daemon
 from dari.mcp.server import Info, Server
 from dari.terminal.daemon import Place, client
 from dari.terminal.service import daemon_methods, remote_service
-from dari.terminal.tools import TerminalTools
+from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client
 

@@ -20,6 +20,7 @@ keys: the prefix (Ctrl-b), then
   d          leave; everything goes on            %  "      split to the right, below
   arrows     focus the pane there   o  the next   z         fill the tab with the pane, or back
   x          end the pane (asks)                  c n p 0…9 new tab, next, previous, by number
+  ( )        the previous, the next window
   [ PageUp   look back (arrows, PageUp, g, G; q)  Space     next layout
   r          draw everything again                ?         these keys
 The mouse works in programs that use it; elsewhere a click takes the focus and the wheel looks back.

@@ -47,6 +47,7 @@ class Line:
         self._socket: socket | None = None
         self._rest = b""
         self._count = 0
+        self._has_started = False
 
     def call(self, method: str, **params: Any) -> Any:
         """The result as plain JSON values; a refusal is the error that it names. A None is not sent."""
@@ -81,6 +82,12 @@ class Line:
                 self._starts = starts
         return True
 
+    def server_pid(self) -> int:
+        """Of the daemon, as we number processes: in a box it has another number for itself. 0 when not known."""
+        if sys.platform != "linux":
+            return 0
+        return int.from_bytes(_credentials(self._connected())[:4], sys.byteorder)
+
     def wait_end(self) -> None:
         """Return once the daemon has hung up."""
         while self._connected().recv(PIECE):
@@ -100,7 +107,7 @@ class Line:
         try:
             connection.sendall(text + b"\n")
         except OSError:
-            raise _gone(method) from None
+            raise _gone(method, self.place) from None
 
     def _answer(self, method: str) -> Any:
         reply = json.loads(self._read_line(method))
@@ -117,7 +124,7 @@ class Line:
             except ConnectionError:
                 piece = b""
             if not piece:
-                raise _gone(method)
+                raise _gone(method, self.place)
             pieces.append(piece)
         line, _, self._rest = b"".join(pieces).partition(b"\n")
         return line
@@ -159,6 +166,11 @@ class Line:
         params = {"protocol_version": 1, "token": token, "client_type": "cli"}
         self._send("system.handshake", params)
         self._answer("system.handshake")
+        if self._has_started and _has_person():
+            # As with tmux, panes have the environment of the person who started the server.
+            self._has_started = False
+            self._send("crux:server/adopt-environment", {"variables": dict(os.environ)})
+            self._answer("crux:server/adopt-environment")
 
     def _start(self) -> None:
         from pathlib import Path
@@ -168,7 +180,13 @@ class Line:
 
         place = DaemonPlace(Path(self.place.mcp_socket), DaemonPlace.of_environment().config)
         files = place.files
-        ensure_started_sync(place.command(), files.socket, files.start_lock, place.log_path, START_S)
+        pid = ensure_started_sync(place.command(), files.socket, files.start_lock, place.log_path, START_S)
+        self._has_started = pid is not None
+
+
+def _has_person() -> bool:
+    """Whether one of our streams is a terminal: an agent's tool that runs `crux` has none."""
+    return any(os.isatty(number) for number in (0, 1, 2))
 
 
 def _connect(path: str) -> socket:
@@ -191,10 +209,7 @@ def _connect(path: str) -> socket:
 def _check_owner(connection: socket, path: str) -> None:
     """A token is shown to a daemon of our own and to nobody else."""
     if sys.platform == "linux":
-        from _socket import SO_PEERCRED, SOL_SOCKET
-
-        credentials = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
-        uid = int.from_bytes(credentials[4:8], sys.byteorder)
+        uid = int.from_bytes(_credentials(connection)[4:8], sys.byteorder)
     else:
         from dari.ipc.peer import peer_of
 
@@ -205,12 +220,26 @@ def _check_owner(connection: socket, path: str) -> None:
         raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
 
 
-def _gone(method: str) -> DariError:
+def _credentials(connection: socket) -> bytes:
+    """Three numbers of the process that listens: pid, uid, gid."""
+    from _socket import SO_PEERCRED, SOL_SOCKET
+
+    return connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+
+
+def _gone(method: str, place: Place) -> DariError:
     from dari.errors import Unavailable
 
-    return Unavailable(
-        "the terminal server hung up", f"it ended during {method}; its log is cruxd.log beside its socket"
-    )
+    log = os.path.join(place.run_dir, "cruxd.log")
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    at = max((number for number, line in enumerate(lines) if " ERROR " in line), default=-1)
+    why = f", which ends with: {lines[at].partition(' ERROR ')[2]}" if 0 <= at >= len(lines) - 3 else ""
+    return Unavailable("the terminal server hung up", f"it ended during {method}; its log is {log}{why}")
 
 
 def _restored(body: dict[str, Any]) -> DariError:

@@ -53,6 +53,7 @@ COMMANDS = {
     "save-session": ("sessions", "write all panes to a file"),
     "restore-session": ("sessions", "bring saved panes back"),
     "list-sessions": ("sessions", "list saved sessions"),
+    "approvals": ("approvals", "what agents wait for your word on"),
     "info": ("server", "who serves, and where"),
     "kill-server": ("server", "end all panes and the server"),
     "tmux": ("tmux", "what scripts ask of tmux"),
@@ -82,7 +83,9 @@ def _main(words: list[str]) -> int:
             return 0
         if word == "--json":
             given["json"] = True
-        elif word == "--socket" and words:
+        elif word == "--socket":
+            if not words:
+                return _complain("--socket needs a path", "crux --socket ~/.crux/mcp.sock list")
             given["socket"], *words = words
         elif word.startswith("--socket="):
             given["socket"] = word.partition("=")[2]
@@ -160,11 +163,17 @@ def _split_off(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _help(words: list[str]) -> int:
-    if words and words[0] in COMMANDS and words[0] != "tmux":
-        make_parser(words[0]).print_help()
+    if not words:
+        sys.stdout.write(make_help())
         return 0
-    sys.stdout.write(make_help())
-    return 0 if words[:1] == [] else 1
+    if words[0] not in COMMANDS:
+        return _unknown(words[0])
+    if words[0] == "tmux":
+        from dari.cli.crux.tmux.main import run_tmux
+
+        return run_tmux(["--help"])
+    make_parser(words[0]).print_help()
+    return 0
 
 
 def _unknown(name: str) -> int:

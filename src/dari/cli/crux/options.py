@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Parser(argparse.ArgumentParser):
             prog=f"crux {name}",
             description=help[0].upper() + help[1:] + ".",
             epilog=f"examples:\n{lines}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_make_formatter,
             allow_abbrev=False,
         )
 
@@ -43,10 +42,26 @@ class Parser(argparse.ArgumentParser):
             word = message.removeprefix(prefix).split()[0].partition("=")[0]
             message = f"{self.prog} does not know {word}"
             meant = closest(word, known) if word.startswith("-") else ""
+            if not word.startswith("-") and "[-- COMMAND" in (self.usage or ""):
+                self.exit(USAGE, f"error: {message}\nhint: a command comes after --: {self.prog} -- {word} …\n")
         else:
             message, meant = message.replace("argument ", "", 1), ""
+            if " invalid choice: " in message:
+                option, _, rest = message.partition(": invalid choice: ")
+                word, _, choices = rest.partition(" (choose from ")
+                message = f"{option}: {word} is none of {choices.removesuffix(')')}".replace("'", "")
+                meant = closest(word.strip("'"), choices.removesuffix(")").replace("'", "").split(", "))
         hint = f"did you mean {meant}? " if meant else ""
         self.exit(USAGE, f"error: {message}\nhint: {hint}{self.prog} --help shows how\n")
+
+
+def _make_formatter(prog: str) -> argparse.HelpFormatter:
+    """One with a width: each argument that is added makes one, which else loads shutil and every compression."""
+    try:
+        cols = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns
+    except (ValueError, OSError):
+        cols = 0
+    return argparse.RawDescriptionHelpFormatter(prog, width=(cols or 80) - 2)
 
 
 def closest(word: str, known: Iterable[str]) -> str:
@@ -79,13 +94,13 @@ def add_pane(parser: argparse.ArgumentParser, what: str = "the pane") -> None:
     )
 
 
-def positive(text: str) -> int:
+def cells(text: str) -> int:
     try:
         value = int(text)
     except ValueError:
         value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number above 0")
+    if not 1 <= value <= 2000:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of cells; give 1…2000")
     return value
 
 
@@ -113,9 +128,11 @@ class Crux:
         try:
             return self.line.call(method, **params)
         except DariError as error:
-            if error.name != "needs_approval" or not _agrees(error.message):
+            if error.name != "needs_approval":
                 raise
-            return self.line.call(method, **params, approved=error.message)
+            from dari.cli.crux.consent import settle
+
+            return settle(self.line, method, params, error)
 
     def pane(self, arguments: argparse.Namespace) -> str:
         """The pane that was named, else the one that this runs in; empty for the focused one."""
@@ -125,13 +142,3 @@ class Crux:
         inside = os.environ.get("CRUX_PANE", "")
         # The number of a pane means nothing to another server.
         return inside if not getattr(arguments, "socket", "") else ""
-
-
-def _agrees(message: str) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    from dari.cli.crux.output import printable
-
-    sys.stderr.write(f"{printable(message)}\nrun it? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -26,6 +26,8 @@ TOOLS = {
     "crux_save_session": "crux save-session",
     "crux_restore_session": "crux restore-session",
     "crux_load_workspace": "crux load-workspace",
+    "load with replace=true": "add --replace",
+    "use send_keys and wait_for": "use crux send-keys and crux wait",
 }
 """Hints of the service name the tools of an agent; a person at a shell is told the commands."""
 

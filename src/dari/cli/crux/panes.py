@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from dari.cli.crux.options import OK, Crux, add_pane, positive
+from dari.cli.crux.options import OK, Crux, add_pane, cells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 STARTS = ("split-pane", "new-window")
-DIRECTIONS = ("right", "left", "top", "bottom", "horizontal", "vertical")
+DIRECTIONS = ("right", "left", "top", "bottom", "up", "down", "horizontal", "vertical")
 LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 EXAMPLES = {
     "split-pane": """
@@ -64,7 +64,8 @@ def add_split_pane(parser: argparse.ArgumentParser) -> None:
         "-d",
         choices=DIRECTIONS,
         default="right",
-        help="where the new pane goes; horizontal is right, vertical is bottom (default: %(default)s)",
+        metavar="WHERE",
+        help="right, left, top (up), bottom (down); horizontal is right, vertical is bottom (default: %(default)s)",
     )
     parser.add_argument("--percent", "-p", metavar="N", type=_percent, help="of the pane that is split (default: half)")
     _add_program(parser)
@@ -91,8 +92,8 @@ def add_close_pane(parser: argparse.ArgumentParser) -> None:
 
 def add_resize(parser: argparse.ArgumentParser) -> None:
     add_pane(parser)
-    parser.add_argument("--cols", "-x", metavar="N", type=positive, help="columns (default: as they are)")
-    parser.add_argument("--rows", "-y", metavar="N", type=positive, help="rows (default: as they are)")
+    parser.add_argument("--cols", "-x", metavar="N", type=cells, help="columns (default: as they are)")
+    parser.add_argument("--rows", "-y", metavar="N", type=cells, help="rows (default: as they are)")
 
 
 def add_zoom(parser: argparse.ArgumentParser) -> None:
@@ -115,13 +116,13 @@ def add_select_layout(parser: argparse.ArgumentParser) -> None:
 
 def run_split_pane(arguments: argparse.Namespace, crux: Crux) -> int:
     direction = arguments.direction
-    way = "vertical" if direction in ("top", "bottom", "vertical") else "horizontal"
+    way = "horizontal" if direction in ("left", "right", "horizontal") else "vertical"
     target = crux.pane(arguments)
     size = None
     if arguments.percent is not None and crux.call("crux:pane/list")["panes"]:
         split = crux.call("crux:pane/info", pane_id=target)
         size = max(1, split["cols" if way == "horizontal" else "rows"] * arguments.percent // 100)
-    placed = {"direction": way, "target": target, "size": size, "is_before": direction in ("left", "top")}
+    placed = {"direction": way, "target": target, "size": size, "is_before": direction in ("left", "top", "up")}
     return _open(arguments, crux, placed)
 
 
@@ -160,7 +161,8 @@ def run_resize(arguments: argparse.Namespace, crux: Crux) -> int:
 
 def run_zoom(arguments: argparse.Namespace, crux: Crux) -> int:
     pane = crux.call("crux:pane/zoom", pane_id=crux.pane(arguments), is_zoomed=arguments.is_on)
-    crux.out.show(pane, [f"pane {pane['id']} {'fills its tab' if pane['is_zoomed'] else 'is in its place'}"])
+    state = "fills its tab" if pane["is_zoomed"] else "is alone in its tab" if arguments.is_on else "is in its place"
+    crux.out.show(pane, [f"pane {pane['id']} {state}"])
     return OK
 
 

@@ -13,9 +13,12 @@ EXAMPLES = {
 crux exec 'make test'                          one word is a line of shell, as it stands
 crux exec -t server -- git log -1 'a file'     several words are quoted for the shell
 crux exec --timeout 600 'cargo build' || echo "exit code $?"
+crux exec 'journalctl -f' | grep -m1 error     stops when its reader has seen enough
 crux exec --json 'ls | wc -l' | jq .exit_code
 
-exit codes: the command's own; 124 when it still runs (it goes on), 125 when it could not be run
+Lines are printed as they come. Ctrl-C interrupts the command in its pane; what it asks is answered there
+(crux attach, crux send-text).
+exit codes: the command's own; 124 when time is over (it goes on), 125 when it could not be run, 130 after Ctrl-C
 """,
     "wait": """
 crux send-text -t 2 --enter 'npm start'; crux wait -t 2 'listening on port (\\d+)'
@@ -29,8 +32,9 @@ exit codes: 0 it came, 3 the program ended before, 124 time is over
 
 
 def add_exec(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "crux exec [options] 'LINE OF SHELL' | -- WORD …"
     add_pane(parser)
-    parser.add_argument("--timeout", metavar="S", type=seconds, help="seconds to wait (default: 30, see crux.toml)")
+    parser.add_argument("--timeout", metavar="S", type=seconds, help="seconds to wait (default: until it ends)")
     parser.add_argument("command", metavar="CMD", nargs=argparse.REMAINDER, help="a line of shell, or words")
 
 
@@ -50,22 +54,12 @@ def run_exec(arguments: argparse.Namespace, crux: Crux) -> int:
         from dari.errors import InvalidInput
 
         raise InvalidInput("no command was given", "crux exec 'make test'")
-    pane_id = crux.pane(arguments)
     command = words[0] if len(words) == 1 else shlex.join(words)
-    try:
-        done = crux.call("crux:command/execute", command=command, pane_id=pane_id, timeout_s=arguments.timeout)
-    except KeyboardInterrupt:
-        crux.line.close()  # the answer that was waited for comes no more on this one
-        crux.call("crux:pane/send-keys", keys="C-c", pane_id=pane_id)
-        raise
-    output = done["stdout"]
-    crux.out.show(done, [output] if output else [])
-    if done["status"] != "running":
-        code = done["exit_code"]
-        return FAILED if code is None else code % 256
-    if not crux.out.as_json:
-        crux.out.note(f"still running in pane {done['pane_id']} as {done['command_id']}")
-    return STILL_RUNNING
+    begun = crux.call("crux:command/start", command=command, pane_id=crux.pane(arguments))
+    from dari.cli.crux.following import Following
+
+    following = Following(crux, begun, arguments.timeout)
+    return following.wait() if crux.out.as_json else following.print()
 
 
 def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
@@ -75,6 +69,8 @@ def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
     if arguments.exit:
         code = crux.call("crux:pane/wait-exit", pane_id=pane_id, timeout_s=arguments.timeout)
         crux.out.show({"exit_code": code})
+        if code is None and not crux.out.as_json:
+            crux.out.complain(f"its program still runs after {arguments.timeout:g} s", "give it more --timeout")
         return STILL_RUNNING if code is None else code % 256 if code >= 0 else 128 - code
     if arguments.pattern is None:
         raise InvalidInput("no pattern was given", "crux wait 'listening on'")

@@ -38,6 +38,7 @@ def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
         crux.out.show({"running": False, "socket": socket}, [f"not running: nobody answers on {socket}"])
         return OK
     found = crux.call("crux:server/info")
+    found["pid"] = crux.line.server_pid() or found["pid"]
     rows = [(name, str(found[name])) for name in ("pid", "version", "socket", "panes", "clients", "uptime_s")]
     crux.out.show({"running": True, **found}, table(rows))
     return OK
@@ -54,7 +55,7 @@ def run_kill_server(arguments: argparse.Namespace, crux: Crux) -> int:
 
 def end_server(line: Line) -> None:
     """Return once its process is gone; where the kernel cannot tell, once it has hung up."""
-    process = _watched(line.call("crux:server/info")["pid"])
+    process = _watched(line.server_pid())
     line.call("crux:server/kill")
     line.wait_end()
     if process is not None:
@@ -63,6 +64,8 @@ def end_server(line: Line) -> None:
 
 
 def _watched(pid: int) -> int | None:
+    if not pid:
+        return None
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -13,7 +13,7 @@ EXAMPLES = {
 crux load-workspace --list                     names, and what each opens
 crux load-workspace full-stack --cwd ~/app     in a new window; prints name and id of each pane
 crux load-workspace ./team.toml --replace      panes of the same names are ended first
-crux load-workspace debug-session --command 'tests=make test'
+crux load-workspace debug-session --command 'logs=tail -f app.log'
 """,
 }
 

@@ -63,6 +63,25 @@ class Overview(Struct, frozen=True):
     started_unix: float = 0
 
 
+class Begun(Struct, frozen=True):
+    """A command that was started."""
+
+    command_id: str
+    pane_id: str
+
+
+class Printed(Struct, frozen=True, kw_only=True):
+    """Whole lines up to `mark`, and the line that was begun up to `seen`; `lost_bytes` before them were not kept."""
+
+    mark: int
+    seen: int
+    text: str = ""
+    unfinished: str = ""
+    lost_bytes: int = 0
+    is_running: bool = True
+    exit_code: int | None = None
+
+
 class ShownPane(Struct, frozen=True, kw_only=True):
     """Where a pane is in the frame."""
 
@@ -71,6 +90,7 @@ class ShownPane(Struct, frozen=True, kw_only=True):
     top: int
     cols: int
     rows: int
+    name: str = ""
 
 
 class ShownRow(Struct, frozen=True, array_like=True):
@@ -120,6 +140,9 @@ class Frame(Struct, frozen=True, kw_only=True):
     modes: ShownModes = ShownModes()
     title: str = ""
     window: str = ""
+    window_id: str = ""
+    window_number: int = 1
+    window_count: int = 1
     tabs: list[ShownTab] = []
     tab: str = ""
     """The id of the tab that is shown."""

@@ -22,8 +22,6 @@ from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 
 FRAME_S = 1 / 60
-LOOK_S = 0.05
-"""How soon a change of layout or focus is seen, which no event tells."""
 GONE_S = 10.0
 MOST_VIEWERS = 32
 WHEEL_ROWS = 3
@@ -58,8 +56,8 @@ class AttachDesk:
         if (timer := self._ends.pop(viewer, None)) is not None:
             timer.cancel()
         try:
-            if found.size != (cols, rows):
-                found.size = (cols, rows)
+            if found.asked_size != (cols, rows):  # else `resize`, which may have overtaken this, knows better
+                found.asked_size = found.size = (cols, rows)
                 self._fit(found.window_id)
             return await self._next(found, known, timeout_s)
         except asyncio.CancelledError:
@@ -75,6 +73,34 @@ class AttachDesk:
         found = self._known(viewer)
         found.size = (cols, rows)
         self._fit(found.window_id)
+        found.changed.set()
+        return Success()
+
+    @exposed("crux:attach/redraw", "read")
+    async def redraw(self, viewer: str) -> Success:
+        """The frame that the viewer waits for comes at once, with everything."""
+        found = self._known(viewer)
+        found.forget()
+        found.changed.set()
+        return Success()
+
+    @exposed("crux:attach/window", "control")
+    async def show_window(self, viewer: str, window_id: str = "", step: int = 1) -> Success:
+        """Look at another window: the one that is named, else so many further, around the end."""
+        found = self._known(viewer)
+        ids = [window.id for window in self._all.windows.all]
+        if not ids:
+            raise NotFound("there is no window", "open a pane with crux_create_pane")
+        at = ids.index(found.window_id) if found.window_id in ids else 0
+        before, found.window_id = (
+            found.window_id,
+            (self._all.windows.layout.window(window_id).id if window_id else ids[(at + step) % len(ids)]),
+        )
+        for each in (before, found.window_id):
+            self._fit(each)
+        focused = found.focused
+        if focused is not None:  # what is typed goes there, and agents that name no pane mean it, too
+            self._all.windows.focus(focused.id)
         found.changed.set()
         return Success()
 
@@ -149,26 +175,21 @@ class AttachDesk:
     async def _next(self, viewer: Viewer, known: int, timeout_s: float) -> Frame:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        layout = self._all.windows.layout
         pause = viewer.drawn_at + FRAME_S - loop.time()
         if pause > 0:
             await asyncio.sleep(pause)
         while True:
             viewer.changed.clear()
+            self._fit(viewer.window_id)  # whoever changed the layout may have changed the size, too
             frame = viewer.frame(known)
             if frame is None and loop.time() >= deadline:
                 return Frame(version=known)
             if frame is not None:
                 viewer.drawn_at = loop.time()
                 return frame
-            while not viewer.changed.is_set() and layout is self._all.windows.layout and loop.time() < deadline:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(viewer.changed.wait(), LOOK_S)
-                if viewer.is_holding:
-                    break
-            if layout is not self._all.windows.layout:
-                layout = self._all.windows.layout
-                self._fit(viewer.window_id)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(deadline, viewer.look_again_at)):
+                    await viewer.changed.wait()
 
     def _viewer(self, name: str, window_id: str, pane_id: str, depth: Depth) -> Viewer:
         found = self._viewers.get(name)

@@ -12,12 +12,13 @@ from dari.ipc.remote import exposed
 from dari.terminal.attaching.answers import Overview, PaneView, Rows, TabView, WindowView
 from dari.terminal.desks.answers import PaneInfo, Success
 from dari.terminal.desks.panes import describe_pane
-from dari.terminal.layout.cells import Leaf
+from dari.terminal.layout.cells import Leaf, Orientation
 from dari.terminal.layout.directions import Side
 from dari.terminal.layout.notation import read_layout, write_layout
 from dari.terminal.layout.tab import Tab
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
+from dari.terminal.windows import Spot, Where
 
 
 def _nobody(window_id: str) -> int:
@@ -81,6 +82,26 @@ class ViewDesk:
         pane, other = self._all.find(pane_id), self._all.find(other_id)
         _, tab = self._all.windows.place(pane.id)
         return self._put(tab.swap(pane.id, other.id), pane)
+
+    @exposed("crux:pane/move", "control")
+    async def move_pane(
+        self,
+        pane_id: str,
+        target: str,
+        where: Where = "split",
+        direction: Orientation = "vertical",
+        size: int = 0,
+        is_before: bool = False,
+        is_full: bool = False,
+        focus: bool = True,
+        title: str = "",
+    ) -> PaneInfo:
+        """A pane to beside another one, or into a tab of that one's window; what runs in it is not disturbed."""
+        pane, other = self._all.find(pane_id), self._all.find(target)
+        spot = Spot(other.id, direction, where, size or None, is_before, is_full, focus, title, is_strict=True)
+        self._all.windows.move(pane.id, spot, other.id)
+        self._all.fit()
+        return self._info(pane)
 
     @exposed("crux:pane/focus-side", "control")
     async def focus_side(self, side: Side, pane_id: str = "") -> PaneInfo:

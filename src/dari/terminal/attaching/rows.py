@@ -1,4 +1,4 @@
-"""Cells as text for another terminal: a row with its colours and styles, and nothing that moves the cursor."""
+"""Cells as text for another terminal: a row with its colours and styles, and nothing that leaves the row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 _UNDERLINES = {"single": "4", "double": "4:2", "curly": "4:3", "dotted": "4:4", "dashed": "4:5"}
 
 
-def write_row(cells: Sequence[Cell], cols: int, depth: Depth = "true") -> str:
-    """Exactly `cols` columns, whatever the row had; the style is plain again at the end."""
+def write_row(cells: Sequence[Cell], cols: int, depth: Depth = "true", left: int = 0) -> str:
+    """Exactly `cols` columns, whatever the row had, of which the first is column `left` of the terminal.
+
+    The style is plain again at the end.
+    """
     parts: list[str] = []
     style = ""
     used = 0
@@ -25,12 +28,15 @@ def write_row(cells: Sequence[Cell], cols: int, depth: Depth = "true") -> str:
             break
         if used < col:  # half of a wide character whose other half is gone
             parts.append(" " * (col - used))
-        wanted = style_of(cell, depth)
+        wanted = style_of(cell, depth, cell.fg_index, cell.bg_index)
         if wanted != style:
             parts.append(f"\x1b[0{wanted}m")
             style = wanted
         parts.append(cell.text or " ")
         used = col + cell.width
+        if len(cell.text) > 1:
+            # Terminals differ about the width of a cluster: what follows is put where we have it.
+            parts.append(f"\x1b[{left + used + 1}G")
     if style:
         parts.append("\x1b[0m")
     parts.append(" " * (cols - used))
@@ -38,8 +44,11 @@ def write_row(cells: Sequence[Cell], cols: int, depth: Depth = "true") -> str:
 
 
 @lru_cache(4096)
-def style_of(cell: Cell, depth: Depth) -> str:
-    """The SGR parameters after a reset, each with its `;` before it; empty for a plain cell."""
+def style_of(cell: Cell, depth: Depth, fg_index: int | None = None, bg_index: int | None = None) -> str:
+    """The SGR parameters after a reset, each with its `;` before it; empty for a plain cell.
+
+    A colour of the 256 is sent as its number: it is then what the person's own terminal has for it.
+    """
     words: list[str] = []
     for is_set, code in (
         (cell.bold, "1"),
@@ -55,14 +64,16 @@ def style_of(cell: Cell, depth: Depth) -> str:
         if is_set:
             words.append(code if depth == "true" else code[:1] if ":" in code else code)
     if cell.fg is not None:
-        words.append("3" + color(cell.fg, depth))
+        words.append(("3", "9")[8 <= (fg_index or 0) < 16] + color(cell.fg, depth, fg_index))
     if cell.bg is not None:
-        words.append("4" + color(cell.bg, depth))
+        words.append(("4", "10")[8 <= (bg_index or 0) < 16] + color(cell.bg, depth, bg_index))
     return "".join(f";{word}" for word in words)
 
 
-def color(rgb: Rgb, depth: Depth) -> str:
-    """What follows the 3 or 4 of an SGR colour."""
+def color(rgb: Rgb, depth: Depth, index: int | None = None) -> str:
+    """What follows the 3 or 4 of an SGR colour; 9 or 10 for the eight bright ones."""
+    if index is not None:
+        return str(index % 8) if index < 16 else f"8;5;{index}"
     if depth == "true":
         return f"8;2;{rgb[0]};{rgb[1]};{rgb[2]}"
     red, green, blue = (min(range(6), key=lambda at: abs(_LEVELS[at] - value)) for value in rgb)

@@ -50,7 +50,7 @@ class ScriptDesk:
     ) -> PaneInfo:
         """Open a pane exactly there or not at all; it goes away when its program ends, as panes of tmux do."""
         words = argv or []
-        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else "~")
+        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
         folder = os.path.abspath(os.path.expanduser(place))
         self._all.guard.check_opening(shlex.join(words), folder, env=env, approved=approved)
         spot = Spot(target, direction, where, size or None, is_before, is_full, focus, title, is_strict=True)
@@ -134,7 +134,8 @@ class ScriptDesk:
         pane = self._all.panes.get(pane_id)
         if pane is None or pane.is_alive or pane_id not in self._transient:
             return
-        if self._notes.get(f"%{pane_id}", {}).get("remain-on-exit", "off") != "off":
+        kept = self._notes.get(f"%{pane_id}", {}).get("remain-on-exit", "off")
+        if kept == "on" or (kept == "failed" and pane.exit_code):
             return
         closing = asyncio.get_running_loop().create_task(self._close(pane))
         self._closing.add(closing)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from base64 import b64encode
+from collections.abc import Iterable
 
 from dari.terminal.attaching.answers import Frame, ShownCursor, ShownModes, ShownPane, ShownRow, ShownTab
 from dari.terminal.attaching.rows import Depth, write_row
@@ -23,12 +25,12 @@ class Viewer:
         self._all = multiplexer
         self.window_id = window_id
         self.depth: Depth = depth
-        self.size = (0, 0)
+        self.size = self.asked_size = (0, 0)
         self.changed = asyncio.Event()
         self.scrolled: dict[str, int] = {}
         self.drawn_at = 0.0
-        self.is_holding = False
-        """A program keeps a picture back; look again soon."""
+        self.look_again_at = math.inf
+        """When a program that keeps a picture back (mode 2026) has had its time."""
         self._version = 0
         self._sent: dict[str, tuple[Row, ...]] = {}
         self._places: tuple[object, ...] = ()
@@ -43,6 +45,10 @@ class Viewer:
     @property
     def window(self) -> Window | None:
         return next((window for window in self._all.windows.all if window.id == self.window_id), None)
+
+    @property
+    def _windows(self) -> list[str]:
+        return [window.id for window in self._all.windows.all]
 
     @property
     def focused(self) -> Pane | None:
@@ -75,12 +81,12 @@ class Viewer:
             return Frame(version=self._version, is_over=True)
         if known != self._version:
             self.forget()
-        places = (window.cols, window.rows, self.size, window.tab.id, tuple(window.tab.areas().items()))
+        places = (window.id, window.cols, window.rows, self.size, window.tab.id, tuple(window.tab.areas().items()))
         is_whole = places != self._places
         if is_whole:
             self._places = places
             self._sent.clear()
-        self.is_holding = False
+        self.look_again_at = math.inf
         changed = [row for pane_id, area in window.tab.areas().items() for row in self._rows(pane_id, area)]
         facts = self._facts_of(window)
         if not (is_whole or changed or self._has_bell or self._clipboard) and facts == self._facts:
@@ -100,15 +106,18 @@ class Viewer:
             cols=window.cols,
             rows=window.rows,
             panes=[
-                ShownPane(id=pane_id, left=area.left, top=area.top, cols=area.cols, rows=area.rows)
-                for pane_id, area in areas.items()
+                ShownPane(id=pane_id, left=area.left, top=area.top, cols=area.cols, rows=area.rows, name=name)
+                for (pane_id, area), name in zip(areas.items(), self._names(areas), strict=True)
             ],
             focused=window.tab.focused,
             changed=changed,
             cursor=self._cursor(pane, areas.get(window.tab.focused)),
             modes=_modes(pane),
-            title=pane.engine.title or pane.name if pane is not None else "",
+            title=pane.engine.title if pane is not None else "",
             window=window.name,
+            window_id=window.id,
+            window_number=self._windows.index(window.id) + 1,
+            window_count=len(self._windows),
             tabs=[ShownTab(tab.id, tab.name) for tab in window.tabs],
             tab=window.active,
             is_zoomed=window.tab.is_zoomed,
@@ -125,7 +134,7 @@ class Viewer:
         engine = pane.engine
         now = asyncio.get_running_loop().time()
         if engine.modes.synchronized and pane_id in self._sent and now - self.drawn_at < HELD_S:
-            self.is_holding = True
+            self.look_again_at = self.drawn_at + HELD_S
             return []
         back = min(self.scrolled.get(pane_id, 0), engine.history)
         grid = engine.grid(-back, engine.rows - back)
@@ -133,7 +142,7 @@ class Viewer:
         self._sent[pane_id] = grid.rows
         cols = max(0, min(area.cols, self.size[0] - area.left))
         return [
-            ShownRow(pane_id, number, write_row(row.cells, cols, self.depth))
+            ShownRow(pane_id, number, write_row(row.cells, cols, self.depth, area.left))
             for number, row in enumerate(grid.rows[: area.rows])
             if number >= len(before) or row.cells != before[number].cells
         ]
@@ -152,9 +161,13 @@ class Viewer:
         tab = window.tab
         cursor = self._cursor(pane, tab.areas().get(tab.focused))
         names = tuple((each.id, each.name) for each in window.tabs)
-        title = (pane.engine.title, pane.name, pane.exit_code) if pane is not None else ()
+        title = (pane.engine.title, pane.exit_code, self._names(tab.areas())) if pane is not None else ()
         scrolled = self.scrolled.get(tab.focused, 0)
-        return tab.focused, cursor, _modes(pane), title, names, window.active, window.name, tab.is_zoomed, scrolled
+        windows = (window.name, self._windows)
+        return tab.focused, cursor, _modes(pane), title, names, window.active, windows, tab.is_zoomed, scrolled
+
+    def _names(self, panes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self._all.panes[pane].name if pane in self._all.panes else "" for pane in panes)
 
     def _hear(self, change: Change) -> None:
         if isinstance(change, PaneChanged):

@@ -70,7 +70,7 @@ class Waited(Struct, frozen=True, kw_only=True):
     text: str
     match: str = ""
     groups: list[str | None] = []
-    elapsed_ms: float = 0
+    elapsed_ms: float = 0.0
     mark: int = 0
     reason: str = ""
 
@@ -171,4 +171,4 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     socket: str
     panes: int
     clients: int = 0
-    uptime_s: float = 0
+    uptime_s: float = 0.0

@@ -35,7 +35,6 @@ class CommandDesk:
             await pane.commands.ready(PROMPT_S)  # it was only just opened: its start is not the command's time
         limit_s = self._all.security.command_timeout_ms / 1000 if timeout_s is None else timeout_s
         result = await pane.execute(command, _patience(limit_s))
-        self._all.input_guard(pane).clear()
         return _executed(pane, result)
 
     @exposed("crux:command/wait", "read", ends_with_caller=True)
@@ -109,14 +108,14 @@ class CommandDesk:
         elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
         if reason:
             text = last_lines(pane.engine, SHOWN_LINES)
-            return Waited(matched=False, text=text, elapsed_ms=elapsed_ms, mark=pane.position, reason=reason)
+            return Waited(matched=False, text=text, elapsed_ms=elapsed_ms, mark=pane.mark(), reason=reason)
         return Waited(
             matched=True,
             text=found.line,
             match=found.match,
             groups=list(found.groups),
             elapsed_ms=elapsed_ms,
-            mark=found.position,
+            mark=pane.mark(found.position),
         )
 
     @exposed("crux:pane/wait-exit", "read", ends_with_caller=True)

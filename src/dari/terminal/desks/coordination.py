@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.ipc.remote import exposed
 from dari.terminal.desks.judging import Intended, check_all
-from dari.terminal.desks.special_answers import Coordinated, StepResult
+from dari.terminal.desks.special_answers import Coordinated, StepEvent, StepNews, StepResult
 from dari.terminal.desks.starting import start_command
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord
@@ -58,28 +59,54 @@ class _Run:
     started: list[tuple[int, Pane, CommandRecord]] = field(default_factory=list)
     results: dict[int, StepResult] = field(default_factory=dict)
     agreed: dict[str, str] = field(default_factory=dict)
+    told: _Told = field(default_factory=lambda: _Told())
+
+
+class _Told:
+    """What happened to the steps of one call, for who follows them."""
+
+    def __init__(self) -> None:
+        self.events: list[StepEvent] = []
+        self.users = 0
+        self._news = asyncio.Event()
+
+    def add(self, event: StepEvent) -> None:
+        self.events.append(event)
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def after(self, seen: int, timeout_s: float) -> list[StepEvent]:
+        if len(self.events) <= seen:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+        return self.events[seen:]
 
 
 class CoordinationDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
         self._opening = asyncio.Lock()
+        self._told: dict[str, _Told] = {}
 
     @exposed("crux:pane/coordinate", "control", ends_with_caller=True, timeout_s=MOST_STEP_S)
     async def coordinate(
-        self, steps: list[Step], go_on: bool = False, clean_up: bool = True, approved: str = ""
+        self, steps: list[Step], go_on: bool = False, clean_up: bool = True, approved: str = "", watch: str = ""
     ) -> Coordinated:
         """Do the steps in order; the first that fails skips the rest, unless `go_on`.
 
         Then, and when the caller leaves, what the steps started and still runs is ended, unless not `clean_up`. All
-        commands are judged before the first one runs.
+        commands are judged before the first one runs. `watch` is a word of the caller's for `follow_steps`.
         """
         self._check(steps)
         run = _Run(
             agreed=check_all(self._all.guard, [self._intended(step) for step in steps if step.command], approved)
         )
         try:
-            is_whole = await self._do(steps, run, go_on)
+            with self._telling(watch) as run.told:
+                is_whole = await self._do(steps, run, go_on)
         except BaseException:
             if clean_up:
                 await asyncio.shield(self._end(run))
@@ -93,6 +120,26 @@ class CoordinationDesk:
             steps=results,
             opened=list(run.opened.values()),
         )
+
+    @exposed("crux:pane/coordinate-steps", "read", ends_with_caller=True)
+    async def follow_steps(self, watch: str, seen: int = 0, timeout_s: float = 30.0) -> StepNews:
+        """What happened after the first `seen` events to the steps of the call with that word, before or after it came.
+
+        Empty after the time, and when there was no such call.
+        """
+        with self._telling(watch) as told:
+            return StepNews(await told.after(max(0, seen), min(max(0.0, timeout_s), MOST_STEP_S)))
+
+    @contextmanager
+    def _telling(self, watch: str) -> Iterator[_Told]:
+        told = self._told.setdefault(watch, _Told()) if watch else _Told()
+        told.users += 1
+        try:
+            yield told
+        finally:
+            told.users -= 1
+            if not told.users and watch:
+                self._told.pop(watch, None)
 
     async def _do(self, steps: Sequence[Step], run: _Run, go_on: bool) -> bool:
         is_whole = True
@@ -113,12 +160,14 @@ class CoordinationDesk:
 
     async def _step(self, at: int, step: Step, run: _Run) -> None:
         began = time.perf_counter()
+        run.told.add(StepEvent(step=at, pane=step.pane, status="started", command=step.command))
         try:
             result = await self._carry_out(at, step, run)
         except DariError as error:
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             result = StepResult(step=at, pane=step.pane, command=step.command, status="failed", reason=reason)
         run.results[at] = replace(result, duration_ms=round((time.perf_counter() - began) * 1000, 3))
+        run.told.add(step_event(result))
 
     async def _carry_out(self, at: int, step: Step, run: _Run) -> StepResult:
         pane = await self._pane(step, run)
@@ -232,9 +281,23 @@ class CoordinationDesk:
             pane = self._all.find(step.pane)
         except NotFound:
             focused = self._all.windows.focused
-            place = step.cwd or (self._all.find(focused).cwd() if focused else "~")
+            place = step.cwd or (self._all.find(focused).cwd() if focused else self._all.start_place)
             return Intended(step.command, os.path.abspath(os.path.expanduser(place)))
         return Intended(step.command, pane.cwd(), pane.kind or "bash")
+
+
+def step_event(result: StepResult) -> StepEvent:
+    """How a step ended, as an event."""
+    assert result.status != "skipped"
+    return StepEvent(
+        step=result.step,
+        pane=result.pane,
+        status=result.status,
+        command=result.command,
+        matched=result.matched,
+        exit_code=result.exit_code,
+        reason=result.reason,
+    )
 
 
 def _is_id(name: str) -> bool:

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from dari.errors import InvalidInput, NotFound
 from dari.ipc.remote import exposed
 from dari.terminal.desks.lines import all_lines, last_lines
+from dari.terminal.desks.reading import check_history
 from dari.terminal.desks.special_answers import (
     CaptureInfo,
     CaptureList,
@@ -107,6 +108,7 @@ class InsightDesk:
     @exposed("crux:pane/capture", "read")
     async def capture(self, pane_id: str = "", history_rows: int = 0) -> CaptureInfo:
         """Keep what the pane shows now, for a comparison later; the oldest captures go first."""
+        check_history(history_rows)
         pane = self._all.find(pane_id)
         return self._keep(pane, history_rows)[0]
 
@@ -177,7 +179,7 @@ class InsightDesk:
     def _keep(self, pane: Pane, history_rows: int) -> tuple[CaptureInfo, bytes]:
         from dari.terminal.screenshot.captures import Capture
 
-        capture: Capture = Capture.of(pane.engine, pane.id, -min(max(0, history_rows), pane.engine.history))
+        capture: Capture = Capture.of(pane.engine, pane.id, -min(history_rows, pane.engine.history))
         data = capture.stored()
         info = CaptureInfo(
             capture_id=f"cap-{secrets.token_hex(4)}",

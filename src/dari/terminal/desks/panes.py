@@ -39,7 +39,7 @@ class PaneDesk:
         """Open a pane beside `target`; `command` is typed into its shell, `argv` is run instead of a shell."""
         if command and argv:
             raise InvalidInput("both command and argv were given", "give one of them")
-        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else "~")
+        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
         text = command or shlex.join(argv or ())
         self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved)
         spot = Spot(target, direction, where, size or None, is_before, focus=focus)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LINES = 50
 MOST_LINES = 20_000
+MOST_HISTORY_ROWS = 1000
 
 
 class ReadingDesk:
@@ -43,7 +44,7 @@ class ReadingDesk:
         """The last lines that the pane shows or has shown."""
         pane = self._all.find(pane_id)
         text = last_lines(pane.engine, _count(lines))
-        return Output(text, len(text.split("\n")) if text else 0, pane.position)
+        return Output(text, len(text.split("\n")) if text else 0, pane.mark())
 
     @exposed("crux:pane/get-text", "read")
     async def get_raw_text(self, pane_id: str = "", scrollback: bool = False) -> PlainText:
@@ -106,7 +107,7 @@ class ReadingDesk:
             is_focused=windows.focused == pane.id,
             is_zoomed=windows.is_zoomed(pane.id),
             total_rows=engine.history + engine.rows,
-            mark=pane.position,
+            mark=pane.mark(),
             running_command="" if current is None else current.command,
             last_exit_code=ended[-1].exit_code if ended else None,
         )
@@ -139,12 +140,13 @@ class ReadingDesk:
     @exposed("crux:pane/screenshot", "read", timeout_s=60)
     async def screenshot(self, pane_id: str = "", history_rows: int = 0) -> Screenshot:
         """The pane as a picture, with so many rows above the screen."""
+        check_history(history_rows)
         pane = self._all.find(pane_id)
         if self._painter is None:
             from dari.terminal.screenshot.painter import Painter
 
             self._painter = await asyncio.to_thread(Painter)
-        start = -min(max(0, history_rows), pane.engine.history)
+        start = -min(history_rows, pane.engine.history)
         picture = await asyncio.to_thread(self._painter.paint, pane.engine.grid(start), pane.engine.cursor)
         return Screenshot(b64encode(picture.png).decode(), picture.width, picture.height)
 
@@ -165,6 +167,12 @@ def _between(pane: Pane, start: tuple[int, int], end: tuple[int, int]) -> str:
         cells = row.cells[first:last]
         lines.append("".join([cell.text or (" " if cell.width else "") for cell in cells]).rstrip(" "))
     return "\n".join(lines)
+
+
+def check_history(rows: int) -> None:
+    """A picture of ten thousand rows is 180 MB that nobody can look at."""
+    if not 0 <= rows <= MOST_HISTORY_ROWS:
+        raise InvalidInput(f"{rows} is no number of rows above the screen", f"give 0…{MOST_HISTORY_ROWS}")
 
 
 def _count(lines: int) -> int:

@@ -40,6 +40,12 @@ class ServerDesk:
             uptime_s=round(time.monotonic() - self._began, 3),
         )
 
+    @exposed("crux:server/adopt-environment", "admin")
+    async def adopt_environment(self, variables: dict[str, str]) -> Success:
+        """Panes opened from now on have the environment of the person who started the daemon, as with tmux."""
+        self._all.adopt_environment(variables)
+        return Success()
+
     @exposed("crux:server/kill", "admin")
     async def kill(self) -> Success:
         """End every pane, then the daemon."""

@@ -19,17 +19,22 @@ class SnapshotDesk:
     """Kept apart from sessions. Those without a name are bounded: the oldest one goes when there are too many."""
 
     def __init__(self, multiplexer: Multiplexer, folder: Path) -> None:
-        self._store = SessionStore(folder)
+        self._store = SessionStore(folder, "snapshot")
         self._sessions = SessionDesk(multiplexer, self._store)
 
     @exposed("crux:snapshot/create", "control", timeout_s=120)
     async def create(self, name: str = "") -> SnapshotInfo:
         """Write all panes to a file; one of the same name is replaced."""
         saved = await self._sessions.save_session(name, True)
-        unnamed = [info for info in (await self._sessions.list_sessions()).sessions if not info.name]
-        for old in unnamed[MOST_UNNAMED:]:
+        kept = (await self._sessions.list_sessions()).sessions
+        for old in [info for info in kept if not info.name][MOST_UNNAMED:]:
             await asyncio.to_thread(self._store.remove, old.session_id)
-        return SnapshotInfo(snapshot_id=saved.session_id, panes=saved.panes, size_bytes=saved.size_bytes)
+        return SnapshotInfo(
+            snapshot_id=saved.session_id,
+            panes=saved.panes,
+            size_bytes=saved.size_bytes,
+            taken_unix=next((info.saved_unix for info in kept if info.session_id == saved.session_id), 0.0),
+        )
 
     @exposed("crux:snapshot/restore", "control", timeout_s=300)
     async def restore(

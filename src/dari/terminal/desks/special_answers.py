@@ -170,10 +170,26 @@ class StepResult(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     matched: str = ""
     output: str = ""
-    duration_ms: float = 0
+    duration_ms: float = 0.0
     command_id: str = ""
     reason: str = ""
     clean_up: Literal["", "ended", "closed", "still running"] = ""
+
+
+class StepEvent(Struct, frozen=True, kw_only=True):
+    """A step that began, or ended."""
+
+    step: int
+    pane: str
+    status: Literal["started", "done", "ready", "failed", "timeout"]
+    command: str = ""
+    matched: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class StepNews(Struct, frozen=True):
+    events: list[StepEvent]
 
 
 class Coordinated(Struct, frozen=True, kw_only=True):
@@ -243,7 +259,7 @@ class SnapshotInfo(Struct, frozen=True, kw_only=True):
     snapshot_id: str
     panes: int
     size_bytes: int
-    taken_unix: float = 0
+    taken_unix: float = 0.0
 
 
 class SnapshotList(Struct, frozen=True):

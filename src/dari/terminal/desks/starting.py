@@ -13,5 +13,4 @@ async def start_command(multiplexer: Multiplexer, pane: Pane, command: str, appr
     if pane.kind is not None and pane.commands.zone != "running":
         await pane.commands.ready(PROMPT_S)
     sent = await pane.execute(command, 0.0)
-    multiplexer.input_guard(pane).clear()
     return pane.commands.find(sent.command_id)

@@ -34,8 +34,15 @@ class StreamDesk:
         self._all = multiplexer
 
     @exposed("crux:stream/begin", "control", timeout_s=60)
-    async def begin(self, pane_id: str = "", command: str = "", approved: str = "") -> StreamStart:
-        """Where to follow from: the output of `command`, which is run, or of what runs now, from here on."""
+    async def begin(
+        self, pane_id: str = "", command: str = "", approved: str = "", until: str = "", is_regex: bool = True
+    ) -> StreamStart:
+        """Where to follow from: the output of `command`, which is run, or of what runs now, from here on.
+
+        `until` is what `follow` will look for: a pattern that is none is refused before anything runs.
+        """
+        if until:
+            make_matcher(until, is_regex)
         if not command:
             pane = self._all.find(pane_id)
             current = pane.commands.current

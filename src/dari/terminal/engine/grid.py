@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Rgb = tuple[int, int, int]
@@ -32,6 +32,9 @@ class Cell:
     overline: bool = False
     underline_color: Rgb | None = None
     link: str = ""
+    fg_index: int | None = field(default=None, compare=False)
+    bg_index: int | None = field(default=None, compare=False)
+    """Which of the 256 colours of the terminal `fg` and `bg` are, as long as no program has changed that one."""
 
 
 BLANK = Cell()
@@ -57,6 +60,16 @@ class Row:
     def text(self) -> str:
         """The row as text; blanks at its end are trimmed."""
         return "".join([cell.text or (" " if cell.width else "") for cell in self.cells]).rstrip(" ")
+
+
+def joined_cells(row: Row, after: Row | None) -> tuple[Cell, ...]:
+    """A row as part of a line that goes on in the next one.
+
+    The blank that a wide character left behind in the last column, because it did not fit, is no part of the line.
+    """
+    last = row.cells[-1]
+    is_left = row.wraps and after is not None and after.cells[0].width == 2 and not last.text and last.width == 1
+    return row.cells[:-1] if is_left else row.cells
 
 
 @dataclass(frozen=True, slots=True)

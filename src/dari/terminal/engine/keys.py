@@ -178,7 +178,8 @@ def _named(word: str) -> str | None:
     lowered = word.lower()
     if len(lowered) < 2:
         return None
-    return _NAMES.get(lowered) or _NAMES.get(re.sub(r"(?<=[a-z])[-_](?=[a-z0-9])", "", lowered))
+    # `page-up`, but not `C-r`, which is no `cr`.
+    return _NAMES.get(lowered) or _NAMES.get(re.sub(r"(?<=[a-z]{2})[-_](?=[a-z0-9])", "", lowered))
 
 
 def _key(name: str, modifiers: set[Modifier]) -> Key:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import groupby
 
-from dari.terminal.engine.grid import Cell, Grid, Rgb, Row
+from dari.terminal.engine.grid import Cell, Grid, Rgb, Row, joined_cells
 
 _SGR_UNDERLINES = {"single": "4", "double": "21", "curly": "4:3", "dotted": "4:4", "dashed": "4:5"}
 _CSS_UNDERLINES = {"single": "", "double": " double", "curly": " wavy", "dotted": " dotted", "dashed": " dashed"}
@@ -38,8 +38,8 @@ def to_html(grid: Grid, *, unwrap: bool = False) -> str:
 
 def _lines(grid: Grid, unwrap: bool) -> Iterator[list[Cell]]:
     line: list[Cell] = []
-    for row in grid:
-        line += row.cells if unwrap and row.wraps else _trimmed(row)
+    for row, after in zip(grid.rows, [*grid.rows[1:], None], strict=True):
+        line += joined_cells(row, after) if unwrap and row.wraps else _trimmed(row)
         if not (unwrap and row.wraps):
             yield line
             line = []

@@ -135,12 +135,21 @@ class CommandLog:
         self._count = 0
         self._kept = 0  # bytes of output in finished records
         self._ready = asyncio.Event()
-        self._is_sent = False
+        self._entered = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._has_spoken = True
+        self._expiry: asyncio.TimerHandle | None = None
+
+    @property
+    def has_shell(self) -> bool:
+        """Whether somebody can speak the words that are listened for."""
+        return bool(self._nonce)
 
     @property
     def is_ready(self) -> bool:
         """The shell waits for a command at its prompt."""
-        return self.zone == "input" and self.current is None
+        return self.zone == "input" and self.current is None and self._expiry is None
 
     async def ready(self, timeout_s: float) -> bool:
         if self.is_ready:
@@ -152,12 +161,49 @@ class CommandLog:
             return False
         return True
 
+    def expect(self, patience_s: float) -> None:
+        """Somebody pressed Enter or ^C at the prompt: nobody knows whether it is one until the shell has spoken."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry = asyncio.get_running_loop().call_later(patience_s, self._settle, False)
+        self._ready.clear()
+        self._settled.clear()
+
+    async def settled(self) -> bool:
+        """Wait for the shell to say what became of a line that somebody entered; False when it says nothing."""
+        await self._settled.wait()
+        has_spoken, self._has_spoken = self._has_spoken, True
+        return has_spoken
+
+    def _settle(self, has_spoken: bool = True) -> None:
+        self._has_spoken = has_spoken
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self._settled.set()
+        if self.is_ready:
+            self._ready.set()
+
+    @property
+    def is_entering(self) -> bool:
+        """A command was typed, and the shell has not yet said that it runs it."""
+        return self._begins_by_itself and self.zone == "input" and self.current is not None
+
+    async def entered(self, timeout_s: float) -> None:
+        """Wait until the shell has begun the command that was typed, or had nothing to run."""
+        if self.is_entering:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._entered.wait()
+            except TimeoutError:
+                pass
+
     def send(self, command: str, cwd: str, size: tuple[int, int]) -> CommandRecord:
         """A record for a command that is about to be typed at the prompt."""
         record = self._new(command, cwd, size)
-        self._is_sent = True
         self._code = None
         self._ready.clear()
+        self._entered.clear()
         return record
 
     def _new(self, command: str, cwd: str, size: tuple[int, int]) -> CommandRecord:
@@ -188,7 +234,9 @@ class CommandLog:
 
     def _began(self, size: tuple[int, int]) -> None:
         self.zone = "running"
+        self._settle()
         self._ready.clear()
+        self._entered.set()
         record = self.current
         if record is None:
             record = self._new(self.typed(), self.cwd, size)
@@ -205,13 +253,14 @@ class CommandLog:
         if self.zone == "running":
             return  # a prompt without a word about the command before it: drawn by something else
         self.zone = "input"
+        self._settle()
         if self.current is not None and self._code is not None:
             self.finish(self._code)
-        self._is_sent = False
         self._ready.set()
 
     def finish(self, code: int | None) -> None:
         """The current command ended; also when its shell did."""
+        self._settle()
         record, self.current = self.current, None
         if record is None:
             return
@@ -224,6 +273,7 @@ class CommandLog:
         self._forget_old(record.capture.size_bytes)
         self.on_end(record)
         record.done.set()
+        self._entered.set()
 
     def find(self, command_id: str) -> CommandRecord:
         for record in self.records:

@@ -16,6 +16,7 @@ class Fanout(Generic[E]):
 
     def __init__(self) -> None:
         self._listeners: dict[object, Callable[[E], None]] = {}
+        self._current: tuple[Callable[[E], None], ...] = ()  # of them, for events are many more than listeners
 
     def __bool__(self) -> bool:
         return bool(self._listeners)
@@ -24,10 +25,15 @@ class Fanout(Generic[E]):
         """Register a listener; call what is returned to stop."""
         key = object()
         self._listeners[key] = listener
-        return lambda: self._listeners.pop(key, None) and None
+        self._current = tuple(self._listeners.values())
+        return lambda: self._remove(key)
+
+    def _remove(self, key: object) -> None:
+        self._listeners.pop(key, None)
+        self._current = tuple(self._listeners.values())
 
     def publish(self, event: E) -> None:
-        for listener in list(self._listeners.values()):
+        for listener in self._current:
             listener(event)
 
     @contextmanager
@@ -107,4 +113,20 @@ class Exited:
     code: int
 
 
-PaneEvent = Output | CommandStarted | CommandEnded | TitleChanged | CwdChanged | Bell | Clipped | Resized | Exited
+@dataclass(frozen=True, slots=True)
+class LineReplaced:
+    """A whole command was typed and entered in the place of what stood on the shell's line."""
+
+
+PaneEvent = (
+    LineReplaced
+    | Output
+    | CommandStarted
+    | CommandEnded
+    | TitleChanged
+    | CwdChanged
+    | Bell
+    | Clipped
+    | Resized
+    | Exited
+)

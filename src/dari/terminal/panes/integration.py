@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from dari.errors import NotFound
-from dari.version import VERSION
 
 ShellKind = Literal["bash", "zsh", "fish", "sh"]
 NUMBER = 7701
@@ -24,18 +22,6 @@ _KINDS: dict[str, ShellKind] = {
     "fish": "fish",
     **dict.fromkeys(("sh", "dash", "ash", "ksh", "mksh", "yash"), "sh"),
 }
-
-# What a pane takes over from the daemon. The rest of the daemon's environment (tokens, the terminal and the tool
-# that it was started from) is nobody's business in a pane; shells read their own files for more.
-_INHERITED = re.compile(
-    r"HOME|USER|LOGNAME|SHELL|PATH|MANPATH|INFOPATH|LANG|LANGUAGE|TZ|TMPDIR|DARI_HOME"
-    r"|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|DBUS_SESSION_BUS_ADDRESS"
-    r"|EDITOR|VISUAL|PAGER|BROWSER|VIRTUAL_ENV|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME|NVM_DIR|PYENV_ROOT"
-    r"|PNPM_HOME|BUN_INSTALL|DOTNET_ROOT|ANDROID_HOME|GEM_HOME|DOCKER_HOST|KUBECONFIG"
-    r"|http_proxy|https_proxy|no_proxy|ftp_proxy|all_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY|FTP_PROXY|ALL_PROXY"
-    r"|SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_INDEX_URL"
-    r"|(?:LC|XDG)_[A-Z_]+"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +34,14 @@ class Launch:
     nonce: str
 
 
-def make_environment(
-    pane_id: str, socket_path: str = "", extra: Mapping[str, str] | None = None, base: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """The environment of a program in a pane."""
-    source = os.environ if base is None else base
-    env = {name: value for name, value in source.items() if _INHERITED.fullmatch(name)}
-    env.setdefault("PATH", os.defpath)
-    env.setdefault("HOME", "/")
-    if not any(env.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
-        env["LANG"] = "C.UTF-8"
-    env |= {
-        "TERM": "xterm-256color",
-        "COLORTERM": "truecolor",
-        "TERM_PROGRAM": "Crux",
-        "TERM_PROGRAM_VERSION": VERSION,
-        "CRUX_PANE": pane_id,
-    }
-    if socket_path:
-        env["CRUX_SOCKET"] = socket_path
-    return env | dict(extra or {})
+def plan_launch(
+    command: Sequence[str], shell: str, env: Mapping[str, str], *, is_plain: bool = False, is_login: bool = False
+) -> Launch:
+    """A command as it stands; a shell, also one that is named as the command, with its integration."""
+    if command and (len(command) > 1 or kind_of(command[0]) is None):
+        return Launch(tuple(command), dict(env), None, "")
+    path = find_shell(command[0] if command else shell, env)
+    return integrate(path, env, is_plain=is_plain, is_login=is_login)
 
 
 def find_shell(wanted: str = "", env: Mapping[str, str] | None = None) -> str:
@@ -91,8 +65,12 @@ def kind_of(program: str) -> ShellKind | None:
     return _KINDS.get(os.path.basename(program).removeprefix("-"))
 
 
-def integrate(shell: str, env: Mapping[str, str], *, is_plain: bool = False) -> Launch:
-    """The shell with our file read at its start; `is_plain` leaves the user's own files out."""
+def integrate(shell: str, env: Mapping[str, str], *, is_plain: bool = False, is_login: bool = False) -> Launch:
+    """The shell with our file read at its start; `is_plain` leaves the user's own files out.
+
+    With `is_login`, the user's file for login shells is read, too: where most set their PATH. It stays an
+    interactive shell that is none, for /etc/profile would replace a PATH that was chosen for the pane.
+    """
     kind = kind_of(shell)
     if kind is None:
         return Launch((shell,), dict(env), None, "")
@@ -100,6 +78,8 @@ def integrate(shell: str, env: Mapping[str, str], *, is_plain: bool = False) -> 
     full = {**env, "CRUX_NONCE": nonce}
     if is_plain:
         full["CRUX_PLAIN"] = "1"
+    elif is_login:
+        full["CRUX_LOGIN"] = "1"
     argv: tuple[str, ...] = (shell, "-i")
     if kind == "bash":
         argv = (shell, "--noprofile", "--rcfile", str(_FILES / "bash.sh"), "-i")

@@ -10,7 +10,8 @@ speaks to it over a socket, one JSON object a line; the terminal of a new progra
 
 Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
 subreaper, the keeper also inherits programs that detach themselves. When the socket ends, because the daemon ended
-or was killed, everything that carries the token of one of its panes is ended too.
+or was killed, everything that carries the token of one of its panes is ended too, and what a killed daemon left of
+its sockets (named with their inodes in `sockets`) is removed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Keeper:
         self._tokens: dict[int, str] = {}
         self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
         self._ending: dict[int, tuple[str, float]] = {}  # pid → token, when to kill
+        self._sockets: list[list] = []  # type: ignore[type-arg]
 
     def run(self, wake: int) -> None:
         while True:
@@ -52,6 +54,8 @@ class Keeper:
             self._sweep()
             if line in ready and not self._hear():
                 break
+        for path, inode in self._sockets:
+            _remove_socket(path, inode)
         self._end_all()
 
     def _hear(self) -> bool:
@@ -74,6 +78,7 @@ class Keeper:
     def _obey(self, wish: dict) -> None:  # type: ignore[type-arg]
         if "start" in wish:
             terminal = self._descriptors.pop(0)
+            self._sockets = wish["sockets"]
             try:
                 pid = _start(wish["argv"], wish["env"], wish["cwd"], terminal)
             except OSError as error:
@@ -129,7 +134,10 @@ class Keeper:
         for number in (signal.SIGHUP, signal.SIGKILL):
             until = time.monotonic() + 0.3 if number == signal.SIGHUP else deadline
             while True:
-                left = [member for pid, token in self._tokens.items() for member in _members(pid, token)]
+                # As their subreaper, the keeper is by now the parent also of those that hid from their pane.
+                left = {member for pid, token in self._tokens.items() for member in _members(pid, token)}
+                if sys.platform == "linux":
+                    left.update(_members(os.getpid(), ""))
                 if not left or time.monotonic() > until:
                     break
                 for member in left:
@@ -172,21 +180,24 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int) -> int
 
 
 def _members(leader: int, token: str) -> list[int]:
-    """Living processes of a pane: those of its session, and those that carry its token in their environment."""
+    """Living processes of a pane: those of its session, those that carry its token, and what these have started."""
     if not os.path.isdir("/proc/self"):
         return _members_by_ps(leader)
     wanted = f"{VARIABLE}={token}".encode()
     own = os.getpid()
-    found = []
+    found = {leader}
+    parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == own:
             continue
         fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
         if len(fields) < 4 or fields[0] in (b"Z", b"X"):
             continue
-        if int(fields[3]) == leader or wanted in _read(f"/proc/{name}/environ").split(b"\0"):
-            found.append(int(name))
-    return found
+        pid = int(name)
+        parents[pid] = int(fields[1])
+        if int(fields[3]) == leader or (token and wanted in _read(f"/proc/{name}/environ").split(b"\0")):
+            found.add(pid)
+    return [pid for pid in parents if not found.isdisjoint(_ancestors(pid, parents))]
 
 
 def _members_by_ps(leader: int) -> list[int]:
@@ -201,16 +212,26 @@ def _members_by_ps(leader: int) -> list[int]:
 
 
 def _ancestors(pid: int, parents: dict[int, int]) -> Iterable[int]:
+    """The process itself, its parent, and so on up to one that is not known."""
     seen = set()
-    while pid in parents and pid not in seen:
+    while pid not in seen:
         seen.add(pid)
         yield pid
-        pid = parents[pid]
+        pid = parents.get(pid, pid)
 
 
 def _signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _remove_socket(path: str, inode: int) -> None:
+    """Unless it is gone, or another daemon's by now."""
+    try:
+        if os.lstat(path).st_ino == inode:
+            os.unlink(path)
     except OSError:
         pass
 

@@ -51,6 +51,8 @@ class Keepers:
     """One keeper process, started with the first program; `async with` ends it and all it keeps."""
 
     def __init__(self) -> None:
+        self.sockets: tuple[Path, ...] = ()
+        """Of this daemon: the keeper removes them when the daemon is killed."""
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._rest = b""
@@ -83,7 +85,8 @@ class Keepers:
             line = self._ready()
             self._number += 1
             number = self._number
-            wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token}
+            sockets = [(str(path), path.lstat().st_ino) for path in self.sockets if path.is_socket()]
+            wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token, "sockets": sockets}
             told = asyncio.get_running_loop().create_future()
             self._starting[number] = told
             data = msgspec.json.encode(wish) + b"\n"

@@ -13,22 +13,27 @@ from dari.terminal.engine.engine import HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
+from dari.terminal.panes.environment import make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
-from dari.terminal.panes.integration import NUMBER, Launch, find_shell, integrate, kind_of, make_environment
+from dari.terminal.panes.intake import Intake
+from dari.terminal.panes.integration import Launch, plan_launch
 from dari.terminal.panes.keeping import GRACE_S, Keepers, Kept
+from dari.terminal.panes.line import PromptLine
 from dari.terminal.panes.output import to_text
 from dari.terminal.panes.processes import Process, describe, directory_of
 from dari.terminal.panes.pty import Pty
+from dari.terminal.panes.replies import Replies
 from dari.terminal.panes.typing import type_command
 from dari.terminal.panes.waiting import Found
 from dari.terminal.panes.watching import Watch
 
 PROMPT_S = 10.0
 BUSY_S = 0.5
-REPLY_BYTES = 64 * 1024
-_ESC = 0x1B
-_WORD = b"\x1b]%d;" % NUMBER
-_LINE_PIECES = 10_000
+ENTER_S = 1.0
+ANSWER_S, INTERRUPTS = 0.5, 3
+"""A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
+FISH_S = 0.1  # fish tells that a command begins before it gives the terminal its usual modes back
+_ESC, _BRACKET = 0x1B, 0x5D
 
 
 class Pane:
@@ -48,18 +53,16 @@ class Pane:
         self._keepers: Keepers | None = None
         self._exited = asyncio.Event()
         self._typing = asyncio.Lock()
-        self._watch = Watch()
-        self._line: list[bytes] = []  # what the shell showed of it
-        self._is_echoing = False  # what comes now is the line that is being typed at a prompt
-        self._has_typed = False  # by others than `execute`, and not yet entered
-        self._chunk = b""
-        self._chunk_start = 0
-        self._taken = 0
+        self._entering = asyncio.Lock()
+        self._watch = Watch(lambda: not pty.is_canonical)
+        self._line = PromptLine(launch.kind)
+        self._replies = Replies(pty, self.commands, launch.kind, lambda: self.pid if self.is_alive else 0)
+        self._intake = Intake(engine, self.commands, self._line, self._watch)
         self._size = (engine.cols, engine.rows)
         self._title = engine.title
         self._cwd = engine.cwd
         self._is_closed = False
-        engine.on_osc = self._hear
+        engine.on_osc = self._intake.hear
         engine.hears_prompts = False
         engine.on_reply = self._reply
         engine.on_bell = lambda: self.events.publish(events.Bell())
@@ -82,6 +85,7 @@ class Pane:
         command: Sequence[str] = (),
         shell: str = "",
         env: Mapping[str, str] | None = None,
+        base: Mapping[str, str] | None = None,
         socket_path: str = "",
         history_rows: int = HISTORY_ROWS,
         prefer: Literal["auto", "ghostty", "bittty"] = "auto",
@@ -90,21 +94,14 @@ class Pane:
     ) -> Pane:
         """Start a shell, or `command`, on a new terminal.
 
-        `env` is added to the pane's own environment; `engine` is a screen to go on with; `is_plain` leaves the
-        user's own start files of the shell out.
+        `env` is added to the pane's own environment, which `base` replaces by a person's; `engine` is a screen to
+        go on with; `is_plain` leaves the user's own start files of the shell out.
         """
         screen = engine or make_engine(cols, rows, history_rows, prefer)
         cols, rows = screen.cols, screen.rows
-        place = os.path.abspath(os.path.expanduser(cwd)) if cwd else os.path.expanduser("~")
-        if not os.path.isdir(place):
-            if cwd:
-                raise InvalidInput(f"{place} is no directory", "name a directory that exists")
-            place = "/"
-        full = make_environment(pane_id, socket_path, env)
-        if command and (len(command) > 1 or kind_of(command[0]) is None):
-            launch = Launch(tuple(command), full, None, "")
-        else:
-            launch = integrate(find_shell(command[0] if command else shell, full), full, is_plain=is_plain)
+        place = _directory(cwd)
+        full = make_environment(pane_id, socket_path, env, base)
+        launch = plan_launch(command, shell, full, is_plain=is_plain, is_login=base is None)
         pty = Pty(cols, rows)
         pane = cls(pane_id, name or os.path.basename(launch.argv[0]), screen, pty, launch)
         try:
@@ -141,6 +138,12 @@ class Pane:
         """How many bytes the pane has shown; a place to wait from."""
         return self.engine.consumed
 
+    def mark(self, position: int | None = None) -> int:
+        """A place to wait from, now or one of a moment ago; with it goes what a full-screen program shows."""
+        position = self.position if position is None else position
+        self._watch.mark(position, self.engine)
+        return position
+
     @property
     def is_alive(self) -> bool:
         return self.exit_code is None
@@ -164,6 +167,11 @@ class Pane:
         """The kernel collects lines for the program; editors, pagers and shells read keys themselves."""
         return self.is_alive and self._pty.is_canonical
 
+    @property
+    def has_terminal(self) -> bool:
+        """The pane's own program has the terminal, and not one that it started."""
+        return self.is_alive and self._pty.foreground_group == self.pid
+
     def foreground(self) -> Process | None:
         """The program that has the terminal now."""
         group = self._pty.foreground_group if self.is_alive else None
@@ -179,8 +187,19 @@ class Pane:
     # Input
 
     async def write(self, data: bytes) -> None:
-        """Bytes as if typed; returns when the kernel has taken them."""
-        self._put(data)
+        """Bytes as if typed; returns when the kernel has taken them.
+
+        Right after `execute` they are for its command: the shell must have begun it, for what comes while the shell
+        still edits the line reaches the command without a line end.
+        """
+        if self._entering.locked() or self.commands.is_entering:
+            async with self._entering:
+                await self.commands.entered(ENTER_S)
+                if self.kind == "fish":
+                    await self._pty.become_canonical(FISH_S)
+                self._put(data)
+        else:
+            self._put(data)
         await self._pty.drain()
 
     async def send_text(self, text: str, *, paste: bool = False) -> None:
@@ -194,17 +213,22 @@ class Pane:
     def _put(self, data: bytes, *, is_command: bool = False) -> None:
         if not self.is_alive:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", "open a new pane")
-        if self.commands.zone == "input":
-            self._is_echoing = self.kind != "sh"
-            self._has_typed = not is_command and not data.endswith((b"\r", b"\n", b"\x03"))
-        if not self._is_echoing and not self.is_asking_secret:
-            self._watch.typed(self.engine.consumed, data)
+        if self._line.typed(data, self.commands.zone, is_command=is_command):
+            self.commands.expect(ANSWER_S)
+        if not self._line.is_echoing:
+            self._expect_echo(data)
         self._pty.send(data)
 
+    def _expect_echo(self, data: bytes) -> None:
+        self._pty.read_now()  # what was printed before this was typed is no echo of it
+        teller = self._pty.echo_teller
+        if teller is not None:
+            self._watch.typed(self.engine.consumed, data, teller)
+
     def _reply(self, data: bytes) -> None:
-        # A program that asks without reading the answers must not fill our memory with them.
-        if self.is_alive and self._pty.queued + len(data) <= REPLY_BYTES:
-            self._pty.send(data)
+        self._replies.add(data)
+        if not self._intake.is_feeding:
+            self._replies.flush()
 
     # Commands
 
@@ -220,20 +244,33 @@ class Pane:
         if not self.is_alive:
             raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", "open a new pane")
         async with self._typing:
-            await self._await_prompt(min(timeout_s, PROMPT_S))
+            await self._await_prompt(timeout_s)
             typed = type_command(command, kind, self.engine)
-            if self._has_typed:  # somebody began a line: it is not part of this command
-                typed = (b"\x15" if kind == "sh" else b"\x05\x15") + typed
+            clearing = self._line.clearing()
+            if self._replies.has_answered_command:
+                self._replies.has_answered_command, clearing = False, self._line.emptying
             place = self.commands.cwd or self.cwd()
             record = self.commands.send(command, place, self._size)
-            self._put(typed, is_command=True)
+            self._put(clearing + typed, is_command=True)
+            self.events.publish(events.LineReplaced())
         return await self._result(record, timeout_s)
 
     async def _await_prompt(self, timeout_s: float) -> None:
+        has_spoken = await self.commands.settled()
+        for _ in range(INTERRUPTS if self._line.is_interrupted and not has_spoken else 0):
+            # bash may keep the line when ^C comes while it draws its prompt, and gives it up in the middle of the next.
+            self._pty.send(b"\x03")
+            self.commands.expect(ANSWER_S)
+            if has_spoken := await self.commands.settled():
+                break
+        self._line.is_begun = self._line.is_begun or not has_spoken
         if self.commands.is_ready:
             return
-        # Two short commands at once run one after the other; a long one is reported at once.
-        if not await self.commands.ready(min(timeout_s, BUSY_S) if self.commands.zone == "running" else timeout_s):
+        # Two short commands at once run one after the other; a long one is reported at once. The start of a shell
+        # that was only just opened is not the command's time.
+        zone = self.commands.zone
+        patience_s = PROMPT_S if zone == "unknown" else min(timeout_s, BUSY_S if zone == "running" else PROMPT_S)
+        if not await self.commands.ready(patience_s):
             running = self.commands.current
             if not self.is_alive:
                 raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", "open a new pane")
@@ -288,52 +325,16 @@ class Pane:
     # Output
 
     def _show(self, data: bytes) -> None:
-        engine = self.engine
-        self._chunk, self._chunk_start, self._taken = data, engine.consumed, 0
-        engine.feed(data)
-        self._take(len(data))
-        self._chunk = b""
-        if _ESC in data and b"\x1b]" in data:
+        self._intake.feed(data)
+        self._replies.flush()
+        if _BRACKET in data and _ESC in data and b"\x1b]" in data:
             self._notice()
         if self.events:
-            self.events.publish(events.Output(len(data), engine.consumed))
-
-    def _take(self, end: int) -> None:
-        """Give the bytes up to `end` of this chunk to those whom they belong to, as things stood until now."""
-        begin, self._taken = self._taken, end
-        if begin >= end:
-            return
-        piece = self._chunk[begin:end] if end - begin < len(self._chunk) else self._chunk
-        log = self.commands
-        if log.current is not None:
-            if log.zone != "prompt":
-                log.current.capture.add(piece)
-        elif self._is_echoing and len(self._line) < _LINE_PIECES:
-            self._line.append(piece)
-        if not (self._is_echoing and log.zone == "input"):
-            self._watch.shown(self._chunk_start + begin, piece)
-
-    def _hear(self, number: int, payload: bytes) -> None:
-        if number != NUMBER or not self._launch.nonce:
-            return
-        end = self.engine.consumed - self._chunk_start
-        begin = self._chunk.rfind(_WORD, self._taken, end)  # before this chunk when it was cut in two
-        self._take(begin if begin >= 0 else end)
-        self._taken = end
-        log = self.commands
-        before = log.zone
-        log.hear(payload, self._size)
-        if log.zone == "input" and before != "input":
-            self._is_echoing = self._has_typed = False
-            self._line.clear()
-        elif log.zone == "running":
-            if self._is_echoing:  # the line that was left out ended here
-                self._watch.shown(self.engine.consumed, b"\n")
-            self._is_echoing = self._has_typed = False
+            self.events.publish(events.Output(len(data), self.engine.consumed))
 
     def _typed(self) -> str:
         """The line that a person entered, as the screen showed it."""
-        return to_text(b"".join(self._line), self.engine.cols, self.engine.rows).strip()
+        return to_text(self._line.data, self.engine.cols, self.engine.rows).strip()
 
     def _notice(self) -> None:
         title, cwd = self.engine.title, self.engine.cwd
@@ -395,3 +396,12 @@ class Pane:
             await self._keepers.end(self._kept, GRACE_S)
             self._exit(self._kept.exit_code if self._kept.exit_code is not None else -signal.SIGHUP)
         self._pty.close()
+
+
+def _directory(cwd: str) -> str:
+    place = os.path.abspath(os.path.expanduser(cwd)) if cwd else os.path.expanduser("~")
+    if os.path.isdir(place):
+        return place
+    if cwd:
+        raise InvalidInput(f"{place} is no directory", "name a directory that exists")
+    return "/"

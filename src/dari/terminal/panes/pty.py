@@ -10,11 +10,17 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 from dari.errors import Conflict, TimedOut
 
 TURN_S = 0.004
+CROWD_TURN_S = 0.002
+CROWD_PIECE_BYTES = 16 * 1024
+MOST_PAUSE_S = 0.006
+BUSY_S = 0.1
+BUSY_BYTES = 64 * 1024  # printed within half of that time: it will go on
 PIECE_BYTES = 64 * 1024
 LEAST_BYTES = 4 * 1024
 MOST_QUEUED = 1 << 20
@@ -22,41 +28,66 @@ WRITE_S = 10.0
 
 
 class Pump:
-    """Serves the terminals that have more to say than fits in one piece, in turns that are short for all of them.
+    """Serves the terminals that have much to say, in turns that are short for all of them together.
 
-    Twenty panes that print at full speed then delay one that a person types in by no more than one of them does:
-    each turn of the loop gives 4 ms to all of the loud ones together, the next in line first.
+    One of them alone is read as fast as it prints. Several get turns of 2 ms with a pause after each, in which their
+    programs fill the kernel's buffers and then wait: twenty panes that print at full speed would else take both the
+    processors and the loop from one that a person types in (a command there took 50 ms, with pauses it takes 4).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._loud: deque[Pty] = deque()
+        self._busy: dict[Pty, float] = {}  # until when each counts as one that prints much
         self._is_scheduled = False
 
     def add(self, pty: Pty) -> None:
         self._loud.append(pty)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._turn)
+        self._schedule()
 
     def remove(self, pty: Pty) -> None:
+        self._busy.pop(pty, None)
         if pty in self._loud:
             self._loud.remove(pty)
 
+    def note_busy(self, pty: Pty) -> bool:
+        """It has just printed much; whether it is not the only one."""
+        now = time.perf_counter()
+        self._busy[pty] = now + BUSY_S
+        if len(self._busy) > 1:
+            self._busy = {each: until for each, until in self._busy.items() if until > now}
+        return len(self._busy) > 1
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            if others := len(self._loud) - 1:
+                self._loop.call_later(min(others * 0.001, MOST_PAUSE_S), self._turn)
+            else:
+                self._loop.call_soon(self._turn)
+
     def _turn(self) -> None:
         self._is_scheduled = False
-        until = time.perf_counter() + TURN_S
+        began = time.perf_counter()
+        is_crowd = len(self._loud) > 1
+        turn_s, piece_bytes = (CROWD_TURN_S, CROWD_PIECE_BYTES) if is_crowd else (TURN_S, PIECE_BYTES)
+        drained: list[Pty] = []
         while self._loud:
             pty = self._loud.popleft()
-            if pty.read_piece():
+            has_more = pty.read_piece(piece_bytes)
+            if not pty.is_loud:
+                pass  # whoever got the piece has paused it, or it has ended
+            elif has_more:
                 self._loud.append(pty)
+            elif is_crowd and self._busy.get(pty, 0.0) > began:
+                drained.append(pty)  # it goes on printing: looked at in the next turn, without the selector
             else:
                 pty.listen()
-            if time.perf_counter() >= until:
+            if time.perf_counter() - began >= turn_s:
                 break
+        self._loud.extend(pty for pty in drained if pty.is_loud)
         if self._loud:
-            self._is_scheduled = True
-            self._loop.call_soon(self._turn)
+            self._schedule()
 
 
 _pumps: WeakKeyDictionary[asyncio.AbstractEventLoop, Pump] = WeakKeyDictionary()
@@ -82,7 +113,11 @@ class Pty:
         self._piece_bytes = PIECE_BYTES
         self.is_open = True
         self._is_reading = False
-        self._is_loud = False  # the pump reads, not the loop's selector
+        self.is_loud = False
+        """The pump reads, not the loop's selector."""
+        self._is_crowded = False  # it printed much a moment ago, and so did others
+        self._counted_since = 0.0
+        self._counted = 0
 
     def _set_erase(self) -> None:
         """The kernel's line editor then understands what terminals send for Backspace, and UTF-8."""
@@ -102,32 +137,36 @@ class Pty:
         """Stop reading: the kernel's buffer fills and the program waits."""
         if self._is_reading and self._loop is not None and self._pump is not None:
             self._is_reading = False
-            if self._is_loud:
-                self._is_loud = False
-                self._pump.remove(self)
+            self._pump.remove(self)
+            if self.is_loud:
+                self.is_loud = False
             else:
                 self._loop.remove_reader(self.master)
 
     def resume(self) -> None:
         if self.is_open and not self._is_reading:
             self._is_reading = True
-            self._is_loud = True
+            self.is_loud = True
             self.listen()
 
     def listen(self) -> None:
         """Nothing more to read: let the selector tell when there is."""
-        if self._is_reading and self._is_loud and self._loop is not None:
-            self._is_loud = False
+        if self._is_reading and self.is_loud and self._loop is not None:
+            self.is_loud = False
             self._loop.add_reader(self.master, self._readable)
 
     def _readable(self) -> None:
-        if self.read_piece() and self._is_reading and self._loop is not None and self._pump is not None:
+        has_more = self.read_piece()
+        if self._pump is None or self._loop is None or not self._is_reading:
+            return
+        if has_more or self._is_crowded:
             self._loop.remove_reader(self.master)
-            self._is_loud = True
+            self.is_loud = True
             self._pump.add(self)
 
-    def read_piece(self) -> bool:
+    def read_piece(self, most_bytes: int = PIECE_BYTES) -> bool:
         """Take up to one piece of output; whether there may be more."""
+        most_bytes = min(most_bytes, self._piece_bytes)
         parts: list[bytes] = []
         size = 0
         has_ended = has_more = False
@@ -144,7 +183,7 @@ class Pty:
                 break
             parts.append(part)
             size += len(part)
-            if size >= self._piece_bytes:
+            if size >= most_bytes:
                 has_more = True
                 break
         if parts:
@@ -152,10 +191,17 @@ class Pty:
             self.on_data(parts[0] if len(parts) == 1 else b"".join(parts))
             if has_more:
                 self._adapt(time.perf_counter() - began)
+            self._count(began, size)
         if has_ended:
             self.pause()
             self.on_end()
         return has_more and self._is_reading
+
+    def _count(self, now: float, size: int) -> None:
+        if now - self._counted_since > BUSY_S / 2:
+            self._counted_since, self._counted = now, 0
+        self._counted += size
+        self._is_crowded = self._counted >= BUSY_BYTES and self._pump is not None and self._pump.note_busy(self)
 
     def _adapt(self, took_s: float) -> None:
         """An engine that needs long for a piece gets smaller ones: the fallback parses a few MB/s."""
@@ -163,6 +209,11 @@ class Pty:
             self._piece_bytes = max(LEAST_BYTES, self._piece_bytes // 2)
         elif took_s < TURN_S / 4:
             self._piece_bytes = min(PIECE_BYTES, self._piece_bytes * 2)
+
+    def read_now(self) -> None:
+        """Take what is there without waiting for the loop's turn; nothing while paused."""
+        if self._is_reading:
+            self.read_piece()
 
     def finish(self) -> None:
         """Take what is still there after the program ended; what its children print later is not waited for."""
@@ -251,6 +302,19 @@ class Pty:
     def is_canonical(self) -> bool:
         """Whether the kernel edits lines, as for programs without a line editor of their own."""
         return bool(self._flags() & termios.ICANON)
+
+    @property
+    def echo_teller(self) -> Literal["kernel", "editor"] | None:
+        """Who shows what is typed now: the kernel, the program that reads keys itself, or nobody (a password)."""
+        flags = self._flags()
+        return "kernel" if flags & termios.ECHO else None if flags & termios.ICANON else "editor"
+
+    async def become_canonical(self, timeout_s: float) -> None:
+        """Wait a little for the kernel to collect lines again. Nothing tells of it, so it is looked at."""
+        for _ in range(round(timeout_s * 1000)):
+            if self.is_canonical:
+                return
+            await asyncio.sleep(0.001)
 
     def _flags(self) -> int:
         try:

@@ -14,7 +14,6 @@ PATTERN_CHARS = 1024
 SEARCH_S = 0.25
 KEPT_BYTES = 1 << 20
 _WINDOW_CHARS = 64 * 1024
-_ECHO_CHARS = 4096
 QUIET_S = 0.1
 
 
@@ -51,27 +50,23 @@ class RecentOutput:
         kept = [(start, data) for start, data in self._chunks if start + len(data) > position]
         return [(max(start, position), data[max(0, position - start) :]) for start, data in kept]
 
-    def between(self, start: int, end: int) -> bytes:
-        return b"".join([data[: max(0, end - at)] for at, data in self.since(start)])
-
 
 Match = tuple[str, str, tuple[str | None, ...]]  # the match, its line, its groups
 
 
 class TextWaiter:
-    """Sees output piece by piece; what a person or agent typed and the terminal showed again is not output."""
+    """Sees output piece by piece."""
 
-    def __init__(self, matcher: Matcher, typed: list[str]) -> None:
+    def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        self._typed = typed
         self._rest = b""
         self._text = ""
 
     def feed(self, data: bytes) -> tuple[Match, int] | None:
         """The match as soon as there is one, and how much of `data` is needed for it."""
-        found, rest, text, typed = self._try(data)
+        found, rest, text = self._try(data)
         if found is None:
-            self._rest, self._text, self._typed = rest, text[-_WINDOW_CHARS:], typed
+            self._rest, self._text = rest, text[-_WINDOW_CHARS:]
             return None
         enough, short = len(data), 0
         while enough - short > 1:
@@ -83,22 +78,11 @@ class TextWaiter:
                 enough = middle
         return found, enough
 
-    def look_again(self) -> Match | None:
-        """Without hiding what may be the beginning of an echo: nothing came after it, so it is none."""
-        return _search(self._matcher, self._text)
-
-    @property
-    def is_hiding(self) -> bool:
-        return _begun_echo(self._text, self._typed) > 0
-
-    def _try(self, data: bytes) -> tuple[Match | None, bytes, str, list[str]]:
+    def _try(self, data: bytes) -> tuple[Match | None, bytes, str]:
         data = self._rest + data
         cut = _unfinished(data)
-        typed = self._typed.copy()
-        text = _without_echo(self._text + to_stream(data[:cut]), typed)
-        hidden = _begun_echo(text, typed)
-        found = _search(self._matcher, text[: len(text) - hidden] if hidden else text)
-        return found, data[cut:], text, typed
+        text = self._text + to_stream(data[:cut])
+        return _search(self._matcher, text), data[cut:], text
 
 
 class ScreenWaiter:
@@ -162,67 +146,6 @@ class _Regex:
                 "use a pattern without repetition inside repetition",
             ) from None
         return None if found is None else (found.start(), found.end(), found.groups())
-
-
-class Echoes:
-    """What was typed lately, and where the output was then: its echo can only come later."""
-
-    def __init__(self) -> None:
-        self._typed: deque[tuple[int, str]] = deque(maxlen=64)
-
-    def add(self, position: int, data: bytes) -> None:
-        text = re.sub(r"\x1b\[20[01]~", "", data.decode(errors="replace")).replace("\r", "\n")
-        if len(text) <= _ECHO_CHARS and (self._typed and not self._typed[-1][1].endswith("\n")):
-            # Keys come one by one, their echo is one line.
-            since, before = self._typed.pop()
-            text, position = before + text, since
-        self._typed.append((position, text[-_ECHO_CHARS:]))
-
-    def awaited(self, position: int, recent: RecentOutput) -> list[str]:
-        """Lines whose echo has not come before this position, so that it may come after it."""
-        lines: list[str] = []
-        for at, text in self._typed:
-            typed = [line for line in text.split("\n") if len(line.strip()) > 1]
-            if at < position:
-                _without_echo(to_stream(recent.between(at, position)), typed)
-                typed = [line for line in typed if not line.startswith(_BEHIND)]
-            lines += typed
-        return lines
-
-
-def _without_echo(text: str, typed: list[str]) -> str:
-    """Each line that was typed is taken out where it is first seen; it is then forgotten.
-
-    What is typed before a program asks for it is shown twice: by the kernel, and behind the prompt by the program's
-    line editor. Behind something it is therefore taken out every time, on a line of its own once.
-    """
-    for line in list(typed):
-        if line.startswith(_BEHIND):
-            shown = line[1:]
-            at = text.find(shown)
-            while at > 0 and text[at - 1] != "\n":
-                text = text[:at] + text[at + len(shown) :]
-                at = text.find(shown)
-        elif (at := text.find(line)) >= 0:
-            text = text[:at] + text[at + len(line) :]
-            typed[typed.index(line)] = _BEHIND + line
-    return text
-
-
-_BEHIND = "\0"  # before a typed line whose echo has come: from then on only behind a prompt
-_LEAST_ECHO = 3
-
-
-def _begun_echo(text: str, typed: list[str]) -> int:
-    """How many characters at the end of the text may be the beginning of an echo."""
-    longest = 0
-    for line in typed:
-        shown = line.removeprefix(_BEHIND)
-        for size in range(min(len(shown) - 1, len(text), _ECHO_CHARS), max(longest, _LEAST_ECHO - 1), -1):
-            if text.endswith(shown[:size]):
-                longest = size
-                break
-    return longest
 
 
 def _unfinished(data: bytes) -> int:

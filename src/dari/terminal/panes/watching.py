@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
 from dari.errors import Conflict, InvalidInput, TimedOut
 from dari.terminal.engine.engine import Engine
+from dari.terminal.panes.echoes import Echoes, Teller
 from dari.terminal.panes.events import Exited, Fanout, PaneEvent
-from dari.terminal.panes.waiting import (
-    QUIET_S,
-    Echoes,
-    Found,
-    Match,
-    RecentOutput,
-    ScreenWaiter,
-    TextWaiter,
-    make_matcher,
-)
+from dari.terminal.panes.waiting import QUIET_S, Found, Match, RecentOutput, ScreenWaiter, TextWaiter, make_matcher
+
+MOST_SCREENS = 16
 
 
 class Watched(Protocol):
@@ -33,31 +28,60 @@ class Watched(Protocol):
 class Watch:
     """Told of everything that is shown and typed; keeps the last of it for those who ask about a moment ago."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_edited: Callable[[], bool]) -> None:
+        self._is_edited = is_edited
         self._recent = RecentOutput()
         self._echoes = Echoes()
         self._waiting: dict[object, Callable[[int, bytes], None]] = {}
+        self._screens: OrderedDict[int, list[str]] = OrderedDict()
+
+    def mark(self, position: int, engine: Engine) -> None:
+        """Somebody may wait from here: what a full-screen program shows now is what it showed then."""
+        if engine.is_alternate:
+            self._screens[position] = _rows(engine)
+            self._screens.move_to_end(position)
+            if len(self._screens) > MOST_SCREENS:
+                self._screens.popitem(last=False)
 
     def shown(self, start: int, data: bytes) -> None:
         self._recent.add(start, data)
+        echoes = self._echoes
+        if echoes.is_idle:
+            echoes.passed(data)
+            self._tell(start, data)
+            return
+        for at, piece in echoes.sift(start, data, self._is_edited()):
+            self._tell(at, piece)
+        if echoes.is_holding:
+            asyncio.get_running_loop().call_later(QUIET_S, self._release, start + len(data))
+
+    def _tell(self, start: int, data: bytes) -> None:
         for check in list(self._waiting.values()):
             check(start, data)
 
+    def _release(self, end: int) -> None:
+        if self._echoes.held_end == end:
+            for at, piece in self._echoes.release():
+                self._tell(at, piece)
+
     def since(self, position: int) -> list[tuple[int, bytes]]:
+        """Everything that was shown, echoes too."""
         return self._recent.since(position)
 
-    def typed(self, position: int, data: bytes) -> None:
-        self._echoes.add(position, data)
+    def typed(self, position: int, data: bytes, teller: Teller) -> None:
+        self._echoes.typed(position, data, teller)
+
+    def prompted(self) -> None:
+        self._echoes.prompted()
 
     async def wait(self, pane: Watched, pattern: str, *, is_regex: bool, timeout_s: float, since: int | None) -> Found:
         """See `Pane.wait_for`."""
         engine = pane.engine
         matcher = make_matcher(pattern, is_regex)
         start = engine.consumed if since is None else since
-        text = TextWaiter(matcher, self._echoes.awaited(start, self._recent))
-        screen = ScreenWaiter(matcher, _rows(engine) if engine.is_alternate else [])
-        loop = asyncio.get_running_loop()
-        told: asyncio.Future[Found] = loop.create_future()
+        text = TextWaiter(matcher)
+        screen = ScreenWaiter(matcher, self._rows_at(engine, since))
+        told: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
 
         def tell(found: Match, position: int) -> None:
             match, line, groups = found
@@ -71,14 +95,8 @@ class Watch:
                     tell(found[0], at + found[1])
                 elif engine.is_alternate and (seen := screen.look(_rows(engine))):
                     tell(seen, at + len(data))
-                elif text.is_hiding:
-                    loop.call_later(QUIET_S, look_again, engine.consumed)
             except InvalidInput as error:
                 told.set_exception(error)
-
-        def look_again(at: int) -> None:
-            if not told.done() and at == engine.consumed and (seen := text.look_again()):
-                tell(seen, at)
 
         def give_up(event: PaneEvent) -> None:
             if isinstance(event, Exited) and not told.done():
@@ -90,7 +108,8 @@ class Watch:
 
         if since is not None:
             for at, data in self._recent.since(start):
-                check(at, data)
+                for place, piece in self._echoes.without(at, data):
+                    check(place, piece)
         if not told.done() and pane.exit_code is not None:
             raise Conflict(f"the program of pane {pane.id} has ended ({pane.exit_code})", "read its screen")
         self._waiting[told] = check
@@ -105,6 +124,14 @@ class Watch:
         finally:
             del self._waiting[told]
             stop()
+
+    def _rows_at(self, engine: Engine, since: int | None) -> list[str]:
+        """What a full-screen program showed when the waiting began; nothing where that is not known."""
+        if not engine.is_alternate:
+            return []
+        if since is None or since >= engine.consumed:
+            return _rows(engine)
+        return self._screens.get(since, [])
 
 
 def _rows(engine: Engine) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from dari.terminal.policy.reader import WordReader
 from dari.terminal.policy.words import ShellError, Word
 
+MOST_GUESSES = 10
 _BARE = re.compile(r"[A-Za-z_!{}\[\]]+(?=[\s;&|<>()]|\Z)")
 
 
@@ -15,6 +16,7 @@ class CompoundReader(WordReader):
 
     functions: set[str]
     inside: str
+    guesses: int = 0
 
     def read_command(self, is_piped: bool) -> None:
         raise NotImplementedError
@@ -58,17 +60,28 @@ class CompoundReader(WordReader):
         return False
 
     def read_parenthesised(self) -> None:
-        if self.at("((") and self.dialect == "bash":
-            self.position += 2
-            self._arithmetic("))")
+        if self.at("((") and self.dialect in ("bash", "zsh") and self._is_arithmetic():
             return
-        if self.at("((") and self.dialect == "zsh":
-            raise ShellError("`((` may be arithmetic or a subshell")
         self.position += 1
         self.read_list(frozenset((")",)))
         self.skip(newlines=False)
         if self.dialect == "zsh" and self.here == "{":
             raise ShellError("a short loop or an anonymous function of zsh")
+
+    def _is_arithmetic(self) -> bool:
+        """Read `((…))`; what does not end in `))` is a subshell in a subshell, as the shells decide it."""
+        start = self.position
+        self.position += 2
+        try:
+            self._arithmetic("))")
+        except ShellError:
+            # One inside the other, each would be read twice: a text of 100 characters could take for ever.
+            self.guesses += 1
+            if self.guesses > MOST_GUESSES:
+                raise
+            self.position = start
+            return False
+        return True
 
     def _conditional(self, word: str) -> None:
         if word != "if":

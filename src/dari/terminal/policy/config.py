@@ -37,6 +37,11 @@ class Security(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Commands stay below these; empty: anywhere."""
     command_timeout_ms: int = 30_000
     max_panes: int = 20
+    approval_wait_ms: int = 30_000
+    """How long a call of a client that cannot ask a person waits for `crux approvals`."""
+    calls_per_second: int = 100
+    """By one client; 0: no limit."""
+    calls_at_once: int = 400
     source: str = ""
 
 
@@ -105,10 +110,10 @@ def _checked(table: dict[str, object], text: str, source: str, home: Path) -> Se
         match = re.search(r"\$\.(\w+)", str(error))
         field = match[1] if match else next(iter(table))
         raise wrong(field, str(error).split(" - at")[0], _EXPECTED.get(field, "correct the value")) from error
-    for field in ("command_timeout_ms", "max_panes"):
-        value = getattr(security, field)
-        if not 1 <= value <= _MOST[field]:
-            raise wrong(field, f"{value} is not between 1 and {_MOST[field]}", _EXPECTED[field])
+    for field, most in _MOST.items():
+        value, least = getattr(security, field), 0 if field in ("approval_wait_ms", "calls_per_second") else 1
+        if not least <= value <= most:
+            raise wrong(field, f"{value} is not between {least} and {most}", _EXPECTED[field])
     for field in ("allowed_commands", "dangerous_patterns", "denied_patterns"):
         if any(not pattern.strip() for pattern in getattr(security, field)):
             raise wrong(field, "an empty pattern", "remove it, or write a command such as 'git *'")
@@ -117,7 +122,13 @@ def _checked(table: dict[str, object], text: str, source: str, home: Path) -> Se
     )
 
 
-_MOST = {"command_timeout_ms": 24 * 3600 * 1000, "max_panes": 1000}
+_MOST = {
+    "command_timeout_ms": 24 * 3600 * 1000,
+    "max_panes": 1000,
+    "approval_wait_ms": 3600 * 1000,
+    "calls_per_second": 100_000,
+    "calls_at_once": 1_000_000,
+}
 _EXPECTED = {
     "allowed_commands": 'write a list of patterns, such as ["ls", "git *"]',
     "dangerous_patterns": 'write a list of patterns, such as ["rm", "sudo"]',
@@ -125,6 +136,9 @@ _EXPECTED = {
     "allowed_directories": 'write a list of directories, such as ["~/project"]',
     "command_timeout_ms": "write milliseconds, such as 30000",
     "max_panes": "write a number, such as 20",
+    "approval_wait_ms": "write milliseconds, such as 30000, or 0 to answer at once",
+    "calls_per_second": "write a number, such as 100, or 0 for no limit",
+    "calls_at_once": "write a number, such as 400",
 }
 
 

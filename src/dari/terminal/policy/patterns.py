@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from dari.terminal.policy.reach import program
+from dari.terminal.policy.programs import program
 from dari.terminal.policy.words import Command
 
 SYSTEM_DIRECTORIES = (
@@ -63,6 +63,10 @@ class Pattern:
             return False
         arguments = [word.text for word in command.words[1:]]
         return all(_has(arguments, part) for part in self.words[1:] if part != "*")
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether the letters of the command occur at all: a quick look before a long one."""
+        return re.sub(r"[*?\[].*", "", program(self.words[0])) in text
 
     def _names(self, name: str) -> bool:
         wanted = self.words[0]

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.patterns import Pattern
 from dari.terminal.policy.places import Places, is_below
-from dari.terminal.policy.reach import Reach, program, reach
+from dari.terminal.policy.programs import program
+from dari.terminal.policy.reach import Reach, reach
 from dari.terminal.policy.words import Command, Dialect, ShellError
+from dari.terminal.policy.wrappers import BUILTINS
 
 Decision = Literal["allow", "ask", "deny"]
 
@@ -26,6 +30,8 @@ _STARTUP = re.compile(
     r"tmux\.conf|netrc|npmrc|pypirc)|\.ssh/[^/]*|authorized_keys|\.git/(config|hooks/.*)|config\.fish|crux\.toml|"
     r"crontab|sudoers.*)$|^/dev/(tcp|udp)/|^/etc/"
 )
+_OURS = re.compile(r"__crux\w*|\b7701;")
+_TOKENS = re.compile(r"(^|/)\.?crux/(cli|app|mcp|http)\.token$|(^|/)\.?crux/\S*\*")
 _ROOTS = re.compile(
     r"/|/\*|~|~/|~/\*|\$HOME/?|\$\{HOME\}/?|/(bin|boot|dev|etc|home|lib|lib64|opt|proc|root|sbin|sys|usr|var)(/\*?)?"
 )
@@ -60,6 +66,8 @@ class Policy:
         findings: list[tuple[Decision, str, str]] = []
         if control := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
             return Verdict("ask", f"it holds the control character {control[0]!r}", (), "send keys and text apart")
+        if own := _OURS.search(text):
+            findings.append(("ask", f"it uses {own[0]}, which is the terminal's own", "use another name"))
         try:
             found = reach(text, dialect)
         except ShellError as error:
@@ -67,6 +75,8 @@ class Policy:
         except RecursionError:
             return Verdict("ask", "it is nested too deeply to read", (), "send one complete, plain command")
         findings += [("ask", doubt, "write the command out plainly") for doubt in found.doubts]
+        if self._allowed:
+            findings += [("ask", why, "a person can agree, or write the command out plainly") for why in found.unread]
         findings += self._judge_commands(found)
         findings += self._judge_places(found, cwd)
         commands = tuple(str(command) for command in found.commands if command.words)
@@ -74,6 +84,21 @@ class Policy:
             return Verdict("allow", "every command is allowed" if commands else "it runs nothing", commands)
         decision, reason, hint = max(findings, key=lambda finding: _ORDER[finding[0]])
         return Verdict(decision, reason, commands, hint)
+
+    def judge_danger(self, text: str, cwd: str) -> Verdict:
+        """Only whether a line would be denied, or is dangerous, as a command; anything else is no command at all."""
+        if not any(pattern.is_named_in(text) for pattern in (*self._dangerous, *self._denied)):
+            return Verdict("allow", "it names nothing dangerous")
+        try:
+            found = reach(text)
+        except (ShellError, RecursionError):
+            return Verdict("allow", "it is no shell text")
+        lists = Policy(msgspec.structs.replace(self.security, allowed_commands=(), allowed_directories=()), self._home)
+        findings = lists._judge_commands(found)
+        if not findings:
+            return Verdict("allow", "it is not dangerous")
+        decision, reason, hint = max(findings, key=lambda finding: _ORDER[finding[0]])
+        return Verdict(decision, reason, (), hint)
 
     def _judge_commands(self, found: Reach) -> list[tuple[Decision, str, str]]:
         findings: list[tuple[Decision, str, str]] = []
@@ -106,7 +131,14 @@ class Policy:
         for pattern in self._dangerous:
             if pattern.finds(command):
                 findings.append(("ask", f"{shown!r} matches the dangerous pattern {pattern.text!r}", self._place))
-        is_listed = not self._allowed or any(pattern.allows(command) for pattern in self._allowed)
+        if secret := _token(command):
+            findings.append(("ask", f"{shown!r} reads {secret}, with which one can act as a person", self._place))
+        is_listed = (
+            not self._allowed
+            or command.is_carrier
+            or _is_harmless(command)
+            or any(pattern.allows(command) for pattern in self._allowed)
+        )
         if command.name and command.name not in functions and not is_listed:
             findings.append(("ask", f"{shown!r} is not in allowed_commands", self._place))
         return findings
@@ -135,10 +167,24 @@ class Policy:
         return f"a person can agree, or change [mcp.security] in {self.security.source or 'crux.toml'}"
 
 
+def _is_harmless(command: Command) -> bool:
+    """A builtin that only changes or tells something inside the shell, and writes no file."""
+    written = [each.target.text for each in command.redirects if each.writes]
+    return command.name in BUILTINS and all(name in ("/dev/null", "/dev/stdout", "/dev/stderr") for name in written)
+
+
+def _token(command: Command) -> str:
+    """The file with a token of ours among the words."""
+    words = [*command.words, *(each.target for each in command.redirects)]
+    return next((word.text for word in words if _TOKENS.search(word.text)), "")
+
+
 def _harm(command: Command) -> str:
     """What makes the command one that is never meant, with the words that were found on it."""
     name = program(command.name or "")
     arguments = [word.text for word in command.words[1:]]
+    if name in ("crux", "dari") and "approvals" in arguments and {"approve", "deny"} & set(arguments):
+        return "answers in the place of a person"
     letters = {letter for word in arguments if re.fullmatch(r"-[A-Za-z]+", word) for letter in word[1:]}
     is_recursive = bool(letters & {"r", "R"}) or any(word.startswith("--recursive") for word in arguments)
     roots = [

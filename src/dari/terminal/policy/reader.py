@@ -6,13 +6,15 @@ import re
 
 from dari.terminal.policy.quoting import decode_ansi_c, decode_fish, may_expand_braces
 from dari.terminal.policy.words import Dialect, ShellError, Word
-from dari.terminal.policy.wrappers import DECIDING_NAMES
+from dari.terminal.policy.wrappers import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES
 
 DEEPEST = 40
 
 _META = frozenset(" \t\n;&|<>()")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 _ASSIGNS = re.compile(r"\$\{([A-Za-z_]\w*):?:?=")
+_GLOB = re.compile(r"[*?]|\[.+\]", re.DOTALL)
+_QUOTED = re.compile(r"'[^'}\"\\]*'")
 _HISTORY = re.compile(r"!(?:[A-Za-z0-9!?$^*#-])")
 
 
@@ -37,7 +39,7 @@ class WordReader:
 
     def note_assignment(self, name: str) -> None:
         """A loop or an expansion sets this variable; a doubt where that decides what runs."""
-        if name in DECIDING_NAMES:
+        if name in DECIDING_NAMES | FINDING_NAMES | COMMAND_NAMES:
             self.doubts.append(f"setting {name} changes what later commands run")
 
     def at(self, what: str) -> bool:
@@ -52,7 +54,6 @@ class WordReader:
         value: list[str] = []
         bare: list[str] = []
         known = True
-        glob = False
         start = self.position
         while self.position < len(self.text):
             char = self.here
@@ -90,12 +91,11 @@ class WordReader:
             else:
                 if char == "!":
                     self._history()
-                if char in "*?[":
-                    glob = True
                 value.append(char)
                 bare.append(char)
                 self.position += 1
         raw = "".join(bare)
+        glob = _GLOB.search(raw) is not None
         if self.dialect != "sh" and may_expand_braces(raw):
             known = False
         if self.dialect == "zsh" and ((raw.startswith("=") and len(raw) > 1) or "^" in raw[1:] or "#" in raw[1:]):
@@ -266,14 +266,21 @@ class WordReader:
         self.position += 2
         if self.dialect == "zsh" and self.here == "(":
             self.doubts.append("a ${(…)…} expansion of zsh can run what a variable holds")
+        closing = -1
         while self.position < len(self.text):
             char = self.here
-            if char == "}":
+            if char == "'" and (match := _QUOTED.match(self.text, self.position)) and self.position != closing:
+                # Whether these quote depends on the shell and on quotes around the whole: what is inside is read.
+                closing = match.end() - 1
+                self.position += 1
+            elif self.position == closing:
+                self.position += 1
+            elif char == "}":
                 self.position += 1
                 if self.text[start : self.position].endswith("@P}"):
                     self.doubts.append("${…@P} runs what a variable holds")
                 return
-            if char == "\\":
+            elif char == "\\":
                 self.position += 2
             elif char == "$":
                 self._dollar(in_quotes=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from dari.terminal.policy.compounds import CompoundReader
 from dari.terminal.policy.words import Command, Dialect, Redirect, Script, ShellError, Word, is_name, split_assignment
@@ -67,7 +68,7 @@ class ScriptReader(CompoundReader):
 
     def read_inner(self, text: str) -> None:
         inner = ScriptReader(text, self.dialect, self.depth + 1)
-        inner.inside = self.inside
+        inner.inside, inner.guesses = self.inside, self.guesses
         inner.read_list(frozenset())
         if inner.waiting:
             raise ShellError("a here-document is not closed")
@@ -125,6 +126,7 @@ class ScriptReader(CompoundReader):
 
     def read_command(self, is_piped: bool) -> None:
         bare = self.bare()
+        first = len(self.commands)
         if self.here == "(":
             if self.dialect == "fish":
                 raise ShellError("fish runs no ( ) in place of a command")
@@ -138,7 +140,7 @@ class ScriptReader(CompoundReader):
         else:
             self._simple(is_piped)
             return
-        self._trailing_redirects(is_piped)
+        self._trailing_redirects(is_piped, first)
 
     def _simple(self, is_piped: bool) -> None:
         words: list[Word] = []
@@ -214,7 +216,8 @@ class ScriptReader(CompoundReader):
         body = word.text + "\n" if operator == "<<<" and word.is_known else None
         return Redirect(operator, word, body)
 
-    def _trailing_redirects(self, is_piped: bool) -> None:
+    def _trailing_redirects(self, is_piped: bool, first: int) -> None:
+        """Of a group, whose commands from `first` on read what the group reads."""
         redirects: list[Redirect] = []
         waiting_from = len(self.waiting)
         while True:
@@ -223,12 +226,10 @@ class ScriptReader(CompoundReader):
             if match is None:
                 break
             redirects.append(self._redirect(match, len(redirects)))
+        if is_piped or any(redirect.operator.startswith("<") for redirect in redirects):
+            self.commands[first:] = [replace(command, reads_pipe=True) for command in self.commands[first:]]
         if redirects:
             self._add(Command((), (), tuple(redirects), is_piped, self.inside), waiting_from)
-            if any(redirect.operator.startswith("<") for redirect in redirects):
-                self.doubts.append("what a group reads from a file or text may be run by a command in it")
-        elif is_piped:
-            self.doubts.append("what a group reads from a pipe may be run by a command in it")
 
     def read_bodies(self) -> None:
         waiting, self.waiting = self.waiting, []
@@ -251,7 +252,7 @@ class ScriptReader(CompoundReader):
             is_known = True
             if not is_quoted:
                 inner = ScriptReader(body, self.dialect, self.depth + 1)
-                inner.inside = self.inside
+                inner.inside, inner.guesses = self.inside, self.guesses
                 inner.read_until_end()
                 is_known = "$" not in body and "`" not in body and "\\" not in body
                 # Before the command that reads it, as any substitution is.
@@ -262,6 +263,4 @@ class ScriptReader(CompoundReader):
             command = self.commands[place]
             redirects = list(command.redirects)
             redirects[which] = Redirect(redirects[which].operator, redirects[which].target, body if is_known else None)
-            self.commands[place] = Command(
-                command.words, command.assignments, tuple(redirects), command.reads_pipe, command.inside
-            )
+            self.commands[place] = replace(command, redirects=tuple(redirects))

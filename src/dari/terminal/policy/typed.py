@@ -6,11 +6,15 @@ on the line that was not entered yet and hands out whole texts to judge.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _LONGEST_CHARS = 64 * 1024
-_CLEARS = {"\x03": "C-c", "\x15": "C-u", "\x04": "C-d"}
+_EDITORS = ("\x18\x05",)
+"""Keys that open an editor on the line and run what is saved there: C-x C-e."""
 _ERASES = ("\x7f", "\x08")
+# Neither one long word nor erasing in it, letter by letter, takes time that grows with its square.
+_PIECES = re.compile(r"[\t -~\x80-\U0010ffff]{1,4096}|[\x7f\x08]+|(?s:.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class TypedLine:
     def __init__(self) -> None:
         self._line = ""
         self._is_certain = True
+        self._before = ""
 
     @property
     def pending(self) -> str:
@@ -36,29 +41,40 @@ class TypedLine:
     def peek(self, text: str) -> Entry | None:
         """What would run if `text` were sent now; None when it enters nothing. Nothing is remembered."""
         trial = TypedLine()
-        trial._line, trial._is_certain = self._line, self._is_certain
+        trial._line, trial._is_certain, trial._before = self._line, self._is_certain, self._before
         return trial.add(text)
 
     def add(self, text: str) -> Entry | None:
         """Remember that `text` was sent; the whole text that it entered, all lines of it, or None."""
         entered: list[str] = []
         was_certain = True
-        for char in _plain(text):
-            if char in "\r\n":
-                entered.append(self._line)
+        line = [self._line]
+        for piece in _PIECES.findall(_plain(text)):
+            if piece in ("\r", "\n"):
+                entered.append("".join(line))
                 was_certain = was_certain and self._is_certain
-                self.clear()
-            elif char in _CLEARS:
-                self.clear()
-            elif char in _ERASES:
-                self._line = self._line[:-1]
-            elif char == "\t" or char >= " ":
+                line, self._is_certain = [], True
+            elif piece == "\x03" or (piece == "\x15" and self._is_certain):
+                # C-u takes what is before the cursor, which is all of the line only while nothing moved it.
+                line, self._is_certain = [], True
+            elif piece == "\x04":
+                # At an empty line it ends the shell; else it deletes what is under the cursor, or nothing.
+                self._is_certain = self._is_certain and not any(line)
+            elif piece[0] in _ERASES:
+                # A shell may take a letter and its accents at once.
+                self._is_certain = self._is_certain and _erase(line, len(piece)).isascii()
+            elif piece[0] == "\t" or piece[0] >= " ":
                 # A tab completes a word at a prompt; what it adds is not seen here.
-                self._is_certain = self._is_certain and char != "\t"
-                self._line += char
+                self._is_certain = self._is_certain and "\t" not in piece
+                line.append(piece)
             else:
                 # Escape sequences, C-r, C-p, C-y …: the line may now hold anything.
                 self._is_certain = False
+                if self._before + piece in _EDITORS:
+                    entered.append("".join(line))
+                    was_certain = False
+            self._before = piece[-1]
+        self._line = "".join(line)
         if len(self._line) > _LONGEST_CHARS:
             self._line, self._is_certain = self._line[-_LONGEST_CHARS:], False
         return Entry("\n".join(entered), was_certain) if entered else None
@@ -82,6 +98,18 @@ class TypedLine:
     def clear(self) -> None:
         """The shell shows a new prompt: the line is empty."""
         self._line, self._is_certain = "", True
+
+
+def _erase(line: list[str], count: int) -> str:
+    """Take letters off the end of a line in pieces; what was taken."""
+    taken: list[str] = []
+    while count and line:
+        last = line.pop()
+        if len(last) > count:
+            line.append(last[:-count])
+        taken.append(last[-count:])
+        count -= min(count, len(last))
+    return "".join(taken)
 
 
 def _plain(text: str) -> str:

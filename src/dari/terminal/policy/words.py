@@ -9,6 +9,7 @@ from typing import Literal
 Dialect = Literal["bash", "zsh", "fish", "sh"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNDER_VARIABLE = re.compile(r'"(\$\{?[A-Za-z_]\w*\}?(?:/[\w.+-]+)+)"|(\$\{?(?:HOME|PWD)\}?(?:/[\w.+-]+)+)')
 
 
 class ShellError(Exception):
@@ -64,6 +65,8 @@ class Command:
     reads_pipe: bool = False
     inside: str = ""
     """The function whose body it is in."""
+    is_carrier: bool = False
+    """What it runs is judged in its place; its own name needs no permission."""
 
     @property
     def name(self) -> str | None:
@@ -71,7 +74,11 @@ class Command:
         if not self.words:
             return ""
         first = self.words[0]
-        is_told = first.is_known and not first.has_glob and (not first.has_tilde or first.text.startswith("~/"))
+        if not first.is_known:
+            # One word, whatever the variable holds, and its last part is written out.
+            match = _UNDER_VARIABLE.fullmatch(first.text)
+            return match[1] or match[2] if match else None
+        is_told = not first.has_glob and (not first.has_tilde or first.text.startswith("~/"))
         return first.text if is_told else None
 
     def __str__(self) -> str:

@@ -7,6 +7,11 @@ in another language. `DOUBTFUL`: an option that makes the command run something 
 
 from __future__ import annotations
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 SHELLS = {
     "sh": "sh",
     "dash": "sh",
@@ -118,36 +123,18 @@ STRINGS: dict[str, str] = {
     "compgen": "-C -F",
 }
 
+# Options of programs that are no interpreters whose value is a program of their own language, or names a file with one.
 CODE: dict[str, str] = {
-    "python": "-c",
-    "pypy": "-c",
-    "perl": "-e -E -n -p -i",
-    "ruby": "-e",
-    "node": "-e -p --eval --print -r --require --import",
-    "nodejs": "-e -p --eval --print",
-    "deno": "eval",
-    "bun": "-e --eval",
-    "php": "-r -B -R -E --run",
-    "lua": "-e",
-    "luajit": "-e",
-    "Rscript": "-e",
-    "R": "-e",
-    "osascript": "-e",
-    "expect": "-c",
     "emacs": "--eval -eval --execute -execute -l --load -f --funcall --batch",
     "vim": "-c --cmd -S -s -u",
     "vi": "-c --cmd -S -s -u",
     "nvim": "-c --cmd -S -s -u -l",
     "view": "-c --cmd -S -s -u",
     "ex": "-c --cmd -S -s -u",
-    "sqlite3": "-cmd -init",
-    "psql": "-c --command -f",
-    "mysql": "-e --execute",
     "gdb": "-ex -x --eval-command -iex -ix",
     "lldb": "-o -O -s -b",
     "make": "--eval -f --file --makefile",
     "gmake": "--eval -f --file --makefile",
-    "pry": "-e",
     "nmap": "--script",
     "openssl": "-engine",
     "gcc": "-wrapper -fplugin",
@@ -158,14 +145,65 @@ CODE: dict[str, str] = {
     "ssh": "-F",
     "scp": "-F -o",
     "sftp": "-F -o -b",
-    "dpkg": "--pre-invoke",
     "apt": "-o",
     "apt-get": "-o",
     "cargo": "--config",
-    "bind": "-x",
-    "complete": "-C -F",
-    "hash": "-p",
-    "enable": "-f",
+}
+
+# They run code whatever their arguments are, so their name decides.
+INTERPRETERS = _words(
+    "python pypy perl ruby node nodejs deno bun php lua luajit tclsh expect Rscript R osascript pry sqlite3 psql mysql"
+)
+FETCHERS = _words("curl wget fetch http https xh aria2c nc ncat netcat socat ssh")
+
+# Builtins that run nothing by themselves: they need no place on a list of allowed commands.
+BUILTINS = _words(
+    "cd pushd popd dirs pwd echo printf true false : test [ exit logout return break continue shift wait jobs fg bg "
+    "disown set shopt setopt unsetopt export declare typeset local readonly unset let read getopts umask times type "
+    "ulimit emulate and or not math string count contains status random begin end"
+)
+
+# What they run is judged in their place.
+TRANSPARENT = _words(
+    "env command builtin exec noglob nocorrect - nohup setsid nice ionice chrt taskset time gtime timeout gtimeout "
+    "stdbuf unbuffer xargs parallel eval watch trap"
+)
+
+# Somewhere among their words a command begins, behind options of their own: every word may be its first.
+CARRYING: dict[str, tuple[str, ...]] = {
+    "docker": ("exec", "run"),
+    "podman": ("exec", "run"),
+    "nerdctl": ("exec", "run"),
+    "docker-compose": ("exec", "run"),
+    "kubectl": ("exec", "run", "debug"),
+    "oc": ("exec", "run", "rsh"),
+    "uv": ("run",),
+    "uvx": (),
+    "poetry": ("run",),
+    "pdm": ("run",),
+    "hatch": ("run",),
+    "pipenv": ("run",),
+    "rye": ("run",),
+    "conda": ("run",),
+    "mamba": ("run",),
+    "bundle": ("exec",),
+    "npx": (),
+    "bunx": (),
+    "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "dlx"),
+    "npm": ("exec", "x"),
+    "nix": ("run", "shell", "develop"),
+    "nix-shell": (),
+    "mise": ("exec", "x"),
+    "asdf": ("exec",),
+    "devcontainer": ("exec",),
+    "vagrant": ("ssh",),
+    "lxc": ("exec",),
+    "machinectl": ("shell",),
+    "gosu": (),
+    "tini": (),
+    "dumb-init": (),
+    "bwrap": (),
 }
 
 # Names of an option value or a plain word that start something: shown as the reason.
@@ -178,21 +216,32 @@ DOUBTFUL: dict[str, tuple[str, ...]] = {
     "crontab": ("-", "-e"),
 }
 
+# Settings of git whose value is run, or names a file or directory of things that are run.
+GIT_RUNS = _words(
+    "core.pager core.editor core.sshcommand core.askpass core.fsmonitor core.gitproxy core.alternaterefscommand "
+    "sequence.editor pager.* alias.* diff.external diff.*.command diff.*.textconv merge.*.driver difftool.*.cmd "
+    "mergetool.*.cmd difftool.*.path mergetool.*.path filter.*.clean filter.*.smudge filter.*.process "
+    "credential.helper credential.*.helper gpg.program gpg.*.program browser.*.cmd browser.*.path man.*.cmd man.*.path "
+    "sendemail.*cmd sendemail.smtpserver uploadpack.packobjectshook remote.*.uploadpack remote.*.receivepack "
+    "remote.*.vcs submodule.*.update instaweb.* imap.tunnel guitool.*.cmd web.browser trailer.*.command trailer.*.cmd "
+    "interactive.difffilter init.templatedir core.hookspath include.path includeif.* gpg.ssh.defaultkeycommand"
+)
+GIT_FILES = frozenset(("init.templatedir", "core.hookspath", "include.path"))
+
 # Options of git before the subcommand, and of a subcommand, that run what they are given.
-GIT_GLOBAL = ("-c", "--config-env", "--exec-path")
+GIT_GLOBAL = ("--config-env", "--exec-path")
 GIT_OPTIONS: dict[str, str] = {
-    "clone": "-c --config -u --upload-pack --template",
+    "clone": "-u --upload-pack --template",
     "fetch": "--upload-pack",
     "pull": "--upload-pack",
     "ls-remote": "--upload-pack --exec",
     "push": "--receive-pack --exec",
     "archive": "--exec",
-    "rebase": "-x --exec -i --interactive",
+    "rebase": "-x --exec",
     "grep": "-O --open-files-in-pager",
     "diff": "--ext-diff",
     "log": "--ext-diff",
     "show": "--ext-diff",
-    "commit": "-t --template -e --edit",
     "send-email": "--smtp-server --sendmail-cmd --to-cmd --cc-cmd",
     "init": "--template",
 }
@@ -200,88 +249,22 @@ GIT_RUNNERS = frozenset(
     ["filter-branch", "difftool", "mergetool", "hook", "daemon", "shell", "fast-import", "web--browse"]
 )
 
-# Setting one of these decides what a later command runs.
-DECIDING_NAMES = frozenset(
-    [
-        "PATH",
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES",
-        "DYLD_LIBRARY_PATH",
-        "BASH_ENV",
-        "ENV",
-        "ZDOTDIR",
-        "IFS",
-        "PROMPT_COMMAND",
-        "PS0",
-        "PS1",
-        "PS2",
-        "PS4",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "SHELL",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "BROWSER",
-        "MANPAGER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "LESS",
-        "GIT_PAGER",
-        "GIT_EDITOR",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_ASKPASS",
-        "SSH_ASKPASS",
-        "SUDO_ASKPASS",
-        "GIT_SEQUENCE_EDITOR",
-        "GIT_EXEC_PATH",
-        "GIT_CONFIG",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_CONFIG_COUNT",
-        "GIT_PROXY_COMMAND",
-        "GIT_DIR",
-        "GIT_TEMPLATE_DIR",
-        "PYTHONSTARTUP",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "PYTHONINSPECT",
-        "PERL5OPT",
-        "PERL5LIB",
-        "PERL5DB",
-        "RUBYOPT",
-        "RUBYLIB",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "RUSTC",
-        "RUSTC_WRAPPER",
-        "CC",
-        "CXX",
-        "LUA_INIT",
-        "TAR_OPTIONS",
-        "RSYNC_RSH",
-        "VIMINIT",
-        "EXINIT",
-        "INPUTRC",
-        "HOME",
-        "CDPATH",
-        "fpath",
-        "precmd_functions",
-        "preexec_functions",
-        "chpwd_functions",
-        "fish_function_path",
-        "fish_user_paths",
-        "BASH_FUNC",
-        "POSIXLY_CORRECT",
-        "MAKEFLAGS",
-        "MAKEFILES",
-        "JAVA_TOOL_OPTIONS",
-        "HISTFILE",
-        "TMUX_TMPDIR",
-        "XDG_CONFIG_HOME",
-    ]
+# Setting one of these makes a shell or the linker run something, or changes how a line is read.
+DECIDING_NAMES = _words(
+    "LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV ZDOTDIR PROMPT_COMMAND PS0 PS1 PS2 PS4 PROMPT RPROMPT "
+    "SHELLOPTS BASHOPTS BASH_FUNC LESSOPEN LESSCLOSE GIT_EXEC_PATH GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM "
+    "GIT_CONFIG_COUNT GIT_TEMPLATE_DIR PYTHONSTARTUP PERL5DB LUA_INIT TAR_OPTIONS VIMINIT EXINIT INPUTRC fpath "
+    "precmd_functions preexec_functions chpwd_functions fish_function_path fish_user_paths MAKEFILES HISTFILE"
+)
+# Their value is a command, and is judged as one.
+COMMAND_NAMES = _words(
+    "EDITOR VISUAL FCEDIT PAGER MANPAGER BROWSER GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND "
+    "GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RUSTC RUSTC_WRAPPER CC CXX "
+    "SHELL"
+)
+# They decide which programs or libraries are found; that matters where only listed commands run.
+FINDING_NAMES = _words(
+    "PATH path IFS LD_LIBRARY_PATH DYLD_LIBRARY_PATH CDPATH HOME PYTHONPATH PYTHONHOME PYTHONINSPECT PERL5OPT PERL5LIB "
+    "RUBYOPT RUBYLIB NODE_OPTIONS NODE_PATH LESS GIT_DIR POSIXLY_CORRECT MAKEFLAGS JAVA_TOOL_OPTIONS TMUX_TMPDIR "
+    "XDG_CONFIG_HOME"
 )

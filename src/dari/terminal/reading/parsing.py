@@ -51,6 +51,18 @@ _PARSERS = {
         rf"{_RUNNERS}test\b|{_RUNNERS}(?:jest|vitest|mocha)\b|jest\b|vitest\b|mocha\b",
     ),
     "go_test": _Parser("suites.gotest:read_go_test", ("--- ", "ok ", "FAIL", "PASS"), r"go test\b"),
+    "unittest": _Parser(
+        "suites.unittest:read_unittest",
+        ("Ran ",),
+        r"(?:\S*/)?python[\d.]* (?:-\w+ )*(?:-m unittest\b|\S*(?:manage|test\w*)\.py\b)",
+    ),
+    "rspec": _Parser(
+        "suites.rspec:read_rspec", (" example, ", " examples, "), r"(?:bundle exec )?(?:\S*/)?(?:rspec|rake)\b"
+    ),
+    "ctest": _Parser(
+        "suites.ctest:read_ctest", ("Test #", "% tests passed"), r"(?:\S*/)?(?:ctest|make (?:test|check)|ninja test)\b"
+    ),
+    "surefire": _Parser("suites.surefire:read_surefire", ("Tests run: ",), r"(?:\S*/)?(?:mvnw?|mvnd)\b"),
     "git_status": _Parser("worktree:read_status", (), r"git (?:\S+ )*?status\b"),
     "git_log": _Parser("commits:read_commits", (), r"git (?:\S+ )*?(?:log|show|reflog)\b"),
     "docker_ps": _Parser(

@@ -9,7 +9,7 @@ from dari.terminal.engine.grid import BLANK, Cell, Grid, Row
 
 Kind = Literal["text", "style", "both"]
 Span = tuple[int, int]
-_LOOKS = tuple(one.name for one in fields(Cell) if one.name not in ("text", "width"))
+_LOOKS = tuple(one.name for one in fields(Cell) if one.compare and one.name not in ("text", "width"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ _decoder = msgspec.msgpack.Decoder(SavedSession)
 class SessionStore:
     """The directory is made with the first session."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, noun: str = "session") -> None:
         self._directory = directory
+        self._noun = noun
 
     def save(self, session: SavedSession) -> tuple[str, int]:
         """Write it; its id (its name, or one that is made) and its size."""
@@ -41,8 +42,8 @@ class SessionStore:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             fact = "the disk is full" if is_full else (error.strerror or str(error))
             raise Failed(
-                f"session {session_id} was not saved, {len(data)} bytes: {fact}",
-                f"make room below {self._directory}, then save again; an earlier session of that name is unchanged",
+                f"{self._noun} {session_id} was not saved, {len(data)} bytes: {fact}",
+                f"make room below {self._directory}, then save again; an earlier one of that name is unchanged",
             ) from error
         return session_id, len(data)
 
@@ -52,7 +53,7 @@ class SessionStore:
             packed = path.read_bytes()
         except FileNotFoundError:
             known = ", ".join(sorted(name for name, _ in self.files())[:20]) or "none"
-            raise NotFound(f"there is no session {session_id!r}", f"saved sessions: {known}") from None
+            raise NotFound(f"there is no {self._noun} {session_id!r}", f"kept: {known}") from None
         except OSError as error:
             raise Failed(f"{path} cannot be read: {error.strerror}", "check the file") from error
         try:
@@ -67,7 +68,7 @@ class SessionStore:
         try:
             self._path(session_id).unlink()
         except FileNotFoundError:
-            raise NotFound(f"there is no session {session_id!r}", "list the sessions") from None
+            raise NotFound(f"there is no {self._noun} {session_id!r}", f"list the {self._noun}s") from None
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Ids with their files."""
@@ -82,7 +83,7 @@ class SessionStore:
     def _path(self, session_id: str) -> Path:
         if not _NAME.fullmatch(session_id):
             raise InvalidInput(
-                f"{session_id[:80]!r} is no name of a session", "use letters, digits, dot, dash and underscore"
+                f"{session_id[:80]!r} is no name of a {self._noun}", "use letters, digits, dot, dash and underscore"
             )
         return self._directory / f"{session_id}{SUFFIX}"
 

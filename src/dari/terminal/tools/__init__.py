@@ -1,3 +1,0 @@
-from dari.terminal.tools.toolkit import TerminalTools
-
-__all__ = ["TerminalTools"]

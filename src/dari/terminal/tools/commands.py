@@ -13,6 +13,7 @@ from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
 
 LONG_S = 3700.0
+MOST_CHARS = 1_000_000
 MOST_MS = 3_600_000
 
 
@@ -20,6 +21,7 @@ class CommandTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._commands = terminal.commands
         self._reading = terminal.reading
 
@@ -33,9 +35,10 @@ class CommandTools:
         max_tokens: int = MAX_TOKENS,
     ) -> Executed:
         """Run a command in a pane's shell; returns {exit_code, stdout}, or status "running" with a command_id."""
-        timeout_s = None if timeout_ms is None else _seconds(timeout_ms)
+        timeout_s = None if timeout_ms is None else seconds(timeout_ms)
         return _shown(
             await with_approval(
+                self._approvals,
                 context,
                 lambda approved: self._commands.execute(command, pane_id or "", timeout_s, approved),
             ),
@@ -46,7 +49,7 @@ class CommandTools:
     async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
         return await with_approval(
-            context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
+            self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
         )
 
     @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
@@ -59,8 +62,14 @@ class CommandTools:
         enter: bool = False,
     ) -> Success:
         """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success}."""
+        if len(text) > MOST_CHARS:
+            raise InvalidInput(
+                f"{len(text)} characters are too many to type", f"send at most {MOST_CHARS} at a time, or write a file"
+            )
         return await with_approval(
-            context, lambda approved: self._commands.send_text(text, pane_id or "", paste, enter, approved)
+            self._approvals,
+            context,
+            lambda approved: self._commands.send_text(text, pane_id or "", paste, enter, approved),
         )
 
     @tool()
@@ -79,13 +88,13 @@ class CommandTools:
         mark: int | None = None,
     ) -> Waited:
         """Wait until new output of a pane matches (never the echo of what was typed); returns {matched, text, mark}."""
-        found = await self._commands.wait_for(pattern, pane_id or "", regex, _seconds(timeout_ms), mark)
+        found = await self._commands.wait_for(pattern, pane_id or "", regex, seconds(timeout_ms), mark)
         return replace(found, text=shown(found.text).text, match=shown(found.match).text)
 
     @tool(timeout_s=LONG_S)
     async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
-        return _shown(await self._commands.wait_command(command_id, _seconds(timeout_ms)), max_tokens)
+        return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)
 
     @tool(scope="control", destructive=True)
     async def interrupt_command(self, command_id: str) -> Executed:
@@ -117,7 +126,8 @@ def _shown(result: Executed, max_tokens: int) -> Executed:
     return replace(result, stdout=cleaned.text, truncated=result.truncated or cleaned.is_truncated)
 
 
-def _seconds(timeout_ms: int) -> float:
+def seconds(timeout_ms: int) -> float:
+    """A time to wait, checked."""
     if not 0 <= timeout_ms <= MOST_MS:
         raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 0…{MOST_MS}, and wait again after it")
     return timeout_ms / 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dari.core.context import Context
 from dari.core.tool import tool
+from dari.errors import InvalidInput
 from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
@@ -16,6 +17,7 @@ class PaneTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._panes = terminal.panes
 
     @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
@@ -33,6 +35,7 @@ class PaneTools:
     ) -> PaneInfo:
         """Open a shell beside (horizontal) or below (vertical) a pane, run a command in it; returns {id, pid, cwd}."""
         return await with_approval(
+            self._approvals,
             context,
             lambda approved: self._panes.spawn_pane(
                 direction,
@@ -66,4 +69,6 @@ class PaneTools:
     @tool(scope="control")
     async def resize_pane(self, cols: int, rows: int, pane_id: str | None = None) -> Resized:
         """Give a pane a size in cells; returns {success} and the size that it got."""
+        if cols < 1 or rows < 1:
+            raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give columns and rows, 1 or more of each")
         return await self._panes.resize_pane(pane_id or "", cols, rows)

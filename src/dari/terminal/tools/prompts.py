@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from dari.core.content import PromptMessage, Text
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
-from dari.sanitising import for_terminal
-from dari.terminal.service import TerminalService
+
+if TYPE_CHECKING:
+    from dari.terminal.service import TerminalService
 
 _PANE = PromptArgument("pane_id", "The pane; left out, the focused one")
 
 
-def add_prompts(registry: Registry, terminal: TerminalService) -> None:
+def add_prompts(registry: Registry, terminal: Callable[[], TerminalService]) -> None:
+    """The service is asked for when a prompt needs it, not before."""
     prompts = Prompts(terminal)
     registry.add_prompt(
         Prompt(
@@ -42,7 +47,7 @@ def add_prompts(registry: Registry, terminal: TerminalService) -> None:
 
 
 class Prompts:
-    def __init__(self, terminal: TerminalService) -> None:
+    def __init__(self, terminal: Callable[[], TerminalService]) -> None:
         self._terminal = terminal
 
     async def debug_session(self, context: Context, given: dict[str, str]) -> list[PromptMessage]:
@@ -66,7 +71,9 @@ class Prompts:
         )
 
     async def pane_overview(self, context: Context, given: dict[str, str]) -> list[PromptMessage]:
-        panes = (await self._terminal.panes.list_panes()).panes
+        from dari.sanitising import for_terminal
+
+        panes = (await self._terminal().panes.list_panes()).panes
         listed = [
             f"- {pane.id} ({for_terminal(pane.name, one_line=True)}): {for_terminal(pane.process, one_line=True)} in "
             f"{for_terminal(pane.cwd, one_line=True)}, {pane.cols}×{pane.rows}{'' if pane.is_alive else ', ended'}"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
-
-from dari.core.context import Context
 from dari.core.registry import Registry
-from dari.core.resource import Completer, Resource, Template
+from dari.core.resource import Resource
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone, PaneOpened
 from dari.terminal.service import TerminalService
-from dari.terminal.tools.presentation import MOST_TOKENS, shown
+from dari.terminal.tools.templates import SCROLLBACK, STATE, PaneTexts
 
 QUIET_S = 0.1
 """Output comes in many pieces; subscribers hear of them together."""
-SCROLLBACK, STATE = "crux://pane/{id}/scrollback", "crux://pane/{id}/state"
 
 
 def add_resources(registry: Registry, terminal: TerminalService, multiplexer: Multiplexer) -> None:
@@ -26,37 +22,13 @@ def add_resources(registry: Registry, terminal: TerminalService, multiplexer: Mu
 class Resources:
     def __init__(self, registry: Registry, terminal: TerminalService, multiplexer: Multiplexer) -> None:
         self._registry = registry
-        self._reading = terminal.reading
-        self._panes = multiplexer.panes
+        self._texts = PaneTexts(lambda: terminal)
         self._changed: set[str] = set()
         registry.may_grow = True
-        complete: dict[str, Completer] = {"id": self._ids}
-        registry.add_template(
-            Template(
-                SCROLLBACK,
-                "scrollback",
-                self._read_scrollback,
-                "What a pane shows and has shown",
-                "text/plain",
-                completers=complete,
-            )
-        )
-        registry.add_template(
-            Template(STATE, "state", self._read_state, "Size, cursor, program", "application/json", completers=complete)
-        )
+        self._texts.add_templates(registry)
         for pane_id in multiplexer.panes:
             self._add(pane_id)
         multiplexer.changes.subscribe(self._hear)
-
-    async def _ids(self, typed: str, known: dict[str, str]) -> list[str]:
-        return [pane_id for pane_id in self._panes if pane_id.startswith(typed)]
-
-    async def _read_scrollback(self, context: Context, values: dict[str, str]) -> str:
-        found = await self._reading.get_raw_text(values["id"], True)
-        return shown(found.text, MOST_TOKENS).text
-
-    async def _read_state(self, context: Context, values: dict[str, str]) -> str:
-        return msgspec.json.encode(await self._reading.get_pane_state(values["id"])).decode()
 
     def _hear(self, change: Change) -> None:
         if isinstance(change, PaneOpened):
@@ -73,8 +45,8 @@ class Resources:
         self._registry.add_resource(
             Resource(
                 scrollback,
-                f"Pane {pane_id} scrollback",
-                lambda context: self._read_scrollback(context, values),
+                f"Pane {pane_id} Scrollback Buffer",
+                lambda context: self._texts.scrollback(context, values),
                 "What the pane shows and has shown",
                 "text/plain",
             )
@@ -82,15 +54,16 @@ class Resources:
         self._registry.add_resource(
             Resource(
                 state,
-                f"Pane {pane_id} state",
-                lambda context: self._read_state(context, values),
+                f"Pane {pane_id} State",
+                lambda context: self._texts.state(context, values),
                 "Size, cursor, program",
                 "application/json",
             )
         )
 
     def _note(self, pane_id: str) -> None:
-        uris = [uri for uri in _uris(pane_id) if uri in self._registry.interests]
+        wanted = self._registry.interests
+        uris = [uri for uri in _uris(pane_id) if uri in wanted] if wanted else []
         if not uris:
             return
         if not self._changed:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.registry import Registry
@@ -17,10 +17,9 @@ from dari.terminal.service import TerminalService
 from dari.terminal.tools.toolkit import TerminalTools
 from dari.version import VERSION
 
-RATE, BURST = 100.0, 400
-"""Calls a second and client: an agent that waits for answers stays far below, one that runs wild does not."""
 INSTRUCTIONS = (
-    "A terminal with panes that you drive and people watch. crux_execute_command runs a command in the focused pane "
+    "A terminal with panes that you drive and people watch. pane_id is an id or a name; left out, the focused pane is "
+    "meant. crux_execute_command runs a command in the focused pane "
     "(one is opened when there is none) and returns its exit code and output; when it takes longer than timeout_ms, "
     "go on with crux_wait_command. Long-running programs: crux_create_pane with a command, then crux_wait_for_output. "
     "Full-screen programs: crux_send_keys, then crux_get_raw_text or crux_screenshot_pane. Dangerous commands are "
@@ -35,12 +34,14 @@ def build_server(terminal: TerminalService, multiplexer: Multiplexer, rate: floa
 
     registry = Registry()
     tools = TerminalTools(terminal).tools()
-    if rate != 0:
-        limit = RateLimit(RATE, BURST) if rate is None else RateLimit(rate, max(1, int(rate * 2)))
+    security = multiplexer.security
+    rate, burst = (security.calls_per_second, security.calls_at_once) if rate is None else (rate, max(1, int(rate * 2)))
+    if rate:
+        limit = RateLimit(rate, burst)
         tools = [limited(tool, limit) for tool in tools]
     registry.add_tools(*tools)
     add_resources(registry, terminal, multiplexer)
-    add_prompts(registry, terminal)
+    add_prompts(registry, lambda: terminal)
     return Server(registry, Info(name="crux", version=VERSION, title="Crux terminal"), instructions=INSTRUCTIONS)
 
 

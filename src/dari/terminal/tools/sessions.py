@@ -15,6 +15,7 @@ class SessionTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._sessions = terminal.sessions
 
     @tool(scope="control", idempotent=False)
@@ -28,7 +29,9 @@ class SessionTools:
     ) -> Restored:
         """Open the panes of a saved session, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(
-            context, lambda approved: self._sessions.restore_session(session_id, commands, replace, approved)
+            self._approvals,
+            context,
+            lambda approved: self._sessions.restore_session(session_id, commands, replace, approved),
         )
 
     @tool()

@@ -21,6 +21,7 @@ class ClipboardTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._clipboard = terminal.special.clipboard
         self._reading = terminal.reading
 
@@ -62,6 +63,7 @@ class ClipboardTools:
     ) -> Pasted:
         """Paste a clip or text as suits the place: JSON formatted, words quoted for a shell, lines as one paste."""
         pasted = await with_approval(
+            self._approvals,
             context,
             lambda approved: self._clipboard.paste(
                 pane_id or "", clip_id or "", text or "", form, enter, allow_lines, approved

@@ -16,6 +16,7 @@ class ContextTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._contexts = terminal.special.contexts
         self._snapshots = terminal.special.snapshots
 
@@ -31,6 +32,7 @@ class ContextTools:
     ) -> InjectedContext:
         """Set variables, aliases and functions in a pane's running shell, for some commands; returns {context_id}."""
         return await with_approval(
+            self._approvals,
             context,
             lambda approved: self._contexts.inject(
                 pane_id or "", env, aliases, functions, expires_after_commands, approved
@@ -58,7 +60,7 @@ class ContextTools:
     ) -> Restored:
         """Open the panes of a snapshot again, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(
-            context, lambda approved: self._snapshots.restore(snapshot_id, commands, replace, approved)
+            self._approvals, context, lambda approved: self._snapshots.restore(snapshot_id, commands, replace, approved)
         )
 
     @tool()

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.tool import tool
+from dari.errors import InvalidInput
 from dari.terminal.desks.special_answers import TypedWithIme
 from dari.terminal.ime.japanese import Script
 from dari.terminal.ime.plan import Language, Mode
@@ -20,6 +21,7 @@ class ImeTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._ime = terminal.special.ime
 
     @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
@@ -36,7 +38,10 @@ class ImeTools:
         timeout_ms: int = 2000,
     ) -> TypedWithIme:
         """Type Korean, Japanese or Chinese by keys ("gksrmf" is 한글) or as text; returns {committed, is_echoed}."""
+        if not text:
+            raise InvalidInput("there is nothing to type", "give the keys, or the text that shall arrive")
         done = await with_approval(
+            self._approvals,
             context,
             lambda approved: self._ime.type_with_ime(
                 text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000, approved

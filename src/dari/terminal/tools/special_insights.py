@@ -15,6 +15,7 @@ from dari.sanitising import for_terminal, value_for_terminal
 from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.commands import seconds
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
 
 LONG_S = 3700.0
@@ -24,6 +25,7 @@ class InsightTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._insights = terminal.special.insights
         self._commands = terminal.commands
 
@@ -79,10 +81,12 @@ class InsightTools:
         if command is not None and (before or after):
             raise InvalidInput("both a command and captures were given", "give command alone, or before and after")
         if command is not None:
+            timeout_s = seconds(timeout_ms)
             begin = await self._insights.capture(pane_id or "")
             await with_approval(
+                self._approvals,
                 context,
-                lambda approved: self._commands.execute(command, begin.pane_id, timeout_ms / 1000, approved),
+                lambda approved: self._commands.execute(command, begin.pane_id, timeout_s, approved),
             )
             before, pane_id = begin.capture_id, begin.pane_id
         found = await self._insights.visual_diff(before or "", after or "", pane_id or "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from secrets import token_hex
 
 import msgspec
 from msgspec.structs import replace
@@ -24,21 +23,20 @@ from dari.terminal.desks.special_answers import (
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
+from dari.terminal.tools.step_report import StepReport
 
 LONG_S = 3700.0
 ASKING_S = 3600.0
-BEAT_S = 5.0
-"""A client that gives up on silent calls hears from a long one this often."""
 FOLLOW_S = 10.0
 MOST_MS = 3_600_000
 MOST_EVENTS = 10_000
-T = TypeVar("T")
 
 
 class WorkflowTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
+        self._approvals = terminal.approvals
         self._workspaces = terminal.special.workspaces
         self._coordination = terminal.special.coordination
         self._streams = terminal.special.streams
@@ -55,6 +53,7 @@ class WorkflowTools:
     ) -> LoadedWorkspace:
         """Open named panes in a layout (debug-session, full-stack, agent-team-3, monitoring, or a file of yours)."""
         return await with_approval(
+            self._approvals,
             context,
             lambda approved: self._workspaces.load_workspace(name, cwd or "", run, replace, commands, approved),
         )
@@ -74,13 +73,16 @@ class WorkflowTools:
         max_tokens: int = MAX_TOKENS,
     ) -> Coordinated:
         """Run steps in panes in order, each until its wait_for text came or it ended; returns {success, steps}."""
-        done = await _with_beat(
-            context,
+        shown("", max_tokens)
+        watch = token_hex(8)
+        report = StepReport(context, len(steps))
+        done = await report.during(
             with_approval(
+                self._approvals,
                 context,
-                lambda approved: self._coordination.coordinate(steps, go_on, clean_up, approved),
+                lambda approved: self._coordination.coordinate(steps, go_on, clean_up, approved, watch),
             ),
-            f"{len(steps)} steps",
+            lambda seen, patience_s: self._coordination.follow_steps(watch, seen, patience_s),
         )
         each = max(1, max_tokens // len(done.steps))
         return replace(done, steps=[_shown(step, each) for step in done.steps])
@@ -101,7 +103,9 @@ class WorkflowTools:
             raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MOST_MS}, and stream again")
         shown("", max_tokens)
         start = await with_approval(
-            context, lambda approved: self._streams.begin(pane_id or "", command or "", approved)
+            self._approvals,
+            context,
+            lambda approved: self._streams.begin(pane_id or "", command or "", approved, until or "", regex),
         )
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -157,24 +161,6 @@ class _Gathered:
         whole = self.text + event.text
         self.is_truncated = self.is_truncated or len(whole) > self._most_chars
         self.text = whole[-self._most_chars :]
-
-
-async def _with_beat(context: Context, work: Awaitable[T], what: str) -> T:
-    """`work`, with a sign of life from time to time."""
-
-    async def beat() -> None:
-        beats = 0
-        while True:
-            await asyncio.sleep(BEAT_S)
-            beats += 1
-            await context.progress(beats, message=f"{what}, {beats * BEAT_S:g} s")
-
-    beating = asyncio.create_task(beat())
-    try:
-        return await work
-    finally:
-        beating.cancel()
-        await asyncio.gather(beating, return_exceptions=True)
 
 
 def _shown(step: StepResult, max_tokens: int) -> StepResult:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dari.core.presentation import presented
 from dari.core.tool import Tool, tools_of
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.commands import CommandTools
 from dari.terminal.tools.panes import PaneTools
-from dari.terminal.tools.presentation import presented
 from dari.terminal.tools.reading import ReadingTools
+from dari.terminal.tools.screening import screened
 from dari.terminal.tools.sessions import SessionTools
 from dari.terminal.tools.special import SPECIAL_FAMILIES
 
@@ -49,6 +50,8 @@ class TerminalTools:
 
     def tools(self, which: ToolSet = "all") -> list[Tool]:
         """The 20 of the design first, then those that came later, family by family."""
-        made = {tool.name: presented(tool) for family in FAMILIES for tool in tools_of(family(self._terminal))}
+        made = {
+            tool.name: screened(presented(tool)) for family in FAMILIES for tool in tools_of(family(self._terminal))
+        }
         core = [made.pop(name) for name in CORE]
         return core if which == "core" else [*core, *made.values()]

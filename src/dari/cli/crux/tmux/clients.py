@@ -48,8 +48,28 @@ def run_shell(shim: Shim, call: Call) -> None:
         raise Quiet
 
 
+def if_shell(shim: Shim, call: Call) -> None:
+    """The second word, or the third, as a command of tmux; `-F`: the first word is a format and runs nothing."""
+    import shlex
+    import subprocess
+
+    from dari.cli.crux.tmux.main import run_calls
+    from dari.terminal.tmux.commands import parse_call, split_commands
+    from dari.terminal.tmux.modifiers import is_true
+
+    question = expand(call.words[0], shim.state.scope(shim.find(call.get("t"))))
+    if call.has("F"):
+        is_so = is_true(question)
+    else:
+        sys.stdout.flush()
+        is_so = not subprocess.run(["/bin/sh", "-c", question], stdin=subprocess.DEVNULL, check=False).returncode
+    chosen = call.words[1] if is_so else call.words[2] if len(call.words) > 2 else ""
+    run_calls(shim, tuple(parse_call(words) for words in split_commands(shlex.split(chosen))))
+
+
 COMMANDS: dict[str, Run] = {
     "attach-session": attach_session,
+    "if-shell": if_shell,
     "list-clients": list_clients,
     "run-shell": run_shell,
     "wait-for": wait_for,

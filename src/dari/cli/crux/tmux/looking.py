@@ -14,7 +14,7 @@ from dari.terminal.tmux.targets import Place, SessionView, WindowView
 
 def list_panes(shim: Shim, call: Call) -> None:
     if call.has("a"):
-        windows = [(session, window) for session in shim.state.sessions for window in session.windows]
+        windows = [(session, window) for session in _by_name(shim) for window in session.windows]
         usual = defaults.LIST_ALL_PANES
     elif call.has("s"):
         session = shim.find(call.get("t"), "session").session
@@ -27,7 +27,7 @@ def list_panes(shim: Shim, call: Call) -> None:
 
 def list_windows(shim: Shim, call: Call) -> None:
     if call.has("a"):
-        sessions, usual = list(shim.state.sessions), defaults.LIST_ALL_WINDOWS
+        sessions, usual = _by_name(shim), defaults.LIST_ALL_WINDOWS
     else:
         sessions, usual = [shim.find(call.get("t"), "session").session], defaults.LIST_WINDOWS
     places = [Place(session, window, window.active) for session in sessions for window in session.windows]
@@ -35,8 +35,8 @@ def list_windows(shim: Shim, call: Call) -> None:
 
 
 def list_sessions(shim: Shim, call: Call) -> None:
-    places = [Place(each, each.current, each.current.active) for each in shim.state.sessions]
-    _print_all(shim, call, defaults.LIST_SESSIONS, sorted(places, key=lambda place: place.session.name))
+    places = [Place(each, each.current, each.current.active) for each in _by_name(shim)]
+    _print_all(shim, call, defaults.LIST_SESSIONS, places)
 
 
 def display_message(shim: Shim, call: Call) -> None:
@@ -80,6 +80,10 @@ def _print_all(shim: Shim, call: Call, usual: str, places: list[Place]) -> None:
         chosen = call.get("f")
         if chosen is None or is_true(expand(chosen, shim.state.scope(place))):
             shim.print_format(call.get("F") or usual, place)
+
+
+def _by_name(shim: Shim) -> list[SessionView]:
+    return sorted(shim.state.sessions, key=lambda session: session.name)
 
 
 def _place(session: SessionView, window: WindowView, at: int) -> Place:

@@ -20,6 +20,8 @@ from dari.terminal.tmux.targets import Kind, Place
 
 HELP = """\
 usage: crux tmux COMMAND [flags] …
+       crux tmux --run PROGRAM …       run a program in this pane that finds itself inside tmux
+       crux tmux --install [DIR]       write a program `tmux` that is this one (default: bin beside the socket)
 
 Takes the place of tmux for scripts: split-window, send-keys, capture-pane, list-panes, display-message, select-pane,
 kill-pane, resize-pane, respawn-pane, select-layout, set-option, new-session, new-window, list-windows, … of tmux 3.3a.
@@ -31,8 +33,9 @@ examples:
   crux tmux capture-pane -p -t %2 -S -100
   crux tmux list-panes -F '#{pane_id} #{pane_current_command}'
 
-Sessions of tmux are windows of crux, its windows are tabs. For programs that call tmux themselves, put a file
-named tmux with `exec crux tmux "$@"` first on their PATH.
+An agent that opens panes for its team: crux split-pane -- crux tmux --run claude
+
+Sessions of tmux are windows of crux, its windows are tabs.
 """
 
 Run = Callable[["Shim", Call], None]
@@ -55,7 +58,14 @@ class Shim:
     def call(self, method: str, **params: Any) -> Any:
         """Ask the server; what was known may be old afterwards."""
         self._state = None
-        return self.line.call(method, **params)
+        try:
+            return self.line.call(method, **params)
+        except DariError as error:
+            if error.name != "needs_approval":
+                raise
+            from dari.cli.crux.consent import settle
+
+            return settle(self.line, method, params, error)
 
     def find(self, target: str | None, kind: Kind = "pane") -> Place:
         if not self.state.sessions:
@@ -76,11 +86,10 @@ def run_tmux(words: list[str], socket: str = "") -> int:
     if words[:1] in (["--help"], ["-h"], ["help"]):
         sys.stdout.write(HELP)
         return 0
-    from dari.cli.crux.tmux import clients, looking, options, places, programs, typing
+    from dari.cli.crux.tmux import programs
 
-    table: dict[str, Run] = {}
-    for module in (clients, looking, options, places, programs, typing):
-        table |= module.COMMANDS
+    if words[:1] in (["--install"], ["--run"]):
+        return _offer(words[0], words[1:], socket)
     line = Line(Files(socket), starts=False)
     try:
         invocation = parse_invocation(words)
@@ -90,11 +99,7 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         calls = invocation.calls or (Call("new-session", {}, ()),)
         if any(call.name in programs.STARTS for call in calls):
             line = Line(line.place)
-        shim = Shim(line)
-        for call in calls:
-            if call.name not in table:
-                raise InvalidInput(f"{call.name}: crux tmux does not have this command", "crux tmux --help")
-            table[call.name](shim, call)
+        run_calls(Shim(line), calls)
         sys.stdout.flush()
         return 0
     except Unavailable:
@@ -107,6 +112,37 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         return _complain(error.message)
     finally:
         line.close()
+
+
+def run_calls(shim: Shim, calls: tuple[Call, ...]) -> None:
+    """One after the other, until one fails."""
+    from dari.cli.crux.tmux import clients, looking, options, places, programs, typing
+
+    table: dict[str, Run] = {}
+    for module in (clients, looking, options, places, programs, typing):
+        table |= module.COMMANDS
+    for call in calls:
+        if call.name not in table:
+            raise InvalidInput(f"{call.name}: crux tmux does not have this command", "crux tmux --help")
+        table[call.name](shim, call)
+
+
+def _offer(flag: str, words: list[str], socket: str) -> int:
+    from dari.cli.crux.output import Output
+    from dari.cli.crux.tmux.shims import install, run_inside
+
+    line = Line(Files(socket), starts=False)
+    try:
+        if flag == "--run":
+            run_inside(line, words)
+        path = install(words[0] if words else os.path.join(line.place.run_dir, "bin"))
+    except DariError as error:
+        Output(as_json=False).tell(error)
+        return 2 if error.name == "not_found" else 1
+    finally:
+        line.close()
+    sys.stdout.write(f"{path}\nfirst on the PATH of a program: PATH={os.path.dirname(path)}:$PATH PROGRAM\n")
+    return 0
 
 
 class Quiet(Exception):

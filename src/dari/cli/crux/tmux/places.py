@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dari.cli.crux.tmux.main import Run, Shim
 from dari.errors import InvalidInput, NotFound
+from dari.terminal.tmux import defaults
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.formats import expand
-from dari.terminal.tmux.requests import parse_size
+from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.targets import Place
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
@@ -106,6 +107,48 @@ def swap_pane(shim: Shim, call: Call) -> None:
         shim.call("crux:pane/swap", pane_id=other.id, other_id=place.pane.id)
 
 
+def break_pane(shim: Shim, call: Call) -> None:
+    place = shim.find(call.get("s"))
+    aim = shim.find((call.get("t") or "").partition(":")[0] + ":", "session") if call.get("t") else place
+    if len(place.window.panes) == 1 and aim.session is place.session:
+        if (name := call.get("n")) is not None:
+            shim.call("crux:window/rename", id=f"t{place.window.id[1:]}", name=name)
+    else:
+        name = call.get("n") or ""
+        target = aim.session.current.active.id
+        is_shown = not call.has("d")
+        shim.call("crux:pane/move", pane_id=place.pane.id, target=target, where="tab", focus=is_shown, title=name)
+    if call.has("P"):
+        shim.print_format(call.get("F") or defaults.BREAK_PANE, shim.find(place.pane.id))
+
+
+def join_pane(shim: Shim, call: Call) -> None:
+    place, aim = shim.find(call.get("s")), shim.find(call.get("t"))
+    if place.pane.id == aim.pane.id:
+        raise InvalidInput("source and target panes must be different")
+    variables = shim.state.variables(aim)
+    whole = "window" if call.has("f") else "pane"
+    wanted = split_request(call, int(variables[f"{whole}_width"]), int(variables[f"{whole}_height"]))
+    shim.call(
+        "crux:pane/move",
+        pane_id=place.pane.id,
+        target=aim.pane.id,
+        direction=wanted.orientation,
+        size=wanted.size,
+        is_before=wanted.is_before,
+        is_full=wanted.is_full,
+        focus=wanted.is_focused,
+    )
+
+
+def next_layout(shim: Shim, call: Call) -> None:
+    select_layout(shim, Call(call.name, {**call.flags, "n": ("",)}, ()))
+
+
+def previous_layout(shim: Shim, call: Call) -> None:
+    select_layout(shim, Call(call.name, {**call.flags, "p": ("",)}, ()))
+
+
 def select_window(shim: Shim, call: Call) -> None:
     place = shim.find(call.get("t"), "window")
     windows = place.session.windows
@@ -152,8 +195,13 @@ def resize_window(shim: Shim, call: Call) -> None:
 
 
 COMMANDS: dict[str, Run] = {
+    "break-pane": break_pane,
+    "join-pane": join_pane,
     "last-pane": last_pane,
+    "move-pane": join_pane,
+    "next-layout": next_layout,
     "next-window": next_window,
+    "previous-layout": previous_layout,
     "previous-window": previous_window,
     "rename-session": rename_session,
     "rename-window": rename_window,

@@ -50,6 +50,18 @@ def show_buffer(shim: Shim, call: Call) -> None:
     sys.stdout.write(_held(shim, call))
 
 
+def save_buffer(shim: Shim, call: Call) -> None:
+    path, text = call.words[0], _held(shim, call)
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with open(path, "a" if call.has("a") else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidInput(f"{error.strerror}: {path}") from None
+
+
 def list_buffers(shim: Shim, call: Call) -> None:
     for name, text in reversed(list(shim.state.notes(_OWNER).items())):
         shim.print(f'{name}: {len(text.encode())} bytes: "{text[:200]}"')
@@ -92,6 +104,7 @@ COMMANDS: dict[str, Run] = {
     "list-buffers": list_buffers,
     "load-buffer": load_buffer,
     "paste-buffer": paste_buffer,
+    "save-buffer": save_buffer,
     "send-keys": send_keys,
     "set-buffer": set_buffer,
     "show-buffer": show_buffer,

@@ -59,7 +59,8 @@ class Drawing:
                 parts.append(f"\x1b[{pane['top'] + row + 1};{pane['left'] + 1}H{text}")
         self._frame = frame
         parts.append(self._mirrored(frame["modes"]))
-        parts.append(self._titled(frame["title"]))
+        name = self._panes.get(frame["focused"], {}).get("name", "")
+        parts.append(self._titled(frame["title"] or name))
         if frame["has_bell"]:
             parts.append("\x07")
         if frame["clipboard"]:
@@ -136,17 +137,20 @@ class Drawing:
             return _fitted(" " + self.message, cols)
         if not frame:
             return _fitted("", cols)
-        left = f" [{frame['window']}]"
+        count = f" {frame['window_number']}/{frame['window_count']}" if frame["window_count"] > 1 else ""
+        left = f" [{frame['window']}{count}]"
         for index, tab in enumerate(frame["tabs"]):
             is_shown = tab["id"] == frame["tab"]
             left += f" {index}:{tab['name']}{'*' if is_shown else ''}{'Z' if is_shown and frame['is_zoomed'] else ''}"
-        right = f"{frame['focused']} {frame['title']} "
+        right = _panes_line(frame)
         if frame["ended"] is not None:
             right = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
         elif frame["scrolled"]:
             right = f"{frame['scrolled']} rows back "
         left, right = (_printable(text) for text in (left, right))
-        if len(left) + len(right) + 1 > cols:
+        if _columns(left) + _columns(right) + 1 > cols:
+            right = _fitted(right, max(0, cols - _columns(left) - 1)) if frame["ended"] is None else right
+        if _columns(left) + _columns(right) + 1 > cols:
             return _fitted(left, cols)
         return left + " " * (cols - _columns(left) - _columns(right)) + right
 
@@ -169,6 +173,17 @@ def _around(pane: Frame) -> Iterator[Cell]:
     for col in range(left, right):
         yield col, top - 1
         yield col, bottom
+
+
+def _panes_line(frame: Frame) -> str:
+    """The panes of the tab by number and name, then what the focused program calls itself."""
+    words = [
+        pane["id"] + (f":{pane['name']}" if pane["name"] else "") + ("*" if pane["id"] == frame["focused"] else "")
+        for pane in frame["panes"]
+    ]
+    focused = next((pane for pane in frame["panes"] if pane["id"] == frame["focused"]), None)
+    title = frame["title"] if focused is not None and frame["title"] != focused["name"] else ""
+    return "  ".join(words) + (f" | {title}" if title else "") + " "
 
 
 def _printable(text: str) -> str:

@@ -17,7 +17,7 @@ from dari.errors import DariError
 KEY_MS = 30
 """How long the rest of an escape sequence may take; then it was the Escape key."""
 ASK_S = 20.0
-HELP = '% " split   arrows o focus   z zoom   x end   c n p 0-9 tabs   [ look back   Space layout   d leave'
+HELP = '% " split  arrows o focus  z zoom  x end  c n p 0-9 tabs  ( ) windows  [ look back  Space layout  d leave'
 _ARROWS = ("up", "down", "left", "right")
 _LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
@@ -93,6 +93,7 @@ class View:
             return
         if frame["panes"]:  # else nothing happened for a while
             self._frame = frame
+            self._where = {"window_id": frame["window_id"]}
             self._screen.write(self._drawing.draw(frame, *self._screen.size))
             self._screen.has_keyboard = bool(frame["modes"]["kitty_keyboard"])
         self._ask_frame(frame["version"])
@@ -112,10 +113,12 @@ class View:
                 self._try("crux:attach/resize", cols=cols, rows=max(1, rows - 1))
 
     def _draw_again(self) -> None:
-        """A line that is hung up ends the viewer; a new one is shown everything."""
-        self._frames.close()
         self._drawing = Drawing(has_mouse=self._has_mouse)
-        self._ask_frame(0)
+        try:
+            self._asks.call("crux:attach/redraw", viewer=self._viewer)
+        except DariError as error:
+            if error.name != "not_found":  # we were away for long: the next frame is a first one
+                raise
 
     # Input
 
@@ -195,6 +198,8 @@ class View:
             self._try("crux:pane/open", target=pane, where="tab")
         elif key in ("n", "p") or key.isdigit():
             self._show_tab(key)
+        elif key in ("(", ")"):
+            self._try("crux:attach/window", step=1 if key == ")" else -1)
         elif key in ("[", "page_up"):
             self._mode = "scroll"
             self._tell("looking back: arrows, PageUp, PageDown, g, G; q ends it")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from dari.terminal.engine.colors import PALETTE
 from dari.terminal.engine.grid import BLANK, Cell, Rgb, Row, Underline
 
 
@@ -31,8 +32,7 @@ class CellReader:
 
 
 def _cell(style: Any, text: str, width: int, palette: Any) -> Cell:
-    if text in (" ", ""):
-        text = ""
+    text = "" if text in (" ", "") else str(text)  # bittty marks wide ones by a class of its own
     fg, bg, underline_color, flags = _read(style)
     if flags is None and width == 1 and not text and style.hyperlink is None:
         return BLANK
@@ -53,6 +53,8 @@ def _cell(style: Any, text: str, width: int, palette: Any) -> Cell:
         overline,
         _rgb(underline_color, palette),
         style.hyperlink or "",
+        _index(fg, palette),
+        _index(bg, palette),
     )
 
 
@@ -82,6 +84,12 @@ def _read(style: Any) -> tuple[Any, Any, Any, Any]:
 
 def _is_default(color: Any) -> bool:
     return color is None or color.mode == "default"
+
+
+def _index(color: Any, palette: Any) -> int | None:
+    if _is_default(color) or color.mode != "indexed" or tuple(palette[color.value]) != PALETTE[color.value]:
+        return None
+    return int(color.value)
 
 
 def _rgb(color: Any, palette: Any) -> Rgb | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dari.terminal.engine.grid import Cell, Row
+from dari.terminal.engine.grid import BLANK, Cell, Row
 from dari.terminal.engine.render import sgr_of
 
 _MODES = {
@@ -58,11 +58,12 @@ def mouse_modes(board: Any) -> list[int]:
 def flow(rows: list[Row]) -> str:
     """Rows printed one after the other, so that those above the last screenful scroll off again."""
     parts = []
-    for number, row in enumerate(rows):
-        # A row that wraps is full, so the next character goes to the next row by itself.
-        parts.append(_cells(row.cells, is_full=row.wraps))
-        if number < len(rows) - 1:
-            parts.append("" if row.wraps else "\x1b[0m\r\n")
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        # A row that wraps is full, so the next character goes to the next row by itself; if there is one.
+        wraps = row.wraps and after is not None and (after.wraps or any(cell != BLANK for cell in after.cells))
+        parts.append(_cells(row.cells, is_full=wraps))
+        if after is not None:
+            parts.append("" if wraps else "\x1b[0m\r\n")
     return "".join(parts)
 
 

@@ -6,7 +6,7 @@ nothing; marks are lost when the width changes; snapshots leave out what `replay
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -32,7 +32,7 @@ from dari.terminal.engine.engine import (
 from dari.terminal.engine.fallback import replay
 from dari.terminal.engine.fallback.cells import CellReader
 from dari.terminal.engine.fallback.display import Cable, Display
-from dari.terminal.engine.grid import Cell, Grid, Row
+from dari.terminal.engine.grid import Cell, Grid, Row, joined_cells
 from dari.terminal.engine.keys import Key
 from dari.terminal.engine.location import path_of
 from dari.terminal.engine.osc import OscWatch
@@ -44,6 +44,7 @@ _MICE: dict[str, MouseTracking] = {"X10": "x10", "NORMAL": "normal", "BUTTON": "
 _FORMATS: dict[str, MouseFormat] = {"UTF8": "utf8", "SGR": "sgr", "URXVT": "urxvt", "SGR_PIXELS": "sgr_pixels"}
 _SHAPES: dict[str, Shape] = {"bar": "bar", "underline": "underline"}
 _FEED_BYTES = 1 << 16
+_WINDOW_OPS = (14, 16, 18, 22, 23)
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -91,7 +92,12 @@ class BitttyEngine:
         self._board.set_caps(
             TerminalCaps(cell_px=(8, 16), window_px=(8 * cols, 16 * rows), grapheme_mode="permanently-set")
         )
-        self._board.registry["OSC_CLIPBOARD"] = self._display.take_clip
+        self._size = (cols, rows)
+        registry = self._board.registry
+        registry["OSC_CLIPBOARD"] = self._display.take_clip
+        registry["DECRQCRA"] = _ignore  # a program could read what others left on the screen
+        self._window_op = registry["XTWINOPS"]
+        registry["XTWINOPS"] = self._take_window_op
         self._history_rows = history_rows
         self._watch = OscWatch()
         self.hears_prompts = True
@@ -178,10 +184,18 @@ class BitttyEngine:
             if number == 133 and payload[:1] == b"A" and self._board.cursor.x:
                 self._write(b"\r\n")  # a prompt begins on a line of its own
             if number != 133 or self.hears_prompts:
+                self._tell()  # asked before what is told now
                 self.on_osc(number, payload)
         self._write(data[before:])
         self._consumed += len(data) - before
         self._tell()
+        if (self.cols, self.rows) != self._size:
+            self.resize(*self._size)  # DECCOLM, DECSCPP: how large a screen is, is for its owner to say
+
+    def _take_window_op(self, operation: Any) -> None:
+        """Sizes are told and titles kept; a title told would be typed at the prompt, whoever has set it."""
+        if operation.args[0] and operation.args[0][0] in _WINDOW_OPS:
+            self._window_op(operation)
 
     def _write(self, data: bytes) -> None:
         for start in range(0, len(data), _FEED_BYTES):
@@ -201,6 +215,7 @@ class BitttyEngine:
 
     def resize(self, cols: int, rows: int) -> None:
         check_size(cols, rows)
+        self._size = (cols, rows)
         self._display.limit(max(cols, self.cols), self._history_rows)
         self._board.resize_from_frontend(cols, rows)
         self._display.limit(cols, self._history_rows)
@@ -226,7 +241,10 @@ class BitttyEngine:
         if start < 0:
             found += self._history_grid(start + history, min(end, 0) + history)
         found += self._page_grid(self._board.blitter.main_page, max(start, 0), end)
-        return Grid(self.cols, start, tuple(found))
+        colors = self._board.palette
+        own = (colors.foreground, FOREGROUND), (colors.background, BACKGROUND)
+        fg, bg = (tuple(now) if tuple(now) != usual else None for now, usual in own)
+        return Grid(self.cols, start, tuple(found), fg, bg)
 
     def _history_grid(self, first: int, end: int) -> list[Row]:
         view = self._display.store.width(self.cols)
@@ -354,10 +372,10 @@ class BitttyEngine:
         self._display.store.clear()
 
 
-def _joined(rows: Any) -> str:
+def _joined(rows: Sequence[Row]) -> str:
     parts = []
-    for row in rows:
-        whole = "".join([cell.text or (" " if cell.width else "") for cell in row.cells])
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        whole = "".join([cell.text or (" " if cell.width else "") for cell in joined_cells(row, after)])
         parts.append(whole if row.wraps else whole.rstrip(" ") + "\n")
     return "".join(parts).removesuffix("\n")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from dari.terminal.engine.colors import PALETTE
+from dari.terminal.engine.colors import BACKGROUND, FOREGROUND, PALETTE
 from dari.terminal.engine.ghostty.terminal import NativeTerminal, check
 from dari.terminal.engine.ghostty.values import Values
 from dari.terminal.engine.grid import BLANK, TAIL, Cell, Rgb, Row, Underline
@@ -24,8 +24,10 @@ WIDE_SHIFT, WIDE_BITS = 42, 0b11
 LINK_BIT = 1 << 45
 _PLAIN = ~(TEXT_BITS << TEXT_SHIFT)  # a cell with none of these bits is one narrow character without a style
 
-Style = tuple[Rgb | None, Rgb | None, bool, bool, Underline, bool, bool, bool, bool, bool, bool, Rgb | None]
-_NO_STYLE: Style = (None, None, False, False, "", False, False, False, False, False, False, None)
+Attributes = tuple[bool, bool, Underline, bool, bool, bool, bool, bool, bool]
+Indexes = tuple[int | None, int | None]
+Style = tuple[Rgb | None, Rgb | None, Attributes, Rgb | None, Indexes]
+_NO_STYLE: Style = (None, None, (False, False, "", False, False, False, False, False, False), None, (None, None))
 
 
 class RenderState:
@@ -96,6 +98,14 @@ class RenderState:
                 found.append(row)
         return found
 
+    def own_colors(self, is_reverse: bool) -> tuple[Rgb | None, Rgb | None]:
+        """The terminal's foreground and background where a program set them; in reverse video they come swapped."""
+        self._read_palette()
+        own = (self._colors.foreground, self._colors.background)
+        pairs = zip(own[::-1] if is_reverse else own, (FOREGROUND, BACKGROUND), strict=True)
+        fg, bg = ((now.r, now.g, now.b) if (now.r, now.g, now.b) != usual else None for now, usual in pairs)
+        return fg, bg
+
     def _iterate(self) -> None:
         key = self._lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR
         check(self._lib.ghostty_render_state_get(self.state, key, self._rows), "iterate over rows")
@@ -157,7 +167,8 @@ class RenderState:
             background = (
                 self._palette[color & 0xFF] if tag == 2 else (color & 0xFF, color >> 8 & 0xFF, color >> 16 & 0xFF)
             )
-            style = (style[0], background, *style[2:])
+            index = self._index(color & 0xFF) if tag == 2 else None
+            style = (style[0], background, style[2], style[3], (style[4][0], index))
         elif tag == 1:
             text = self._cluster(x)
             is_shared = False
@@ -182,17 +193,26 @@ class RenderState:
         return (
             self._color(style.fg_color),
             self._color(style.bg_color),
-            bool(style.bold),
-            bool(style.italic),
-            _UNDERLINES[style.underline],
-            bool(style.inverse),
-            bool(style.strikethrough),
-            bool(style.faint),
-            bool(style.blink),
-            bool(style.invisible),
-            bool(style.overline),
+            (
+                bool(style.bold),
+                bool(style.italic),
+                _UNDERLINES[style.underline],
+                bool(style.inverse),
+                bool(style.strikethrough),
+                bool(style.faint),
+                bool(style.blink),
+                bool(style.invisible),
+                bool(style.overline),
+            ),
             self._color(style.underline_color),
+            (self._index_of(style.fg_color), self._index_of(style.bg_color)),
         )
+
+    def _index_of(self, color: Any) -> int | None:
+        return self._index(color.value.palette) if color.tag == 1 else None
+
+    def _index(self, number: int) -> int | None:
+        return number if self._palette[number] == PALETTE[number] else None
 
     def _color(self, color: Any) -> Rgb | None:
         if color.tag == 0:
@@ -248,7 +268,8 @@ def _scroll(native: NativeTerminal, tag: int, row: int) -> None:
 
 
 def _cell(text: str, width: int, style: Style, link: str) -> Cell:
-    return Cell(text, width, *style, link)
+    fg, bg, attributes, underline_color, indexes = style
+    return Cell(text, width, fg, bg, *attributes, underline_color, link, *indexes)
 
 
 def _free(lib: Any, state: Any, rows: Any, cells: Any) -> None:

@@ -25,6 +25,7 @@ from dari.terminal.engine.engine import (
 from dari.terminal.engine.ghostty.cells import RenderState, read_history
 from dari.terminal.engine.ghostty.encoding import encoders
 from dari.terminal.engine.ghostty.guard import Guard
+from dari.terminal.engine.ghostty.mending import Mender
 from dari.terminal.engine.ghostty.modes import is_set, read_modes
 from dari.terminal.engine.ghostty.snapshot import decode, draw, encode
 from dari.terminal.engine.ghostty.terminal import CELL_PIXELS, GhosttyMark, NativeTerminal, check
@@ -37,7 +38,7 @@ from dari.terminal.engine.render import to_html, to_vt
 
 _MAGIC = b"dari-ghostty-1\n"
 _SHAPES: tuple[Shape, ...] = ("bar", "block", "underline", "block")
-_ESC = 0x1B
+_ESC, _BRACKET = 0x1B, 0x5D
 _PROBE = Key("a", ctrl=True)
 
 
@@ -64,7 +65,7 @@ class GhosttyEngine:
         self._ffi, self._lib = binding.ffi, binding.lib
         self._binding = binding
         self._values = Values(binding, "terminal")
-        self._guard = Guard(native, self._values)
+        self._mender = Mender(native, self._values, Guard(native, self._values))
         self._watch = OscWatch()
         self._history_rows = history_rows
         self._consumed = 0
@@ -153,8 +154,11 @@ class GhosttyEngine:
     # What goes in
 
     def feed(self, data: bytes) -> None:
+        heard = self._native.heard
         # One byte is looked for many times faster than two.
-        if self._watch.is_quiet and (_ESC not in data or (b"\x1b]" not in data and data[-1] != _ESC)):
+        if self._watch.is_quiet and (
+            _ESC not in data or ((_BRACKET not in data or b"\x1b]" not in data) and data[-1] != _ESC)
+        ):
             self._write(data)
             self._consumed += len(data)
         else:
@@ -163,15 +167,18 @@ class GhosttyEngine:
                 self._write(data[before:end])
                 self._consumed += end - before
                 before = end
+                if heard.replies:  # asked before what is told now
+                    self._tell()
                 self.on_osc(number, payload)
             self._write(data[before:])
             self._consumed += len(data) - before
-        heard = self._native.heard
         if heard.replies or heard.bells or heard.clips:
             self._tell()
+        if self._values.read(self._native.pointer, "COLS") != heard.size[0]:
+            self.resize(*heard.size)  # DECCOLM: how large a screen is, is for its owner to say
 
     def _write(self, data: bytes) -> None:
-        self._guard.write(data)
+        self._mender.write(data)
 
     def _tell(self) -> None:
         heard = self._native.heard
@@ -194,6 +201,7 @@ class GhosttyEngine:
         check(resize(self._native.pointer, cols, rows, *CELL_PIXELS), f"resize to {cols}×{rows}")
         self._native.limit_history(self._history_rows, cols)
         self._native.heard.size = (cols, rows)
+        self._mender.forget()
         if cols < before:
             self._mend_edge()
         self._tell()
@@ -299,7 +307,7 @@ class GhosttyEngine:
             found += read_history(self._native, rows, start + history, min(end, 0) + history)
         if end > 0:
             found += render.rows(max(start, 0), end)
-        return Grid(self.cols, start, tuple(found))
+        return Grid(self.cols, start, tuple(found), *render.own_colors(self._mode(5)))
 
     def _refreshed(self) -> RenderState:
         if self._render is None:
@@ -317,7 +325,7 @@ class GhosttyEngine:
     # Snapshots
 
     def snapshot(self) -> bytes:
-        about = msgspec.json.encode(_About(self._history_rows, self._watch.held, self._guard.held))
+        about = msgspec.json.encode(_About(self._history_rows, self._watch.held, self._mender.held))
         try:
             return _MAGIC + about + b"\n" + encode(self._native)
         except Failed:
@@ -347,7 +355,7 @@ class GhosttyEngine:
         engine = cls.__new__(cls)
         engine._adopt(decode(body, about.history_rows), about.history_rows)
         engine._watch.held = about.held
-        engine._guard.held = about.cut
+        engine._mender.held = about.cut
         return engine
 
     # What goes out

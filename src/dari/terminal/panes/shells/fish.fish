@@ -44,3 +44,4 @@ end
 set -e CRUX_CONTROL
 set -e CRUX_NONCE
 set -e CRUX_PLAIN
+set -e CRUX_LOGIN

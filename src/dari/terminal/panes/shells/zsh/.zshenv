@@ -10,6 +10,9 @@ if [[ -n ${CRUX_PLAIN-} ]]; then
 elif [[ -r ${ZDOTDIR-$HOME}/.zshenv ]]; then
   source ${ZDOTDIR-$HOME}/.zshenv
 fi
+if [[ -n ${CRUX_LOGIN-} && -r ${ZDOTDIR-$HOME}/.zprofile ]]; then
+  source ${ZDOTDIR-$HOME}/.zprofile
+fi
 if [[ -o interactive && -n ${CRUX_NONCE-} ]]; then
   typeset -g __crux_nonce=$CRUX_NONCE
   typeset -gi __crux_n=0
@@ -59,4 +62,4 @@ if [[ -o interactive && -n ${CRUX_NONCE-} ]]; then
   typeset -ga precmd_functions preexec_functions
   precmd_functions+=(__crux_setup)
 fi
-unset CRUX_NONCE CRUX_PLAIN CRUX_CONTROL
+unset CRUX_NONCE CRUX_PLAIN CRUX_LOGIN CRUX_CONTROL

@@ -1,0 +1,54 @@
+"""What only a person may allow: asked at this terminal where a person sits at it, else left for `crux approvals`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dari.errors import DariError, Denied, NeedsApproval
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dari.cli.crux.line import Line
+
+
+def settle(line: Line, method: str, params: dict[str, Any], refusal: DariError) -> Any:
+    """The call that was refused for want of an approval, made again if a person agrees; else why not."""
+    message = refusal.message
+    if _has_person(line):
+        if not _agrees(message):
+            raise refusal
+        line.call("crux:approval/note", message=message, is_approved=True, client="crux")
+        return line.call(method, **params, approved=message)
+    found = line.call("crux:approval/ask", message=message, client="crux", wait_s=0.0)
+    if found["state"] == "approved":
+        return line.call(method, **params, approved=message)
+    if found["state"] == "denied":
+        raise Denied(f"the person did not agree: {message}", "do not try again; ask what they want instead")
+    hint = f"`crux approvals approve {found['id']}` in a terminal of your own, then run this again"
+    raise NeedsApproval(f"{message} (question {found['id']})", hint)
+
+
+def is_in_pane(line: Line) -> bool:
+    """Whether the terminal of this command is a pane: what is typed there may come from an agent."""
+    if os.environ.get("CRUX_PANE"):
+        return True
+    try:
+        here = os.ttyname(0)
+    except OSError:
+        return False
+    return any(pane["tty"] == here for pane in line.call("crux:pane/list")["panes"])
+
+
+def _has_person(line: Line) -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty() and not is_in_pane(line)
+
+
+def _agrees(message: str) -> bool:
+    from dari.cli.crux.output import printable
+
+    sys.stderr.write(f"{printable(message)}\nrun it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

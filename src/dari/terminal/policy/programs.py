@@ -1,0 +1,302 @@
+"""What single programs do with their arguments: git, sed, tmux, settings of the shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from dari.terminal.policy.filters import FilterError, effects_of_awk, effects_of_sed
+from dari.terminal.policy.options import has_option, option_values, split_options
+from dari.terminal.policy.words import Dialect, Word
+from dari.terminal.policy.wrappers import (
+    CODE,
+    COMMAND_NAMES,
+    DECIDING_NAMES,
+    DOUBTFUL,
+    FINDING_NAMES,
+    GIT_FILES,
+    GIT_GLOBAL,
+    GIT_OPTIONS,
+    GIT_RUNNERS,
+    GIT_RUNS,
+)
+
+_SETTERS = frozenset(
+    ("export", "declare", "typeset", "local", "readonly", "set", "read", "printf", "let", "unset", "setenv")
+)
+_KEYS = {"Enter": "\n", "C-m": "\n", "C-j": "\n", "KPEnter": "\n", "Space": " ", "Tab": "\t"}
+_STARTS = re.compile(
+    r"new(-session|-window|w)?|split(-window|w)|respawn-?(pane|window|p|w)|run(-shell)?|popup|display-popup"
+)
+_STEERS = re.compile(r"if(-shell)?|pipe-?p(ane)?|source(-file)?|set-hook|bind(-key)?|command-prompt|confirm(-before)?")
+_TMUX_VALUES = "-L -S -f -T -c"
+_STARTING_VALUES = "-c -t -s -n -x -y -e -F -l -p"
+_RUNNING_VALUES = "-t -d -c -b -e -h -s -w -x -y -T -S"
+
+
+def program(name: str) -> str:
+    """The name without its directory: what the program is, whatever path it is called by."""
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+class ProgramReader:
+    """Notes `doubts` and what is `unread`; `text` reads a shell text that a program would run."""
+
+    def __init__(self) -> None:
+        self.doubts: list[str] = []
+        self.unread: list[str] = []
+
+    def text(self, word: Word, dialect: Dialect, depth: int) -> None:
+        raise NotImplementedError
+
+    def assigned(self, name: str, value: Word, depth: int) -> None:
+        """A variable is set, for one command or for good."""
+        if name in DECIDING_NAMES or name.startswith(("GIT_CONFIG_KEY", "GIT_CONFIG_VALUE", "BASH_FUNC")):
+            self.doubts.append(f"setting {name} changes what later commands run")
+        elif name in COMMAND_NAMES:
+            if not value.is_known:
+                self.unread.append(f"setting {name} decides what other programs run")
+            elif value.text.strip():
+                self.text(value, "sh", depth)
+        elif name == "HOME" and not (value.is_known and re.fullmatch(r"[\w./+@-]*", value.text)):
+            self.doubts.append("setting HOME to what is known only then changes what $HOME/… runs")
+        elif name in FINDING_NAMES:
+            self.unread.append(f"setting {name} decides which programs or libraries later commands find")
+
+    def doubtful_options(self, name: str, arguments: Sequence[Word]) -> None:
+        for option in CODE.get(name, "").split():
+            if has_option(arguments, option):
+                self.unread.append(f"{name} {option} runs a program that is not read")
+        for option in DOUBTFUL.get(name, ()):
+            if has_option(arguments, option) or any(word.text.startswith(option + "=") for word in arguments):
+                self.doubts.append(f"{name} {option} can start another program")
+        if name in ("vim", "vi", "nvim", "view", "ex", "less", "more") and any(
+            re.match(r"\+[^\d/]", word.text) for word in arguments
+        ):
+            self.unread.append(f"{name} +… runs commands of the editor, which can start programs")
+        if name in ("vim", "vi", "nvim", "view", "ex", "less", "more") and any(
+            re.match(r"\+.*(!|system\()", word.text) or re.match(r":?\s*(r\s*|w\s*)?!|.*system\(", word.text)
+            for word in arguments
+        ):
+            self.doubts.append(f"{name} would start another program")
+        if name in ("ssh", "scp", "sftp") and any(
+            re.match(r"(-o)?\s*(ProxyCommand|LocalCommand|KnownHostsCommand|PermitLocalCommand)", word.text, re.I)
+            for word in arguments
+        ):
+            self.doubts.append(f"{name} -o …Command starts another program")
+        if name == "socat" and any(re.match(r"(EXEC|SYSTEM|SHELL):", word.text, re.I) for word in arguments):
+            self.doubts.append(f"{name} can start programs that are not read")
+
+    def setting(self, name: str, arguments: Sequence[Word], dialect: Dialect, depth: int) -> None:
+        """Builtins that change the shell itself: variables, keys, names."""
+        words = [word.text for word in arguments]
+        if name in _SETTERS:
+            self._set(name, arguments, dialect, depth)
+        elif name in ("alias", "abbr"):
+            if any("=" in word.text or not word.is_known for word in arguments) or (dialect == "fish" and arguments):
+                self.doubts.append(f"{name} changes what a later word runs")
+        elif (
+            (name in ("bind", "bindkey") and any(not re.fullmatch(r"-[lpPsSvVLM]+", word) for word in words))
+            or (name == "complete" and {"-C", "-F", "-c", "-a"} & set(words))
+            or (name == "hash" and "-p" in words)
+            or (name == "enable" and words)
+        ):
+            self.doubts.append(f"{name} changes what keys or words do in this shell")
+        elif name == "fc" and not any(re.fullmatch(r"-[A-Za-z]*l[A-Za-z]*", word) for word in words):
+            self.doubts.append("fc runs commands of the history")
+        elif name == "stty" and any(re.fullmatch(r"-echo|raw|cbreak|-icanon|-cooked", word) for word in words):
+            self.doubts.append("stty hides what is typed next, which is then not judged")
+        if name == "set" and {"vi", "emacs"} & set(words):
+            self.doubts.append("set -o changes what keys do in this shell")
+
+    def _set(self, name: str, arguments: Sequence[Word], dialect: Dialect, depth: int) -> None:
+        if name == "printf":
+            for value in option_values(arguments, ["-v"]):
+                self._odd(name, value.text)
+            return
+        if dialect == "fish" and name == "set":
+            plain = [word for word in arguments if not word.text.startswith("-")]
+            if plain:
+                text = " ".join(word.text for word in plain[1:])
+                self.assigned(plain[0].text, Word(text, all(word.is_known for word in plain[1:])), depth)
+            return
+        for word in arguments:
+            match = re.match(r"([A-Za-z_]\w*)(\+?=)?", word.text)
+            if match is None:
+                if word.text.startswith("$") and name not in ("printf", "set", "let"):
+                    self.doubts.append(f"which variable {name} sets is known only then")
+                continue
+            is_set = match[2] is not None
+            if name == "read":
+                self._odd(name, match[1])
+            elif name == "unset":
+                continue
+            elif is_set or name == "let":
+                rest = word.text[match.end() :]
+                is_known = is_set and (word.is_known or not re.search(r"[$`(]", rest))
+                self.assigned(match[1], Word(rest.strip("\"'"), is_known), depth)
+            elif match[1] in DECIDING_NAMES:
+                self.assigned(match[1], Word("", False), depth)
+
+    def _odd(self, way: str, name: str) -> None:
+        """Nobody sets these in such a way without a reason."""
+        if name in DECIDING_NAMES | FINDING_NAMES | COMMAND_NAMES:
+            self.doubts.append(f"{way} sets {name}, which changes what later commands run")
+
+    def filter(self, name: str, arguments: Sequence[Word]) -> None:
+        """sed and awk."""
+        is_awk = "awk" in name
+        options = split_options(arguments, "-f -v -F --file" if is_awk else "-f -e -l --expression --file")
+        if has_option(arguments, "--file") or any(re.match(r"-[A-Za-hj-z]*f", word.text) for word in options.given):
+            self.unread.append(f"{name} -f runs a program from a file")
+            return
+        programs = [] if is_awk else option_values(arguments, ["-e", "--expression"])
+        programs += [] if is_awk else [Word(w.text[3:], w.is_known) for w in options.given if w.text.startswith("-ne")]
+        if not is_awk and any(re.fullmatch(r"-[nErszu]+e", word.text) for word in arguments):
+            at = next(i for i, word in enumerate(arguments) if re.fullmatch(r"-[nErszu]+e", word.text))
+            programs += arguments[at + 1 : at + 2]
+        for word in [each for each in programs if each.text] or list(options.plain[:1]):
+            self._filter_program(name, word, is_awk)
+
+    def _filter_program(self, name: str, word: Word, is_awk: bool) -> None:
+        if not word.is_known and re.search(r"[`(]", word.text) is None:
+            # What a variable holds stands inside the program; a command in it would be an odd value.
+            self.unread.append(f"a program of {name} is known only when it runs")
+            return
+        try:
+            effects = effects_of_awk(word.text) if is_awk else effects_of_sed(word.text)
+        except FilterError as error:
+            self.unread.append(f"a program of {name} cannot be read: {error}")
+            return
+        if "run" in effects:
+            self.doubts.append(f"a program of {name} can start another program")
+        elif effects:
+            self.unread.append(f"a program of {name} writes a file")
+
+    def git(self, arguments: Sequence[Word], depth: int) -> None:
+        options = split_options(arguments, "-c -C --git-dir --work-tree --namespace --exec-path --config-env", True)
+        for option in GIT_GLOBAL:
+            if has_option(options.given, option):
+                self.doubts.append(f"git {option} can start another program")
+        before = arguments[: len(arguments) - len(options.plain)]
+        for setting in option_values(before, ["-c"]):
+            self._git_setting(setting, depth)
+        if not options.plain:
+            return
+        sub, rest = options.plain[0].text, options.plain[1:]
+        words = {word.text for word in rest}
+        if not options.plain[0].is_known:
+            self.doubts.append("the subcommand of git is known only when it runs")
+        if sub == "config":
+            self._git_config(rest, depth)
+        elif sub == "clone":
+            for setting in option_values(rest, ["-c", "--config"]):
+                self._git_setting(setting, depth)
+        elif sub in GIT_RUNNERS:
+            self.unread.append(f"git {sub} can start another program")
+        elif sub == "rebase" and words & {"-i", "--interactive"}:
+            self.unread.append("git rebase -i opens a list of steps, which may run programs")
+        elif (sub == "bisect" and "run" in words) or (sub == "submodule" and "foreach" in words):
+            at = next(index for index, word in enumerate(rest) if word.text in ("run", "foreach"))
+            inner = [word for word in rest[at + 1 :] if word.text not in ("--recursive", "-q", "--quiet")]
+            self.text(Word(" ".join(map(str, inner)), all(word.is_known for word in inner)), "sh", depth)
+        for option in GIT_OPTIONS.get(sub, "").split():
+            if has_option(rest, option):
+                self.doubts.append(f"git {sub} {option} can start another program")
+        if any(word.text.startswith("ext::") for word in rest):
+            self.doubts.append("git ext:: starts another program")
+
+    def _git_config(self, rest: Sequence[Word], depth: int) -> None:
+        words = {word.text for word in rest}
+        if words & {"-e", "--edit", "edit"}:
+            self.unread.append("git config opens an editor on what later git commands run")
+            return
+        plain = [word for word in rest if not word.text.startswith("-") and word.text not in ("set", "get", "list")]
+        if words & {"-f", "--file", "--blob"}:
+            plain = plain[1:]
+        if words & {"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list", "--unset"} or len(plain) < 2:
+            return
+        value = plain[1]
+        self._git_setting(Word(f"{plain[0].text}={value.text}", value.is_known and plain[0].is_known), depth)
+
+    def _git_setting(self, setting: Word, depth: int) -> None:
+        """`key=value`: a value that git would run is judged as the command that it is."""
+        key, _, value = setting.text.partition("=")
+        if not any(fnmatchcase(key.lower(), pattern) for pattern in GIT_RUNS):
+            if not setting.is_known and not re.fullmatch(r"[\w.-]+", key):
+                self.doubts.append("which setting of git is changed is known only then")
+            return
+        if not setting.is_known or key.lower() in GIT_FILES or key.lower().startswith("includeif."):
+            self.doubts.append(f"git would run what {key} names")
+            return
+        text = value.strip()
+        if key.lower().startswith("alias."):
+            text = text[1:] if text.startswith("!") else f"git {text}"
+        elif key.lower().startswith("credential."):
+            text = text[1:] if text.startswith("!") else ""
+        if text and text not in ("true", "false"):
+            self.text(Word(text), "sh", depth)
+
+    def multiplexer(self, name: str, arguments: Sequence[Word], depth: int) -> None:
+        """tmux, screen and ourselves: other terminals, in which something is started or typed."""
+        words = list(arguments)
+        if name == "cruxd":
+            return
+        if name == "crux":
+            while words and words[0].text.startswith("-"):
+                words = words[2 if words[0].text == "--socket" else 1 :]
+            self._crux(words, depth)
+        elif name == "screen":
+            if any(word.text in ("-X", "-c") for word in words):
+                self.doubts.append("screen -X types into another terminal")
+            self._run_in(split_options(words, "-S -t -e -h -p -s -T -L", stop_at_plain=True).plain, depth)
+        else:
+            self._tmux(words, depth)
+
+    def _crux(self, words: Sequence[Word], depth: int) -> None:
+        if not words:
+            return
+        sub, rest = words[0].text, words[1:]
+        if sub == "cli":
+            self._crux(rest, depth)
+        elif sub == "tmux":
+            self._tmux(rest, depth)
+        elif sub in ("exec", "send-text", "send-keys"):
+            plain = split_options(rest, "-t --pane-id --timeout --socket").plain
+            known = [word for word in plain if word.text not in _KEYS]
+            self.text(Word(" ".join(map(str, known)), all(word.is_known for word in known)), "bash", depth)
+        elif sub in ("split-pane", "new-window") and "--" in map(str, rest):
+            self._run_in(rest[[word.text for word in rest].index("--") + 1 :], depth)
+        elif sub in ("attach", "kill-server"):
+            self.doubts.append(f"crux {sub} acts as the person at the keyboard")
+
+    def _tmux(self, words: Sequence[Word], depth: int) -> None:
+        options = split_options(words, _TMUX_VALUES, stop_at_plain=True)
+        steps: list[list[Word]] = [[]]
+        for word in options.plain:
+            if word.text in (";", "\\;"):
+                steps.append([])
+            else:
+                steps[-1].append(word)
+        for step in steps:
+            if not step:
+                continue
+            sub = step[0].text
+            if sub in ("send-keys", "send"):
+                self._typed(split_options(step[1:], "-t -N", stop_at_plain=True).plain, depth)
+            elif _STARTS.fullmatch(sub):
+                valued = _RUNNING_VALUES if sub.startswith(("run", "popup", "display")) else _STARTING_VALUES
+                self._run_in(split_options(step[1:], valued, stop_at_plain=True).plain, depth)
+            elif _STEERS.fullmatch(sub) or not step[0].is_known:
+                self.doubts.append(f"tmux {sub} can start programs that are not read")
+
+    def _typed(self, words: Sequence[Word], depth: int) -> None:
+        text = "".join(
+            _KEYS.get(word.text, word.text) for word in words if not re.fullmatch(r"[CM]-\w|Escape", word.text)
+        )
+        self.text(Word(text, all(word.is_known for word in words)), "bash", depth)
+
+    def _run_in(self, words: Sequence[Word], depth: int) -> None:
+        if words:
+            self.text(Word(" ".join(map(str, words)), all(word.is_known for word in words)), "sh", depth)

@@ -1,0 +1,43 @@
+"""`crux approvals`: the word of a person for whoever cannot be asked, and never from inside a pane."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.crux.rig import Crux
+
+
+def test_what_waits_is_listed_approved_and_then_runs_once(crux: Crux) -> None:
+    (crux.home / "victim").touch()
+    command = f"rm {crux.home}/victim"
+    asked = crux("exec", command)
+    found = re.search(r"crux approvals approve (\w+)", asked.err)
+    assert asked.code == 125 and found is not None
+    assert found[1] in crux.ok("approvals") and command in crux.ok("approvals")
+    assert "approved" in crux.ok("approvals", "approve", found[1])
+    assert crux("exec", command).code == 0
+    assert not (crux.home / "victim").exists()
+    assert crux.ok("approvals") == "nothing waits for you"
+    assert crux.json("approvals")["answered"][0]["state"] == "approved"
+    assert crux("exec", command).code == 125
+
+
+def test_what_was_denied_is_denied(crux: Crux) -> None:
+    asked = crux("tmux", "new-session", "-d", "rm -r gone")
+    assert asked.code == 1
+    (waiting,) = [each for each in crux.json("approvals")["waiting"] if "gone" in each["message"]]
+    crux.ok("approvals", "deny", waiting["id"], "not now")
+    assert "did not agree" in crux("tmux", "new-session", "-d", "rm -r gone").err
+    assert crux("approvals", "approve", waiting["id"]).code == 2
+
+
+def test_a_pane_is_no_place_to_answer_from(crux: Crux, monkeypatch: pytest.MonkeyPatch) -> None:
+    crux("exec", "rm -r elsewhere")
+    (waiting,) = [each for each in crux.json("approvals")["waiting"] if "elsewhere" in each["message"]]
+    pane = crux.ok("split-pane")
+    monkeypatch.setenv("CRUX_PANE", pane)
+    said = crux("approvals", "approve", waiting["id"])
+    assert said.code == 1 and "an agent can type there" in said.err
+    assert waiting["id"] in crux.ok("approvals")
