@@ -170,29 +170,6 @@ async def bridge(home: Home, *options: str, starts: bool = True) -> AsyncIterato
         process._transport.close()  # type: ignore[attr-defined]
 
 
-@asynccontextmanager
-async def door(name: str, daemon: Daemon) -> AsyncIterator[Client]:
-    """A client of the daemon through one of its doors."""
-    if name == "bridge":
-        async with bridge(daemon.home) as bridged:
-            yield bridged.client
-        return
-    socket = str(daemon.home.place.mcp_socket)
-    if name == "http":
-        port = int(re.findall(r":(\d+)/", daemon.url)[0])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
-    else:
-        reader, writer = await asyncio.open_unix_connection(socket, limit=1 << 24)
-    token = daemon.home.place.token_path.read_text().strip()
-    wire = StreamWire(reader, writer) if name == "socket" else HttpWire(reader, writer, token)
-    client = Client(wire)
-    try:
-        await client.start()
-        yield client
-    finally:
-        writer.transport.abort()
-
-
 async def gone(*pids: int) -> None:
     """Wait until none of these processes is left."""
     for pid in pids:

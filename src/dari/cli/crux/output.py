@@ -19,6 +19,8 @@ TOOLS = {
     "crux_resize_pane": "crux resize",
     "crux_execute_command": "crux exec",
     "crux_wait_for_output": "crux wait",
+    "crux_wait_command": "crux wait",
+    "crux_interrupt_command": "crux send-keys C-c",
     "crux_send_keys": "crux send-keys",
     "crux_send_text": "crux send-text",
     "crux_get_output": "crux get-text",

@@ -1,4 +1,4 @@
-"""The environment of programs in panes."""
+"""What programs in panes begin with: their environment, and the directory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from dari.errors import InvalidInput
 from dari.version import VERSION
 
 # What a pane takes over when nobody gave it a person's environment. The rest of what a daemon was started with
@@ -53,3 +54,13 @@ def make_environment(
     if socket_path:
         env["CRUX_SOCKET"] = socket_path
     return env | dict(extra or {})
+
+
+def first_directory(cwd: str) -> str:
+    """Where a pane begins: there, at home, or at the root when there is no home."""
+    place = os.path.abspath(os.path.expanduser(cwd or "~"))
+    if os.path.isdir(place):
+        return place
+    if cwd:
+        raise InvalidInput(f"{place} is no directory", "name a directory that exists")
+    return "/"

@@ -8,12 +8,12 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from dari.errors import Conflict, InvalidInput
+from dari.errors import Conflict
 from dari.terminal.engine.engine import HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
-from dari.terminal.panes.environment import make_environment
+from dari.terminal.panes.environment import first_directory, make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.intake import Intake
 from dari.terminal.panes.integration import Launch, plan_launch
@@ -30,6 +30,7 @@ from dari.terminal.panes.watching import Watch
 PROMPT_S = 10.0
 BUSY_S = 0.5
 ENTER_S = 1.0
+_REOPEN = "open another with crux_create_pane"
 ANSWER_S, INTERRUPTS = 0.5, 3
 """A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
 FISH_S = 0.1  # fish tells that a command begins before it gives the terminal its usual modes back
@@ -99,7 +100,7 @@ class Pane:
         """
         screen = engine or make_engine(cols, rows, history_rows, prefer)
         cols, rows = screen.cols, screen.rows
-        place = _directory(cwd)
+        place = first_directory(cwd)
         full = make_environment(pane_id, socket_path, env, base)
         launch = plan_launch(command, shell, full, is_plain=is_plain, is_login=base is None)
         pty = Pty(cols, rows)
@@ -212,7 +213,7 @@ class Pane:
 
     def _put(self, data: bytes, *, is_command: bool = False) -> None:
         if not self.is_alive:
-            raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", "open a new pane")
+            raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         if self._line.typed(data, self.commands.zone, is_command=is_command):
             self.commands.expect(ANSWER_S)
         if not self._line.is_echoing:
@@ -240,9 +241,10 @@ class Pane:
         """
         kind = self.kind
         if kind is None:
-            raise Conflict(f"pane {self.id} runs {self.name}, no shell that we know", "use send_keys and wait_for")
+            program = os.path.basename(self.argv[0])
+            raise Conflict(f"pane {self.id} runs {program}, no shell that we know", "use send_keys and wait_for")
         if not self.is_alive:
-            raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", "open a new pane")
+            raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         async with self._typing:
             await self._await_prompt(timeout_s)
             typed = type_command(command, kind, self.engine)
@@ -273,12 +275,12 @@ class Pane:
         if not await self.commands.ready(patience_s):
             running = self.commands.current
             if not self.is_alive:
-                raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", "open a new pane")
+                raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
             busy = self.foreground()
-            what = f" ({running.id}: {running.command[:80]})" if running is not None else ""
+            what = f" (command {self.id}:{running.id}, {running.command[:80]})" if running is not None else ""
             raise Conflict(
                 f"pane {self.id} is busy: {busy.name if busy else 'a program'} has the terminal{what}",
-                "wait for it, interrupt it, send it keys, or use another pane",
+                "crux_wait_command, crux_interrupt_command or crux_send_keys, or take another pane",
             )
 
     async def _result(self, record: CommandRecord, timeout_s: float) -> CommandResult:
@@ -396,12 +398,3 @@ class Pane:
             await self._keepers.end(self._kept, GRACE_S)
             self._exit(self._kept.exit_code if self._kept.exit_code is not None else -signal.SIGHUP)
         self._pty.close()
-
-
-def _directory(cwd: str) -> str:
-    place = os.path.abspath(os.path.expanduser(cwd)) if cwd else os.path.expanduser("~")
-    if os.path.isdir(place):
-        return place
-    if cwd:
-        raise InvalidInput(f"{place} is no directory", "name a directory that exists")
-    return "/"

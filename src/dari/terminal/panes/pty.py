@@ -18,6 +18,7 @@ from dari.errors import Conflict, TimedOut
 TURN_S = 0.004
 CROWD_TURN_S = 0.002
 CROWD_PIECE_BYTES = 16 * 1024
+PAUSE_S = 0.0003  # for each but one
 MOST_PAUSE_S = 0.006
 BUSY_S = 0.1
 BUSY_BYTES = 64 * 1024  # printed within half of that time: it will go on
@@ -32,7 +33,7 @@ class Pump:
 
     One of them alone is read as fast as it prints. Several get turns of 2 ms with a pause after each, in which their
     programs fill the kernel's buffers and then wait: twenty panes that print at full speed would else take both the
-    processors and the loop from one that a person types in (a command there took 50 ms, with pauses it takes 4).
+    processors and the loop from one that a person types in (a command there took 50 ms, with pauses 5 to 13).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -62,7 +63,7 @@ class Pump:
         if not self._is_scheduled:
             self._is_scheduled = True
             if others := len(self._loud) - 1:
-                self._loop.call_later(min(others * 0.001, MOST_PAUSE_S), self._turn)
+                self._loop.call_later(min(others * PAUSE_S, MOST_PAUSE_S), self._turn)
             else:
                 self._loop.call_soon(self._turn)
 
