@@ -25,6 +25,7 @@ def object_schema(struct: type[msgspec.Struct]) -> Schema:
         for part in defs.values():
             _add_titles(part)
         schema["$defs"] = defs
+    _open_tuples(schema)
     return schema
 
 
@@ -32,6 +33,18 @@ def _add_titles(schema: Schema) -> None:
     for name, prop in schema.get("properties", {}).items():
         if "title" not in prop:
             schema["properties"][name] = {"title": title_of(name), **prop}
+
+
+def _open_tuples(node: Any) -> None:
+    """Take `items: false` out, which some clients do not read: `maxItems` says the same."""
+    if isinstance(node, dict):
+        if node.get("items") is False and "maxItems" in node:
+            del node["items"]
+        for value in node.values():
+            _open_tuples(value)
+    elif isinstance(node, list):
+        for value in node:
+            _open_tuples(value)
 
 
 def _refers_to(node: Any, name: str) -> bool:

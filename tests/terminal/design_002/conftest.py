@@ -42,13 +42,14 @@ def line(crux: Terminal) -> Iterator[Any]:
 
 @pytest.fixture
 def client(line: Any) -> Iterator[Any]:
-    """A client with one pane, `main`, which is focused and at its prompt. What the test opens is closed after it."""
+    """A client with one pane, `main`, which is focused, 200×50 and at its prompt. What the test opens is closed after it."""
     line.notes.clear()
     yield line
     for pane in line.call("crux_list_panes")["panes"]:
         if pane["id"] != line.main:
             line.call("crux_close_pane", pane_id=pane["id"])
     line.call("crux_focus_pane", pane_id=line.main)
+    line.call("crux_resize_pane", cols=200, rows=50)
     cleared = line.result("crux_execute_command", command="cd; clear")
     if cleared.get("isError"):  # the test failed while something ran there: the next one gets a pane of its own
         line.call("crux_close_pane", pane_id=line.main)

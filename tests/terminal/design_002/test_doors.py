@@ -271,8 +271,8 @@ def _tidy(client: Any) -> None:
     for context in client.call("crux_list_contexts")["contexts"]:
         client.call("crux_remove_context", context_id=context["context_id"])
     state = client.call("crux_get_pane_state", pane_id="door")
-    if state["running_command"]:
-        client.call("crux_send_keys", pane_id="door", keys="C-c")
+    if state["running_command_id"]:
+        client.call("crux_interrupt_command", command_id=state["running_command_id"])
 
 
 def _alike(value: Any, name: str = "") -> Any:

@@ -123,6 +123,16 @@ async def test_a_prompt_that_hides_what_is_typed_is_known(tmp_path: Path) -> Non
         assert pane.engine.text(0, 3).rstrip() == "Secret?\n7"
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "dash"])
+async def test_a_command_is_interrupted_however_soon_that_is(shell: str, tmp_path: Path) -> None:
+    async with pane_in(tmp_path, shell=shell) as pane:
+        await pane.execute("true")
+        for step in range(12):
+            running = await pane.execute("sleep 600", timeout_s=step * 0.0005)
+            ended = await pane.interrupt(running.command_id, timeout_s=30)
+            assert ended is not None and (ended.status, ended.exit_code) == ("done", 130)
+
+
 async def test_a_command_that_takes_long_goes_on_and_is_interrupted(tmp_path: Path) -> None:
     async with pane_in(tmp_path) as pane:
         running = await pane.execute("echo begun; sleep 600", 0.2)

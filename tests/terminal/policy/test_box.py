@@ -15,7 +15,8 @@ import pytest
 
 from tests.cli.crux.rig import OURS
 
-GUIDE = Path(__file__).parents[3] / "docs/guide/terminal-policy.md"
+CHECKOUT = Path(__file__).parents[3]
+GUIDE = CHECKOUT / "docs/guide/terminal-policy.md"
 BIN = Path(sys.prefix, "bin")
 
 
@@ -36,6 +37,7 @@ def _require_bwrap() -> None:
 def test_panes_in_the_box_of_the_guide_work_and_cannot_see_what_is_outside() -> None:
     _require_bwrap()
     block = next(text for text in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "bwrap" in text)
+    block = block.replace("/path/to/dari", str(CHECKOUT))
     with tempfile.TemporaryDirectory(prefix="box") as name:
         home = Path(name)
         for folder in ("project", "secret"):

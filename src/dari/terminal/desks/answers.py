@@ -117,6 +117,8 @@ class PaneState(Struct, frozen=True, kw_only=True):
     mark: int = 0
     """The place in the output now, for `mark` of crux_wait_for_output."""
     running_command: str = ""
+    running_command_id: str = ""
+    """For crux_wait_command and crux_interrupt_command."""
     last_exit_code: int | None = None
 
 

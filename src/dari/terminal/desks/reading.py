@@ -109,6 +109,7 @@ class ReadingDesk:
             total_rows=engine.history + engine.rows,
             mark=pane.mark(),
             running_command="" if current is None else current.command,
+            running_command_id="" if current is None else f"{pane.id}:{current.id}",
             last_exit_code=ended[-1].exit_code if ended else None,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -33,6 +34,7 @@ ENTER_S = 1.0
 _REOPEN = "open another with crux_create_pane"
 ANSWER_S, INTERRUPTS = 0.5, 3
 """A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
+STARTING_S = 0.5
 FISH_S = 0.1  # fish tells that a command begins before it gives the terminal its usual modes back
 _ESC, _BRACKET = 0x1B, 0x5D
 
@@ -301,12 +303,21 @@ class Pane:
         record = self.commands.find(command_id) if command_id else self.commands.current
         if record is not None and record.done.is_set():
             return self.commands.result(record)
+        await self.commands.entered(ENTER_S)  # a line that is still being typed would be given up, not interrupted
+        is_starting = record is not None and time.time() - record.started < STARTING_S
+        self._press_interrupt()
+        if record is None:
+            return None
+        if is_starting and (await self._result(record, ANSWER_S)).status == "running":
+            self._press_interrupt()  # between fork and exec a shell takes ^C for its own and forgets it
+        return await self._result(record, timeout_s)
+
+    def _press_interrupt(self) -> None:
         group = self._pty.foreground_group
         if self._pty.has_signals or not group:
             self._put(b"\x03")
         else:
             os.killpg(group, signal.SIGINT)
-        return None if record is None else await self._result(record, timeout_s)
 
     # Waiting
 
