@@ -42,7 +42,7 @@ def line(crux: Terminal) -> Iterator[Any]:
 
 @pytest.fixture
 def client(line: Any) -> Iterator[Any]:
-    """A client with one pane, `main`, which is focused, 200×50 and at its prompt. What the test opens is closed after it."""
+    """A client with one pane, `main`, which is focused and at its prompt, 200×50. What a test opens is closed."""
     line.notes.clear()
     yield line
     for pane in line.call("crux_list_panes")["panes"]:
