@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from typing import NoReturn
@@ -130,10 +131,11 @@ def _again_alone(first: Outcome, pytest: tuple[str, ...], env: dict[str, str]) -
 
     Nothing is hidden: what passes only now is named, and a test that fails twice, or many that fail, fail the run.
     """
-    failed = json.loads((ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text())
-    if len(failed) > FEW:
+    recorded = json.loads((ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text())
+    failed = [re.sub(r"@[^@\[\]:]*$", "", name) for name in recorded]  # without the group that it ran in
+    if not 0 < len(failed) <= FEW:
         return first
-    again = stages.run_openly(Stage("failed, alone", (*pytest, "--last-failed", "--last-failed-no-failures=none")), env)
+    again = stages.run_openly(Stage("failed, alone", (*pytest, *failed)), env)
     if again.ok:
         _shout("FAILED BESIDE OTHERS, PASSED ALONE: look at what these wait for\n" + "\n".join(failed))
     return Outcome(first.stage, again.code, first.seconds + again.seconds)

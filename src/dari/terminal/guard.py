@@ -147,7 +147,8 @@ class InputGuard:
             self._guard.check(entry.text, pane.cwd(), pane.kind or "bash", approved, doubt)
             self._guard.check_danger(self._rests(entry.text, 0), pane.cwd(), approved)
         elif reader == "lines":
-            self._guard.check_danger(entry.text.split("\n"), pane.cwd(), approved)
+            lines = [*self._rests(entry.text, 0), *entry.text.split("\n")]
+            self._guard.check_danger(lines, pane.cwd(), approved)
         elif pane.kind is not None:
             # The first line is the program's, unless it may be about to end: after that, the shell's.
             is_ending = time.monotonic() - self._entered_at < ENDING_S and not pane.is_asking_secret

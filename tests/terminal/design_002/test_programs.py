@@ -126,7 +126,7 @@ def test_getpass_is_known_for_what_it_is(client: Any) -> None:
 
 def test_full_screen_menu(client: Any) -> None:
     """A curses program: arrow keys in its mode, seen as text and as a difference between two moments."""
-    menu = begin(client, "menu", "> alpha")
+    menu = begin(client, "menu", "gamma")
     before = client.call("crux_capture_pane")["capture_id"]
     press(client, "Down", "> beta")
     changed = client.call("crux_visual_diff", before=before)
