@@ -85,6 +85,7 @@ def test_exec_says_124_while_the_command_still_runs_and_125_when_it_cannot_run(c
 def test_text_is_pasted_unless_it_is_to_be_typed(crux: Crux) -> None:
     pane = crux.ok("split-pane", "--", "cat")
     crux.ok("send-text", "-t", pane, "--no-paste", "typed\n")
+    crux.ok("wait", "-t", pane, "--seen", "typed")
     crux.ok("send-text", "-t", pane, "--enter", stdin="from stdin")
     crux.ok("wait", "-t", pane, "--seen", "from stdin")
     assert crux.ok("get-text", "-t", pane).splitlines() == ["typed", "typed", "from stdin", "from stdin"]
