@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         grouped = vars(item).get("_nodeid")
         if grouped and grouped != item.nodeid:
             item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a test that is skipped has failed: nothing that it proves was seen."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and is_ci():
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} was skipped, which CI does not allow: {reason}"
+    return report
+
+
+def is_ci() -> bool:
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
 @pytest.hookimpl(tryfirst=True)
