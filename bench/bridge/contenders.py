@@ -1,13 +1,11 @@
 """Who is measured: ours as `pip install` leaves it, the peers at pinned versions (npm: tools/devtools/bench.py)."""
 
-import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from bench.bridge.upstreams import MODULES, NODE
 from bench.machine import ROOT
 from bench.peers import PEERS, Peer, install
+from bench.programs import Contender, python_package, said
 
 FASTMCP = next(peer for peer in PEERS if peer.name == "fastmcp")
 # Constraints of ours would ask for a newer SDK than it runs with.
@@ -15,40 +13,16 @@ MCP_PROXY = Peer("mcp-proxy", ("mcp-proxy==0.13.0",), is_constrained=False)
 MCP_PROXY_TUNED = Peer("mcp-proxy-tuned", ("mcp-proxy==0.13.0", "httptools"), is_constrained=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    name: str
-    title: str
-    program: Path
-    """What must be there for it to run."""
-    version: Callable[[], str]
-
-    @property
-    def missing(self) -> str:
-        """Why it cannot start, or an empty string."""
-        return "" if self.program.exists() else f"{self.program} does not exist"
-
-
-def _python_package(python: Path, *names: str) -> Callable[[], str]:
-    script = "import sys, importlib.metadata as m; print(', '.join(n + ' ' + m.version(n) for n in sys.argv[1:]))"
-    return lambda: _said([str(python), "-c", script, *names])
-
-
 def _npm_package(name: str) -> Callable[[], str]:
     script = f"console.log('{name} ' + require('{MODULES}/{name}/package.json').version + ', node ' + process.version)"
-    return lambda: _said([str(NODE), "-e", script])
-
-
-def _said(command: list[str]) -> str:
-    reply = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    return reply.stdout.strip() or "of an unknown version"
+    return lambda: said([str(NODE), "-e", script])
 
 
 BIN = ROOT / ".venv" / "bin"
 _INSPECTOR = "@modelcontextprotocol/inspector"
-_fastmcp = _python_package(FASTMCP.python, "fastmcp", "mcp")
+_fastmcp = python_package(FASTMCP.python, "fastmcp", "mcp")
 
-OURS = Contender("dari", "Dari", BIN / "crewx", _python_package(BIN / "python", "dari"))
+OURS = Contender("dari", "Dari", BIN / "crewx", python_package(BIN / "python", "dari"))
 MCPORTER = Contender("mcporter", "mcporter", MODULES / "mcporter" / "dist" / "cli.js", _npm_package("mcporter"))
 MCPDO = Contender(
     "mcpdo", "mcpdo", MODULES / _INSPECTOR / "clients" / "mcpdo" / "build" / "mcp-bin.js", _npm_package(_INSPECTOR)
@@ -57,13 +31,13 @@ PROXY = Contender(
     "mcp-proxy",
     "mcp-proxy",
     MCP_PROXY.home / "bin" / "mcp-proxy",
-    _python_package(MCP_PROXY.python, "mcp-proxy", "mcp", "uvicorn"),
+    python_package(MCP_PROXY.python, "mcp-proxy", "mcp", "uvicorn"),
 )
 PROXY_TUNED = Contender(
     "mcp-proxy-tuned",
     "mcp-proxy with httptools",
     MCP_PROXY_TUNED.home / "bin" / "mcp-proxy",
-    _python_package(MCP_PROXY_TUNED.python, "mcp-proxy", "mcp", "uvicorn", "httptools"),
+    python_package(MCP_PROXY_TUNED.python, "mcp-proxy", "mcp", "uvicorn", "httptools"),
 )
 FASTMCP_RUN = Contender("fastmcp-run", "fastmcp run", FASTMCP.home / "bin" / "fastmcp", _fastmcp)
 FASTMCP_SHARED = Contender("fastmcp-shared", "FastMCP, shared session", FASTMCP.python, _fastmcp)

@@ -1,13 +1,12 @@
 """Who is measured: ours as `pip install` leaves it, tmux of the system, the others at pinned versions."""
 
 import shutil
-import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.machine import ROOT
 from bench.peers import Peer, install
+from bench.programs import Contender, python_package, said
 
 PYTE_HOME = Peer("pyte", ("pyte==0.8.2",), is_constrained=False)
 # An SDK and a FastMCP of its own choice.
@@ -17,36 +16,12 @@ BIN = ROOT / ".venv" / "bin"
 TMUX_PATH = Path(shutil.which("tmux") or "/usr/bin/tmux")
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    name: str
-    title: str
-    program: Path
-    """What must be there for it to run."""
-    version: Callable[[], str]
-
-    @property
-    def missing(self) -> str:
-        """Why it cannot start, or an empty string."""
-        return "" if self.program.exists() else f"{self.program} does not exist"
-
-
-def _python_package(python: Path, *names: str) -> Callable[[], str]:
-    script = "import sys, importlib.metadata as m; print(', '.join(n + ' ' + m.version(n) for n in sys.argv[1:]))"
-    return lambda: _said([str(python), "-c", script, *names])
-
-
-def _said(command: list[str]) -> str:
-    reply = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    return reply.stdout.strip() or "of an unknown version"
-
-
 def _tmux(name: str, title: str) -> Contender:
-    return Contender(name, title, TMUX_PATH, lambda: _said([str(TMUX_PATH), "-V"]))
+    return Contender(name, title, TMUX_PATH, lambda: said([str(TMUX_PATH), "-V"]))
 
 
-_ours = _python_package(BIN / "python", "dari", "pyghostty")
-_pyte = _python_package(PYTE_HOME.python, "pyte")
+_ours = python_package(BIN / "python", "dari", "pyghostty")
+_pyte = python_package(PYTE_HOME.python, "pyte")
 OURS = Contender("dari", "Dari", BIN / "crux-mcp-bridge", _ours)
 FULL = Contender("dari-full", "Dari, full", BIN / "crux-mcp-bridge", _ours)
 TMUX = _tmux("tmux", "tmux")
@@ -59,9 +34,9 @@ LIBTMUX = Contender(
     "libtmux-mcp",
     "libtmux-mcp",
     LIBTMUX_HOME.home / "bin" / "libtmux-mcp",
-    _python_package(LIBTMUX_HOME.python, "libtmux-mcp", "libtmux", "fastmcp", "mcp"),
+    python_package(LIBTMUX_HOME.python, "libtmux-mcp", "libtmux", "fastmcp", "mcp"),
 )
-CAIROSVG = Contender("cairosvg", "cairosvg", CAIROSVG_HOME.python, _python_package(CAIROSVG_HOME.python, "cairosvg"))
+CAIROSVG = Contender("cairosvg", "cairosvg", CAIROSVG_HOME.python, python_package(CAIROSVG_HOME.python, "cairosvg"))
 
 CONTENDERS = (OURS, TMUX, PYTE, LIBTMUX, CAIROSVG)
 """Each program once; the others are ways to use one of them."""
