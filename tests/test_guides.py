@@ -45,7 +45,7 @@ async def test_the_toolkit_of_the_guide_serves_its_tools(tmp_path: Path) -> None
     process.stdin.close()
     assert await process.wait() == 0
     assert warm["result"]["structuredContent"] == {"city": "Seoul", "degrees": 11.5}
-    assert unknown["result"]["structuredContent"]["error"]["hint"] == "known: Seoul"
+    assert unknown["result"]["_meta"]["dari/error"]["hint"] == "known: Seoul"
 
 
 async def test_the_shell_script_of_the_guide_gets_two_replies(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def _errors() -> str:
         _NOTE,
         "# Errors\n",
         "A failing tool on 2024-11-05 is a JSON-RPC error with this code; later revisions get `isError: true` and the",
-        "same code and message under `structuredContent.error`. Every error carries a `hint`: the next step.\n",
+        "same code and message in `_meta` under `dari/error`. Every error carries a `hint`: the next step.\n",
         "| name | code | message starts with | HTTP | exit | what it means |",
         "|---|--:|---|--:|--:|---|",
     ]

@@ -48,7 +48,7 @@ async def test_a_failure_of_the_tool_is_a_result(mode: Any) -> None:
     async with memory_client(demo_server(), mode=mode) as client:
         result = await client.call_tool("demo_missing")
     assert result.is_error
-    assert result.structured_content["error"]["name"] == "not_found"
+    assert result.meta["dari/error"]["name"] == "not_found"
     with pytest.raises(Failed, match="pane 7 does not exist"):
         result.raise_if_error()
 

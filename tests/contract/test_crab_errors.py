@@ -62,7 +62,7 @@ def told(reply: Json, version: str) -> Json:
         return {"code": error["code"], "message": error["message"]}
     result = reply["result"]
     assert result["isError"] is True
-    error = result["structuredContent"]["error"]
+    error = result["_meta"]["dari/error"]
     assert error["hint"]
     assert result["content"][0]["text"].startswith(error["message"])
     return {"code": error["code"], "message": error["message"]}
@@ -142,7 +142,7 @@ async def test_protocol_faults_are_told_alike_in_every_version() -> None:
 
 def failure(reply: Json) -> Any:
     """Wrong arguments are the tool's business on later versions, so they may come as a result."""
-    return reply["error"] if "error" in reply else reply["result"]["structuredContent"]["error"]
+    return reply["error"] if "error" in reply else reply["result"]["_meta"]["dari/error"]
 
 
 async def test_strict_refuses_another_version_and_names_the_one_it_speaks() -> None:

@@ -112,7 +112,7 @@ async def test_a_failing_tool_is_a_result_with_the_same_code_on_later_versions(
     version: str, name: str, arguments: Json, code: int, message: str
 ) -> None:
     reply = (await talk(MemoryWire(demo_server()), version, [call(name, **arguments)]))[-1]
-    error = reply["result"]["structuredContent"]["error"]
+    error = reply["result"]["_meta"]["dari/error"]
     assert reply["result"]["isError"] is True
     assert (error["code"], error["message"]) == (code, message)
     assert error["hint"], "every failure names the next step"

@@ -47,8 +47,8 @@ async def check(client: Client) -> None:
         assert not (await client.call_tool(name)).is_error
     refused = await client.call_tool("crab_env_snippet")
     assert refused.is_error
-    assert refused.structured_content
-    assert refused.structured_content["error"]["code"] == -32002
+    assert refused.meta
+    assert refused.meta["dari/error"]["code"] == -32002
 
 
 @pytest.mark.parametrize("mode", MODES)

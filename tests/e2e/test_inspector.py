@@ -49,7 +49,7 @@ async def test_a_failing_tool_ends_the_inspector_with_its_own_exit_code(tmp_path
     target = (sys.executable, "-m", WORKBENCH)
     done = await inspector(tmp_path).run(*target, "--method", "tools/call", "--tool-name", "demo_missing")
     assert done.exit_code == 5, done.errors
-    assert done.output["result"]["structuredContent"]["error"]["name"] == "not_found"
+    assert done.output["result"]["_meta"]["dari/error"]["name"] == "not_found"
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

@@ -61,8 +61,8 @@ async def test_a_client_that_answers_nothing_is_told_what_is_missing(mode: str, 
     async with door("http", tmp_path) as transport, Client(transport, mode=mode) as client:
         if mode == "legacy":
             result = await client.call_tool("demo_greet")
-            assert result.structured_content
-            assert result.structured_content["error"]["name"] == "unavailable"
+            assert result.meta
+            assert result.meta["dari/error"]["name"] == "unavailable"
         else:
             with pytest.raises(MCPError) as refused:
                 await client.call_tool("demo_greet")

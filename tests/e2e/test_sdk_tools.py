@@ -35,8 +35,9 @@ async def test_tools_are_listed_called_and_fail_as_the_sdk_expects(name: str, mo
 
         failed = await client.call_tool("demo_missing")
         assert failed.is_error
-        assert failed.structured_content
-        assert failed.structured_content["error"]["code"] == -32004
+        assert failed.structured_content is None
+        assert failed.meta
+        assert failed.meta["dari/error"]["code"] == -32004
         wrong = await client.call_tool("demo_echo", {"text": "a", "times": 10})
         assert wrong.is_error
         with pytest.raises(MCPError) as refused:

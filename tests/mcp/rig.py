@@ -62,4 +62,4 @@ def text_of(reply: Json) -> str:
 
 def failure_of(reply: Json) -> Json:
     assert reply["result"]["isError"] is True
-    return dict(reply["result"]["structuredContent"]["error"])
+    return dict(reply["result"]["_meta"]["dari/error"])

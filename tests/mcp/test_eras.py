@@ -42,7 +42,7 @@ async def test_each_message_gets_the_errors_of_its_own_era() -> None:
     rig = await ready("2024-11-05")
     old = await rig.ask(call("demo_missing"))
     new = await rig.ask(stateless(call("demo_missing")))
-    assert old["error"]["code"] == new["result"]["structuredContent"]["error"]["code"] == -32004
+    assert old["error"]["code"] == new["result"]["_meta"]["dari/error"]["code"] == -32004
     unknown = request("resources/read", uri="demo://nothing")
     assert (await rig.ask(unknown))["error"]["code"] == -32002
     assert (await rig.ask(stateless(unknown)))["error"]["code"] == -32602

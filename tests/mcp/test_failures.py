@@ -72,9 +72,7 @@ async def test_on_later_versions_it_is_a_result_with_the_same_code_and_words(
     message = kind.prefix + "the fact"
     expected: dict[str, Any] = {
         "content": [{"type": "text", "text": f"{message}\nhint: the next step"}],
-        "structuredContent": {
-            "error": {"code": kind.code, "name": kind.name, "message": message, "hint": "the next step"}
-        },
+        "_meta": {"dari/error": {"code": kind.code, "name": kind.name, "message": message, "hint": "the next step"}},
         "isError": True,
     }
     if version == STATELESS:
@@ -94,7 +92,7 @@ async def test_a_bug_is_told_in_one_line_and_logged_whole(
 ) -> None:
     with caplog.at_level(logging.ERROR):
         reply = await asked(raising(ZeroDivisionError("division by zero")), version, name)
-    told = reply["error"] if "error" in reply else reply["result"]["structuredContent"]["error"]
+    told = reply["error"] if "error" in reply else reply["result"]["_meta"]["dari/error"]
     assert told["code"] == -32004
     assert told["message"] == "Tool execution failed: ZeroDivisionError: division by zero"
     assert "Traceback" not in str(reply)
@@ -120,7 +118,7 @@ async def test_what_cannot_be_encoded_is_a_bug_of_the_tool(caplog: pytest.LogCap
     rig = Rig(Server(registry, Info("odd", "1")))
     with caplog.at_level(logging.ERROR):
         reply = await asked(rig, "2025-11-25", "odd")
-    assert reply["result"]["structuredContent"]["error"]["code"] == -32004
+    assert reply["result"]["_meta"]["dari/error"]["code"] == -32004
     assert len(caplog.records) == 1
 
 
@@ -138,4 +136,4 @@ async def test_a_tool_that_wants_to_exit_does_not_take_the_server_with_it(
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
         reply = await asked(raising(SystemExit(2)), "2025-11-25", name)
-    assert reply["result"]["structuredContent"]["error"]["code"] == -32004
+    assert reply["result"]["_meta"]["dari/error"]["code"] == -32004

@@ -192,7 +192,7 @@ async def test_a_mirrored_argument_that_differs_from_its_header_is_refused(
 )
 async def test_headers_compare_values_and_leave_their_types_to_the_tool(arguments: Json, header: str | None) -> None:
     reply = await HttpRig().post(routed(**arguments), mcp_param_region=header)
-    assert reply["result"]["structuredContent"]["error"]["code"] == -32602
+    assert reply["result"]["_meta"]["dari/error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("arguments", [b'{"region":"\xff"}', b'{"region":1e999}', b"[1]", b"5", b"null"])
@@ -204,7 +204,7 @@ async def test_arguments_that_cannot_be_compared_are_the_tools_complaint_or_a_mi
     message = json.dumps(routed(region="@")).encode().replace(b'{"region": "@"}', arguments)
     rig.server.receive(message, rig.wire)
     reply = await rig.next()
-    code = reply["error"]["code"] if "error" in reply else reply["result"]["structuredContent"]["error"]["code"]
+    code = reply["error"]["code"] if "error" in reply else reply["result"]["_meta"]["dari/error"]["code"]
     assert code in (-32602, MISMATCH)
     assert caplog.records == []
 

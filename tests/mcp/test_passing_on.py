@@ -76,7 +76,7 @@ async def test_what_the_client_did_not_declare_is_not_asked(
     reply = await rig.ask(stateless(request("tools/call", name="relay"), **declared))
     assert reply["error"]["data"] == {"requiredCapabilities": missing}
     await rig.agree(**declared)
-    refused = (await rig.ask(request("tools/call", name="relay")))["result"]["structuredContent"]["error"]
+    refused = (await rig.ask(request("tools/call", name="relay")))["result"]["_meta"]["dari/error"]
     assert refused["name"] == "unavailable"
 
 
@@ -85,7 +85,7 @@ async def test_an_error_of_the_client_keeps_its_words() -> None:
     await rig.agree(**EVERYTHING)
     rig.send(request("tools/call", name="relay"))
     rig.send(refusal(await rig.next()))
-    error = (await rig.next())["result"]["structuredContent"]["error"]
+    error = (await rig.next())["result"]["_meta"]["dari/error"]
     assert error["message"].endswith("the client answered elicitation/create with: the person said no")
 
 

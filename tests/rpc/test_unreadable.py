@@ -90,4 +90,4 @@ async def test_a_text_that_is_no_utf_8_inside_the_arguments_is_the_tools_complai
     server.receive(call, wire)
     reply = wire.messages.get_nowait()
     assert reply["id"] == 4
-    assert reply["result"]["structuredContent"]["error"]["code"] == INVALID_PARAMS
+    assert reply["result"]["_meta"]["dari/error"]["code"] == INVALID_PARAMS

@@ -57,7 +57,7 @@ async def test_a_client_that_takes_no_events_cannot_be_asked_and_is_told_so() ->
     async with running() as rig:
         wire = await rig.session(elicitation={})
         reply = await wire.post(call("demo_greet"), **JSON_ONLY)
-        error = reply.json()["result"]["structuredContent"]["error"]
+        error = reply.json()["result"]["_meta"]["dari/error"]
         assert (error["code"], error["hint"]) == (-32603, "send Accept: text/event-stream")
 
 

@@ -121,7 +121,7 @@ async def test_what_cannot_be_served_is_refused_and_the_next_message_is_served(w
     async with client(way, tmp_path) as wire:
         for message, codes in REFUSED:
             reply = await exchange(wire, message)
-            error = reply.get("error") or reply["result"]["structuredContent"]["error"]
+            error = reply.get("error") or reply["result"]["_meta"]["dari/error"]
             assert error["code"] in codes, message[:80]
             assert (await wire.ask(PING))["id"] == "after", message[:80]
 

@@ -1,8 +1,8 @@
 """One table from failures to the wire.
 
 A failing tool on 2024-11-05 is a JSON-RPC error with the codes of design 000 §5.7; every later revision
-gets a result with `isError: true` that carries the same code and message. Protocol faults are JSON-RPC
-errors in every revision.
+gets a result with `isError: true`: message and hint as text, the error object in `_meta`. Protocol faults are
+JSON-RPC errors in every revision.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from typing import Any
 from dari.errors import DariError, Failed
 from dari.mcp.versions import V2024_11
 from dari.rpc.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, encode
+
+ERROR_META = "dari/error"
+"""Where a failed result keeps the error object. Never in `structuredContent`: clients validate that against the tool's
+`outputSchema` also when `isError` is set (TypeScript SDK v1, Inspector), and throw the whole result away."""
 
 _log = logging.getLogger("dari.mcp")
 
@@ -67,9 +71,10 @@ def is_rpc_error(version: str) -> bool:
 
 
 def failure_result(failure: DariError) -> bytes:
-    """A `CallToolResult` that tells a failure."""
+    """A `CallToolResult` that reports a failure."""
     text = failure.wire_message + (f"\nhint: {failure.hint}" if failure.hint else "")
-    return b'{"content":[{"type":"text","text":%b}],"structuredContent":{"error":%b},"isError":true}' % (
+    return b'{"content":[{"type":"text","text":%b}],"isError":true,"_meta":{"%b":%b}}' % (
         encode(text),
+        ERROR_META.encode(),
         encode(failure_data(failure)),
     )

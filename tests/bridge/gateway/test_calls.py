@@ -48,7 +48,7 @@ async def test_arguments_are_checked_before_the_server_sees_them(tmp_path: Path)
     async with house(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")})) as home:
         await home.names()
         result = (await home.ask(asked("lab__add", arguments={"a": "one", "b": 2})))["result"]
-        assert result["structuredContent"]["error"]["name"] == "invalid_input"
+        assert result["_meta"]["dari/error"]["name"] == "invalid_input"
         assert "call add" not in home.place.noted()
 
 
@@ -63,7 +63,7 @@ async def test_what_stands_in_the_way_is_told_by_the_table_of_errors(tmp_path: P
     async with house(tmp_path, lab()) as home:
         await home.names()
         result = (await home.ask(asked("lab__die")))["result"]
-        assert result["structuredContent"]["error"]["name"] == "unavailable"
+        assert result["_meta"]["dari/error"]["name"] == "unavailable"
         old = await home.client("2024-11-05")
         assert (await replied(old, called("lab__die")))["error"]["code"] == -32603
 
@@ -73,7 +73,7 @@ async def test_a_principal_without_the_scope_is_refused(tmp_path: Path) -> None:
         await home.names()
         home.wire.grant = Grant("reader", MCP_SCOPES - {"control"})
         result = (await home.ask(asked("lab__greet")))["result"]
-        assert result["structuredContent"]["error"]["name"] == "insufficient_scope"
+        assert result["_meta"]["dari/error"]["name"] == "insufficient_scope"
 
 
 @pytest.mark.parametrize("server", ERAS)

@@ -54,16 +54,16 @@ async def test_a_tool_that_was_found_is_called(tmp_path: Path) -> None:
 async def test_errors_are_those_of_a_direct_call(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), choice=SEARCH, own_tools=True) as home:
         assert (await run(home, "call_tool", name="lab__refuse"))["error"]["code"] == -32123
-        failed = (await run(home, "call_tool", name="demo_missing"))["result"]["structuredContent"]["error"]
+        failed = (await run(home, "call_tool", name="demo_missing"))["result"]["_meta"]["dari/error"]
         assert failed["name"] == "not_found"
-        denied = (await run(home, "call_tool", name="demo_admin"))["result"]["structuredContent"]["error"]
+        denied = (await run(home, "call_tool", name="demo_admin"))["result"]["_meta"]["dari/error"]
         assert denied["name"] == "insufficient_scope"
 
 
 async def test_a_name_with_a_slip_gets_a_suggestion(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), choice=SEARCH) as home:
         for name in ("call_tool", "describe_tool"):
-            error = (await run(home, name, name="lab__ad"))["result"]["structuredContent"]["error"]
+            error = (await run(home, name, name="lab__ad"))["result"]["_meta"]["dari/error"]
             assert error["hint"] == "did you mean lab__add?"
 
 

@@ -51,7 +51,7 @@ class Crab:
         reply = await self.wire.ask(tool_call(f"crab_{name}", arguments))
         result = reply["result"]
         if result.get("isError"):
-            raise Refused(result["structuredContent"]["error"])
+            raise Refused(result["_meta"]["dari/error"])
         schema = self.server.registry.tools[f"crab_{name}"].output_schema
         if schema is not None:
             jsonschema_rs.Draft202012Validator(schema).validate(result["structuredContent"])

@@ -79,7 +79,7 @@ class Door:
         """The error of a call that has to fail."""
         result = self.result(tool, **arguments)
         assert result.get("isError"), result
-        return dict(result["structuredContent"]["error"])
+        return dict(result["_meta"]["dari/error"])
 
     def _heard(self, message: Json) -> None:
         if "method" not in message:

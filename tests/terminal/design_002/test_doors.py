@@ -287,7 +287,7 @@ def _alike(value: Any, name: str = "") -> Any:
 
 def _error(result: dict[str, Any]) -> dict[str, Any]:
     assert result.get("isError"), result
-    error = dict(result["structuredContent"]["error"])
+    error = dict(result["_meta"]["dari/error"])
     text = result["content"][0]["text"]
     assert error["message"] in text and error["hint"] in text
     return {key: _without_question(each) for key, each in error.items()}
