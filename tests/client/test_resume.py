@@ -11,8 +11,10 @@ import pytest
 from dari.core.context import Progress
 from dari.core.events import ListChanged
 from dari.errors import TimedOut, Unavailable
+from dari.mcp.client.client import Client
 from dari.mcp.client.events import LogMessage
 from dari.transport.channels import streams
+from dari.transport.channels.http import HttpChannel
 from dari.transport.connect import connect
 from tests.client.rig import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
 
@@ -136,6 +138,31 @@ async def test_a_server_that_refuses_to_resume_ends_the_wait(status: int, monkey
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
         with pytest.raises(Unavailable, match=f"could not be resumed .HTTP {status}"):
             await client.call_tool("x")
+
+
+async def test_a_resumed_stream_may_be_silent_for_as_long_as_somebody_waits(monkeypatch: Any) -> None:
+    monkeypatch.setattr(streams, "RETRY_MS", 1)
+    call: Json = {}
+    gets = 0
+
+    async def handler(peer: Peer) -> None:
+        nonlocal gets
+        while await peer.request():
+            if peer.method == "GET":
+                gets += 1
+                peer.stream()
+                if gets > 2 * streams.MOST_ATTEMPTS:
+                    peer.body = call
+                    peer.chunk(peer.answer(TEXT, "e2"))
+                await peer.reader.read()
+            elif not peer.initialized():
+                call.update(peer.body)
+                peer.stream()
+                peer.chunk(b"id: e1\ndata: \n\n")
+                peer.end()
+
+    async with http_script(handler) as url, Client(HttpChannel(url, idle_timeout_s=0.02), mode="handshake") as client:
+        assert (await client.call_tool("x", timeout_s=60)).text == "ok"
 
 
 async def test_a_call_that_is_being_resumed_can_run_out_of_time_and_be_cancelled(monkeypatch: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from dari.errors import InvalidInput, NotFound
+from dari.errors import InvalidInput, NotFound, TimedOut
 from dari.ipc.client import DaemonClient
 from dari.ipc.daemon import Daemon
 from dari.ipc.remote import exposed, methods_of, remote
@@ -50,15 +50,32 @@ class Shapes:
             self.ended.set()
         return Point(0)
 
+    @exposed("shapes.brood", "read")
+    async def brood(self, timeout_s: float = 0.2) -> Point:
+        await asyncio.sleep(timeout_s)
+        return Point(1)
+
+    @exposed("shapes.decide", "read", ends_with_caller=True)
+    async def decide(self, timeout_s: float | None = None) -> Point:
+        await asyncio.sleep(0.2 if timeout_s is None else timeout_s)
+        return Point(2)
+
+    @exposed("shapes.grind", "read", is_slow=True)
+    async def grind(self) -> Point:
+        await asyncio.sleep(0.2)
+        return Point(3)
+
     async def hidden(self) -> Point:
         return Point(9)
 
 
 @asynccontextmanager
-async def served(run_dir: Path, shapes: Shapes, *, keep: bool = False) -> AsyncIterator[DaemonClient]:
+async def served(
+    run_dir: Path, shapes: Shapes, *, keep: bool = False, timeout_s: float = 30.0
+) -> AsyncIterator[DaemonClient]:
     async with (
         Daemon("shapes", methods_of(shapes), run_dir=run_dir) as daemon,
-        DaemonClient(daemon.socket_path, daemon.files.token("mcp"), "mcp", keep=keep) as client,
+        DaemonClient(daemon.socket_path, daemon.files.token("mcp"), "mcp", keep=keep, timeout_s=timeout_s) as client,
     ):
         yield client
 
@@ -102,9 +119,27 @@ async def test_a_wait_has_a_connection_of_its_own_and_ends_with_its_caller(run_d
         await shapes.ended.wait()
 
 
+@pytest.mark.parametrize("keep", [True, False])
+async def test_the_callers_limit_is_longer_than_the_time_the_service_waits(run_dir: Path, keep: bool) -> None:
+    async with served(run_dir, Shapes(), keep=keep, timeout_s=0.05) as client:
+        far = remote(Shapes, client)
+        assert await far.brood() == Point(1), "its default time travels with the call"
+        assert await far.brood(0.1) == Point(1), "so does a time that is given"
+        assert await far.decide() == Point(2), "the service decides, and the connection lives"
+        assert await far.grind() == Point(3)
+        called = await client.call("shapes.brood", {"timeout_s": 0.1}, 0.05, returns=Point, alone=True)
+        assert called == Point(1), "also when it is called by its name"
+
+
+async def test_a_call_that_waits_for_nothing_keeps_the_limit_of_its_client(run_dir: Path) -> None:
+    async with served(run_dir, Shapes(), timeout_s=0.05) as client:
+        with pytest.raises(TimedOut):
+            await client.call("shapes.grind")
+
+
 def test_what_is_left_out_is_not_served() -> None:
     names = {method.name for method in methods_of(Shapes(), without=("shapes.wait",))}
-    assert names == {"shapes.move", "shapes.none", "shapes.fail"}
+    assert names == {"shapes.move", "shapes.none", "shapes.fail", "shapes.brood", "shapes.decide", "shapes.grind"}
 
 
 def test_the_decorator_leaves_the_method_as_it_is() -> None:

@@ -92,7 +92,7 @@ class BridgeControl:
     ) -> Decided:
         return Decided(Decisions(self._bridge, by).reject(server, kind, name, digest))
 
-    @exposed("bridge.stop_server", CONTROL, timeout_s=30.0)
+    @exposed("bridge.stop_server", CONTROL, is_slow=True)
     async def stop_server(self, id: str) -> Stopped:
         """End the processes and connections of a server; its next use starts it again."""
         known = {status.id for status in self._bridge.statuses()}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -17,11 +18,13 @@ from dari.core.context import Context
 from dari.core.grant import READ
 from dari.core.mirrored import Path, mirrored_arguments
 from dari.core.schema import Schema, object_schema, title_of
+from dari.errors import TimedOut
 
 _MARK = "__dari_tool__"
 DEFAULT_TIMEOUT_S = 120.0
-RELAYED_TIMEOUT_S = 3600.0
-"""For what another server does: its own limits count, which stand still while a person is asked."""
+INNER_LIMITS_ONLY = None
+"""The time limit of a tool that waits as long as its caller or a server's profile says: limits inside it count, and
+one outside that ended first would throw their answers away."""
 
 
 class ToolSpec(Struct, frozen=True):
@@ -32,7 +35,7 @@ class ToolSpec(Struct, frozen=True):
     destructive: bool
     idempotent: bool
     open_world: bool
-    timeout_s: float
+    timeout_s: float | None
     title: str | None
     name: str | None
 
@@ -44,7 +47,7 @@ def tool(
     destructive: bool = False,
     idempotent: bool = True,
     open_world: bool = False,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    timeout_s: float | None = DEFAULT_TIMEOUT_S,
     title: str | None = None,
     name: str | None = None,
 ) -> Callable[[Any], Any]:
@@ -85,7 +88,7 @@ class Tool(Struct, frozen=True):
     run: Run
     is_async: bool = True
     title: str | None = None
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    timeout_s: float | None = DEFAULT_TIMEOUT_S
     mirrored: dict[str, Path] = field(default_factory=dict)
     """Arguments that the schema mirrors into `Mcp-Param-*` headers: header suffix → path of the argument."""
     shown: dict[str, Any] | None = None
@@ -105,6 +108,15 @@ class Tool(Struct, frozen=True):
         if self.annotations:
             shown["annotations"] = self.annotations
         return shown
+
+
+async def within_limit(tool: Tool, work: Awaitable[Any]) -> Any:
+    """What the running tool returns; TimedOut when it takes longer than it may."""
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            return await work
+    except TimeoutError:
+        raise TimedOut(f"the time limit of {tool.timeout_s or 0:g} s passed", "ask for less at once") from None
 
 
 class Toolkit(Protocol):

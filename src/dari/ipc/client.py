@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
@@ -20,7 +21,11 @@ T = TypeVar("T")
 Params = Mapping[str, object] | Struct
 
 UNREACHABLE = "daemon unreachable"  # the wording of design 000 §5.7
-TIMEOUT_S = 30.0
+DEFAULT_TIMEOUT_S = 30.0
+MARGIN_S = 60.0
+"""What a call gets beyond the time that it asks the daemon to wait: a daemon may have to start a program first."""
+FOREVER_S = math.inf
+"""The daemon knows best: the call lasts as long as the connection."""
 
 
 class DaemonClient:
@@ -38,7 +43,7 @@ class DaemonClient:
         principal: str,
         *,
         keep: bool = False,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
         start: Callable[[], Awaitable[object]] | None = None,
         error_types: Iterable[type[DariError]] = (),
     ) -> None:
@@ -85,11 +90,12 @@ class DaemonClient:
     ) -> Any:
         """The result of a method, as plain JSON values or as the type in `returns`.
 
-        `alone` gives a slow call a connection of its own, so that nothing queues behind it.
+        `alone` gives a slow call a connection of its own, so that nothing queues behind it. When the params ask the
+        daemon to wait (`timeout_s`), our own limit is the longer one, whatever it was: its answer is the better one.
         """
-        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        limit_s = max(self._timeout_s if timeout_s is None else timeout_s, _waiting_s(params) + MARGIN_S)
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(None if limit_s == FOREVER_S else limit_s):
                 ask = self._ask_kept if self._keep and not alone else self._ask_once
                 result = await ask(method, {} if params is None else params)
         except TimeoutError as error:
@@ -216,6 +222,12 @@ class RemoteService:
             return await self._client.call(f"{self._name}.{method}", params)
 
         return call
+
+
+def _waiting_s(params: Params | None) -> float:
+    """How long the daemon is asked to wait; less than nothing when it is not."""
+    asked = params.get("timeout_s") if isinstance(params, Mapping) else getattr(params, "timeout_s", None)
+    return float(asked) if isinstance(asked, int | float) else -MARGIN_S
 
 
 def _decode(method: str, result: Raw, returns: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Union, cast
 
 import msgspec
 
-from dari.ipc.client import DaemonClient
+from dari.ipc.client import FOREVER_S, DaemonClient
 from dari.ipc.methods import Method, params_reader
 
 _MARK = "__dari_exposed__"
@@ -28,20 +28,19 @@ class Exposed(msgspec.Struct, frozen=True):
     name: str
     scope: str
     ends_with_caller: bool = False
-    timeout_s: float | None = None
-    """Patience of the caller; None for what its client has. A method with a `timeout_s` argument gets that on top."""
+    is_slow: bool = False
 
 
-def exposed(
-    name: str, scope: str, *, ends_with_caller: bool = False, timeout_s: float | None = None
-) -> Callable[[F], F]:
+def exposed(name: str, scope: str, *, ends_with_caller: bool = False, is_slow: bool = False) -> Callable[[F], F]:
     """Offer an async method of a service under this name to callers of this scope.
 
     `ends_with_caller`: it only waits on the caller's behalf, so it has a connection of its own and ends with it.
+    `is_slow`: it works for as long as the work takes. Callers of both kinds wait while the connection lives, or for the
+    method's own `timeout_s`, which travels with the call, and a margin.
     """
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, Exposed(name, scope, ends_with_caller, timeout_s))
+        setattr(function, _MARK, Exposed(name, scope, ends_with_caller, is_slow))
         return function
 
     return mark
@@ -126,6 +125,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def _caller(client: DaemonClient, function: Callable[..., Any], mark: Exposed) -> Callable[..., Awaitable[Any]]:
     signature = inspect.Signature(_parameters(function))
+    limit = signature.parameters.get("timeout_s")
     returns: list[Any] = []
 
     async def call(*positional: object, **named: object) -> Any:
@@ -133,18 +133,12 @@ def _caller(client: DaemonClient, function: Callable[..., Any], mark: Exposed) -
             returns.append(typing.get_type_hints(function)["return"])
         bound = signature.bind(*positional, **named).arguments
         params = {name: value for name, value in bound.items() if value is not None}
-        patience_s = patience(params, mark.timeout_s)
-        # What asks for patience may be slow: nothing should queue behind it.
-        alone = mark.ends_with_caller or patience_s is not None
-        return await client.call(mark.name, params, patience_s, returns=returns[0], alone=alone)
+        if limit is not None and "timeout_s" not in params and limit.default is not None:
+            params["timeout_s"] = limit.default
+        # What may be slow has a connection of its own: nothing should queue behind it.
+        alone = mark.ends_with_caller or mark.is_slow or limit is not None
+        timeout_s = FOREVER_S if alone and "timeout_s" not in params else None
+        return await client.call(mark.name, params, timeout_s, returns=returns[0], alone=alone)
 
     call.__name__ = function.__name__
     return call
-
-
-def patience(params: dict[str, object], default_s: float | None = None) -> float | None:
-    """How long to wait for a method with these params: what it was asked to wait itself, and some more."""
-    asked = params.get("timeout_s")
-    if isinstance(asked, int | float):
-        return asked + 10
-    return default_s

@@ -33,7 +33,7 @@ class Call:
     __slots__ = ("_ended_by", "_has_expired", "_has_started", "_request", "_timeout_s", "task")
 
     def __init__(
-        self, request: Request, work: Coroutine[Any, Any, Any] | Begun, render: Render, timeout_s: float
+        self, request: Request, work: Coroutine[Any, Any, Any] | Begun, render: Render, timeout_s: float | None
     ) -> None:
         self._request = request
         self._timeout_s = timeout_s
@@ -115,7 +115,7 @@ class Call:
     def _cancelled(self) -> tuple[bytes, int]:
         if self._has_expired:
             error: DariError = TimedOut(
-                f"the time limit of {self._timeout_s:g} s passed", "try again, or ask for less at once"
+                f"the time limit of {self._timeout_s or 0:g} s passed", "try again, or ask for less at once"
             )
             return failure_message(self._request, error)
         if not self._ended_by:
@@ -137,7 +137,7 @@ class RunningCalls:
     """
 
     def __init__(self) -> None:
-        self._queues: dict[float, dict[Call, float]] = {}
+        self._queues: dict[float | None, dict[Call, float]] = {}
         self._has_timer: set[float] = set()
 
     def __len__(self) -> int:
@@ -146,17 +146,21 @@ class RunningCalls:
     def __iter__(self) -> Iterator[Call]:
         return iter([call for queue in self._queues.values() for call in queue])
 
-    def add(self, call: Call, timeout_s: float) -> None:
-        loop = asyncio.get_running_loop()
+    def add(self, call: Call, timeout_s: float | None) -> None:
+        """None: nothing ends the call but itself and its caller."""
         queue = self._queues.get(timeout_s)
         if queue is None:
             queue = self._queues[timeout_s] = {}
+        if timeout_s is None:
+            queue[call] = 0.0
+            return
+        loop = asyncio.get_running_loop()
         queue[call] = loop.time() + timeout_s
         if timeout_s not in self._has_timer:
             self._has_timer.add(timeout_s)
             loop.call_later(timeout_s, self._check, timeout_s)
 
-    def discard(self, call: Call, timeout_s: float) -> None:
+    def discard(self, call: Call, timeout_s: float | None) -> None:
         self._queues[timeout_s].pop(call, None)
 
     def _check(self, timeout_s: float) -> None:

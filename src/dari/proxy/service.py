@@ -22,7 +22,7 @@ from dari.errors import NotFound
 from dari.ipc.client import DaemonClient
 from dari.ipc.codes import IpcError, restore
 from dari.ipc.methods import Method
-from dari.ipc.remote import methods_of, patience, remote
+from dari.ipc.remote import methods_of, remote
 from dari.proxy.authority import AuthorityDesk
 from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.control import Control
@@ -83,7 +83,7 @@ def remote_service(client: DaemonClient) -> ProxyService:
     """The same behind a daemon."""
 
     async def rpc(name: str, params: dict[str, object]) -> object:
-        return await client.call(name, params, patience(params), alone=True)
+        return await client.call(name, params, alone=True)
 
     return ProxyService(
         remote(Control, client),

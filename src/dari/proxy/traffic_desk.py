@@ -210,7 +210,7 @@ class TrafficDesk:
         """Send a request made from nothing."""
         return await self._sender.send(replay.compose(method, url, headers, body), timeout_s)
 
-    @exposed("traffic.export_har", "control", timeout_s=120)
+    @exposed("traffic.export_har", "control", is_slow=True)
     async def export_har(
         self,
         path: str | None = None,
@@ -222,14 +222,14 @@ class TrafficDesk:
         """Write the newest flows that fit to a HAR 1.2 file, secrets hidden."""
         return await self._export(path, wanted, limit, include_bodies, overwrite, reveal=False)
 
-    @exposed("traffic.reveal_har", "admin", timeout_s=120)
+    @exposed("traffic.reveal_har", "admin", is_slow=True)
     async def reveal_har(
         self, path: str | None = None, wanted: Filter = _EVERYTHING, limit: int = 10_000, overwrite: bool = False
     ) -> Exported:
         """The same with the secrets, for a person."""
         return await self._export(path, wanted, limit, True, overwrite, reveal=True)
 
-    @exposed("traffic.import_har", "control", timeout_s=120)
+    @exposed("traffic.import_har", "control", is_slow=True)
     async def import_har(self, path: str) -> ImportedHar:
         """Add the requests of a HAR file to the traffic."""
         self._machine.local_files.check(path, "HAR file")

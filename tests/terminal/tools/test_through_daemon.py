@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from dari.app import proxy_tools
 from dari.core.registry import Registry
+from dari.ipc.client import DEFAULT_TIMEOUT_S, DaemonClient
 from dari.ipc.daemon import Daemon
 from dari.mcp.server import Info, Server
 from dari.terminal.daemon import Place, client
+from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
 from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client
+
+
+@asynccontextmanager
+async def hub_of(tmp_path: Path, security: Security | None = None, timeout_s: float = 30.0) -> AsyncIterator[Client]:
+    """A client of a server whose panes are behind the daemon's socket; `timeout_s` is what a plain call there gets."""
+    place = Place(tmp_path / "crux" / "mcp.sock")
+    async with house_in(tmp_path, security) as house:
+        daemon = Daemon("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
+        files = place.files
+        async with daemon, DaemonClient(files.socket, files.token("mcp"), "mcp", timeout_s=timeout_s) as ipc:
+            registry = Registry()
+            registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
+            hub = Client(Server(registry, Info(name="hub", version="1")))
+            try:
+                await hub.start()
+                yield hub
+            finally:
+                await hub.close()
+
+
+async def test_a_command_that_outlasts_the_daemons_time_is_running_with_its_id(tmp_path: Path) -> None:
+    security = Security(command_timeout_ms=1500)
+    async with hub_of(tmp_path, security, timeout_s=1.0) as hub:  # the client's own limit is the shorter one
+        running = await hub.call("crux_execute_command", command="echo begun; sleep 1000")
+        assert (running.get("status"), running.get("stdout")) == ("running", "begun"), running
+        ended = await hub.call("crux_interrupt_command", command_id=running["command_id"])
+        assert ended["exit_code"] == 130
+
+
+def test_no_limit_around_a_tool_ends_before_the_one_inside(tmp_path: Path) -> None:
+    place = Place(tmp_path / "crux" / "mcp.sock")
+    ipc = client(place, "mcp", starts=False)
+    tools = [*TerminalTools(remote_service(ipc)).tools(), *proxy_tools(ipc)]
+    waiting = [tool for tool in tools if {"timeout_ms", "timeout_s"} & tool.input_schema["properties"].keys()]
+    assert len(waiting) >= 7
+    assert {tool.name for tool in waiting if tool.timeout_s is not None} == set()
+    assert min(tool.timeout_s for tool in tools if tool.timeout_s is not None) > DEFAULT_TIMEOUT_S
 
 
 @pytest.mark.parametrize("agrees", [True, False])

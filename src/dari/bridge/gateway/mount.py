@@ -16,7 +16,7 @@ from dari.core.grant import CONTROL
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, Template, literal_prefix
-from dari.core.tool import RELAYED_TIMEOUT_S, Tool
+from dari.core.tool import INNER_LIMITS_ONLY, Tool
 
 Names = dict[str, str]
 """Name or URI as the server has it → as it is shown."""
@@ -95,7 +95,7 @@ class Mount:
             output_schema=None,
             annotations={},
             run=lambda arguments, context, /: call(upstream, own_name, bytes(arguments), context),
-            timeout_s=RELAYED_TIMEOUT_S,
+            timeout_s=INNER_LIMITS_ONLY,
             mirrored=mirrored_in(schema),
             shown=shown,
         )

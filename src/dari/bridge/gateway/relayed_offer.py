@@ -14,7 +14,7 @@ from dari.core.grant import CONTROL
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, Template
-from dari.core.tool import RELAYED_TIMEOUT_S, Tool
+from dari.core.tool import INNER_LIMITS_ONLY, Tool
 from dari.mcp.client.client import Client
 from dari.mcp.client.listing import Kind
 from dari.rpc.codec import decode_any
@@ -57,7 +57,7 @@ def _tool(shown: JsonObject, relayer: Relayer) -> Tool:
         output_schema=None,
         annotations={},
         run=call,
-        timeout_s=RELAYED_TIMEOUT_S,
+        timeout_s=INNER_LIMITS_ONLY,
         mirrored=mirrored_in(schema),
         shown=shown,
     )

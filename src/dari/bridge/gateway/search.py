@@ -17,8 +17,8 @@ from dari.core.grant import CONTROL, require
 from dari.core.offer import Offer
 from dari.core.registry import Registry
 from dari.core.resource import Resource
-from dari.core.tool import RELAYED_TIMEOUT_S, Tool, tool, typed_tool
-from dari.errors import InvalidInput, NotFound, TimedOut
+from dari.core.tool import INNER_LIMITS_ONLY, Tool, tool, typed_tool, within_limit
+from dari.errors import InvalidInput, NotFound
 from dari.rpc.codec import UNREADABLE
 
 GUIDE = (
@@ -94,13 +94,7 @@ class SearchTools:
             raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
         require(found.scope, context.grant)
         value = found.run(arguments, context)
-        if not found.is_async:
-            return value
-        try:
-            async with asyncio.timeout(found.timeout_s):
-                return await value
-        except TimeoutError:
-            raise TimedOut(f"the time limit of {found.timeout_s:g} s passed", "ask for less at once") from None
+        return await within_limit(found, value) if found.is_async else value
 
     async def _ready(self) -> None:
         """Wait for servers that are just being met, then index what changed."""
@@ -129,7 +123,7 @@ def search_tools(full: Registry, index: ToolIndex) -> list[Tool]:
         output_schema=None,
         annotations={"title": "Call tool", "readOnlyHint": False, "openWorldHint": True},
         run=tools.call,
-        timeout_s=RELAYED_TIMEOUT_S,
+        timeout_s=INNER_LIMITS_ONLY,
     )
     return [typed_tool(tools.find_tools), typed_tool(tools.describe_tool), call]
 

@@ -12,7 +12,7 @@ from dari.core.content import PromptMessage, RawResult
 from dari.core.grant import require
 from dari.core.prompt import Prompt
 from dari.core.resource import Completer, RelayCompletion, Template
-from dari.core.tool import DEFAULT_TIMEOUT_S, RELAYED_TIMEOUT_S
+from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
 from dari.mcp.failures import invalid_params
@@ -49,10 +49,10 @@ def get_prompt(request: Request) -> None:
     if name is not UNSET and name not in request.server.registry.prompts:
         waiting = settling(request, "prompts")
         if waiting is not None:
-            Call(request, _got_later(request, waiting), lambda result: result, DEFAULT_TIMEOUT_S)
+            Call(request, _got_later(request, waiting), lambda result: result, INNER_LIMITS_ONLY)
             return
     prompt, given = _asked_for(request)
-    timeout_s = DEFAULT_TIMEOUT_S if prompt.shown is None else RELAYED_TIMEOUT_S
+    timeout_s = DEFAULT_TIMEOUT_S if prompt.shown is None else INNER_LIMITS_ONLY
     Call(request, prompt.render(request, given), lambda messages: _rendered(prompt, messages), timeout_s)
 
 
@@ -93,7 +93,7 @@ def complete(request: Request) -> bytes | None:
         asked = {"argument": request.params.argument}
         if request.params.context is not UNSET:
             asked["context"] = request.params.context
-        Call(request, relay(request, asked), lambda result: bytes(result.body), DEFAULT_TIMEOUT_S)
+        Call(request, relay(request, asked), lambda result: bytes(result.body), INNER_LIMITS_ONLY)
         return None
     completer = _completer(request, reference, argument.name)
     if completer is None:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dari.core.content import Contents, RawResult
 from dari.core.grant import require
 from dari.core.resource import Body, Resource, Template
-from dari.core.tool import DEFAULT_TIMEOUT_S, RELAYED_TIMEOUT_S
+from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
 from dari.mcp.handlers.listing import list_page, settling
@@ -39,7 +39,7 @@ def read_resource(request: Request) -> None:
         reader, work = _reading(request, uri)
         Call(request, work, lambda body: _rendered(request, uri, reader, body), _timeout_s(reader))
     else:
-        Call(request, _read_later(request, uri, waiting), lambda result: result, DEFAULT_TIMEOUT_S)
+        Call(request, _read_later(request, uri, waiting), lambda result: result, INNER_LIMITS_ONLY)
 
 
 async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, None]) -> bytes:
@@ -111,5 +111,5 @@ def _reading(request: Request, uri: str) -> tuple[Resource | Template, Coroutine
     return reader, reader.read(request) if isinstance(reader, Resource) else reader.read(request, values)
 
 
-def _timeout_s(reader: Resource | Template) -> float:
-    return DEFAULT_TIMEOUT_S if reader.shown is None else RELAYED_TIMEOUT_S
+def _timeout_s(reader: Resource | Template) -> float | None:
+    return DEFAULT_TIMEOUT_S if reader.shown is None else INNER_LIMITS_ONLY

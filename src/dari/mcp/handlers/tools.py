@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, Struct
 
 from dari.core.content import Audio, Embedded, Image, Link, RawResult, Text, ToolResult
 from dari.core.grant import InsufficientScope
-from dari.core.tool import DEFAULT_TIMEOUT_S, Tool
+from dari.core.tool import INNER_LIMITS_ONLY, Tool, within_limit
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
@@ -35,7 +35,7 @@ def call_tool(request: Request) -> bytes | None:
         waiting = settling(request, "tools")
         if waiting is None:
             raise _unknown(name)
-        Call(request, _called_later(request, name, waiting), _as_it_is, DEFAULT_TIMEOUT_S)
+        Call(request, _called_later(request, name, waiting), _as_it_is, INNER_LIMITS_ONLY)
         return None
     value = _started(request, tool)
     renderer = render if tool.output_schema is None else render_structured
@@ -52,7 +52,7 @@ async def _called_later(request: Request, name: str, waiting: Coroutine[Any, Any
         raise _unknown(name)
     value = _started(request, tool)
     if tool.is_async:
-        value = await value
+        value = await within_limit(tool, value)
     return render(value) if tool.output_schema is None else render_structured(value)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.proxy.breakpoints import HeldFlows, Resumed
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import Seconds
@@ -25,7 +25,7 @@ class BreakpointTools:
         """Return what a breakpoint rule holds now, longest first, and when each goes on by itself."""
         return await self._breakpoints.held()
 
-    @tool(timeout_s=330)
+    @tool(timeout_s=INNER_LIMITS_ONLY)
     async def breakpoints_wait(self, context: Context, timeout_s: Seconds = 30) -> HeldFlows:
         """Wait until a breakpoint rule holds something; returns what is held, empty when the time is over."""
         return await told_while(self._breakpoints.wait(timeout_s), context, timeout_s, "nothing is held yet")

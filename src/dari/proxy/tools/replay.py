@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.proxy.sender import Answered
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import RequestId
@@ -22,7 +22,7 @@ class ReplayTools:
     def __init__(self, proxy: ProxyService) -> None:
         self._traffic = proxy.traffic
 
-    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=330)
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def traffic_replay(
         self,
         request_id: RequestId,
@@ -39,7 +39,7 @@ class ReplayTools:
         )
         return await self._traffic.replay(request_id, edits, timeout_s)
 
-    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=330)
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def traffic_compose(
         self,
         url: str,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import NotFound
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import (
@@ -133,7 +133,7 @@ class TrafficTools:
         most = max(clamped("limit", limit, 500), 1)
         return await self._traffic.search(conditions, most, cursor, fields, token_budget)
 
-    @tool(timeout_s=330)
+    @tool(timeout_s=INNER_LIMITS_ONLY)
     async def traffic_wait(
         self,
         context: Context,

@@ -35,7 +35,7 @@ class FollowDesk:
         self._all = multiplexer
         self._readers: dict[str, _Reader] = {}
 
-    @exposed("crux:command/start", "control", timeout_s=60)
+    @exposed("crux:command/start", "control", is_slow=True)
     async def start(self, command: str, pane_id: str = "", approved: str = "") -> Begun:
         """Run a command at the prompt of a shell, and return at once; follow it, wait for it or interrupt it."""
         pane = await self._all.find_or_open(pane_id)

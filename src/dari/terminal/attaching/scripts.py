@@ -30,7 +30,7 @@ class ScriptDesk:
         self._closing: set[asyncio.Task[None]] = set()
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:pane/open", "control", timeout_s=60)
+    @exposed("crux:pane/open", "control", is_slow=True)
     async def open_pane(
         self,
         argv: list[str] | None = None,
@@ -64,7 +64,7 @@ class ScriptDesk:
         self._close_ended(pane.id)
         return info
 
-    @exposed("crux:pane/respawn", "control", timeout_s=60)
+    @exposed("crux:pane/respawn", "control", is_slow=True)
     async def respawn_pane(
         self,
         pane_id: str = "",

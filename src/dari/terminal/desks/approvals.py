@@ -32,7 +32,7 @@ class ApprovalDesk:
         self._approvals = approvals
         self._wait_s = wait_s
 
-    @exposed("crux:approval/ask", "control", ends_with_caller=True, timeout_s=MOST_WAIT_S)
+    @exposed("crux:approval/ask", "control", ends_with_caller=True)
     async def ask(self, message: str, client: str = "", wait_s: float | None = None) -> Approval:
         """Put a question to whoever looks; it stays for ten minutes, and the same one asked again has its answer."""
         limit_s = self._wait_s if wait_s is None else wait_s

@@ -37,7 +37,7 @@ class ContextDesk:
         self._own: set[str] = set()
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:context/inject", "control", timeout_s=60)
+    @exposed("crux:context/inject", "control", is_slow=True)
     async def inject(
         self,
         pane_id: str = "",
@@ -68,7 +68,7 @@ class ContextDesk:
         self._kept[injection.id] = _Kept(injection, pane.id, pane.kind, expires_after_commands)
         return self._info(self._kept[injection.id])
 
-    @exposed("crux:context/remove", "control", timeout_s=60)
+    @exposed("crux:context/remove", "control", is_slow=True)
     async def remove(self, context_id: str) -> InjectedContext:
         """Put back what was there before."""
         kept = self._kept.get(context_id)

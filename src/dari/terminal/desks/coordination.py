@@ -91,7 +91,7 @@ class CoordinationDesk:
         self._opening = asyncio.Lock()
         self._told: dict[str, _Told] = {}
 
-    @exposed("crux:pane/coordinate", "control", ends_with_caller=True, timeout_s=MOST_STEP_S)
+    @exposed("crux:pane/coordinate", "control", ends_with_caller=True)
     async def coordinate(
         self, steps: list[Step], go_on: bool = False, clean_up: bool = True, approved: str = "", watch: str = ""
     ) -> Coordinated:

@@ -58,7 +58,7 @@ class InsightDesk:
         self._painter: Painter | None = None
         self._painting = asyncio.Lock()
 
-    @exposed("crux:output/parse", "read", timeout_s=60)
+    @exposed("crux:output/parse", "read", is_slow=True)
     async def parse(
         self,
         pane_id: str = "",
@@ -83,7 +83,7 @@ class InsightDesk:
             truncated=passage.is_truncated,
         )
 
-    @exposed("crux:output/intent", "read", timeout_s=60)
+    @exposed("crux:output/intent", "read", is_slow=True)
     async def detect_intent(
         self, pane_id: str = "", command_id: str = "", offset: int | None = None, limit: int = 0
     ) -> DetectedIntent:
@@ -117,7 +117,7 @@ class InsightDesk:
         """Oldest first."""
         return CaptureList([info for info, _ in self._captures.values()])
 
-    @exposed("crux:pane/visual-diff", "read", timeout_s=120)
+    @exposed("crux:pane/visual-diff", "read", is_slow=True)
     async def visual_diff(self, before: str = "", after: str = "", pane_id: str = "") -> VisualDiff:
         """Compare two captures; without `after` the pane as it is now, without `before` its last capture."""
         from dari.terminal.screenshot.captures import Capture

@@ -19,7 +19,7 @@ class PaneDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:pane/split", "control", timeout_s=60)
+    @exposed("crux:pane/split", "control", is_slow=True)
     async def spawn_pane(
         self,
         direction: Orientation = "horizontal",
@@ -49,7 +49,7 @@ class PaneDesk:
             await pane.execute(command, 0.0)
         return self._info(pane)
 
-    @exposed("crux:pane/close", "control", timeout_s=60)
+    @exposed("crux:pane/close", "control", is_slow=True)
     async def close_pane(self, pane_id: str = "", force: bool = True) -> Success:
         """End the pane and all that runs in it; without `force` a busy pane is a Conflict."""
         await self._all.close(pane_id, force=force)

@@ -138,7 +138,7 @@ class ReadingDesk:
         self._selections[pane.id] = text
         return PlainText(text)
 
-    @exposed("crux:pane/screenshot", "read", timeout_s=60)
+    @exposed("crux:pane/screenshot", "read", is_slow=True)
     async def screenshot(self, pane_id: str = "", history_rows: int = 0) -> Screenshot:
         """The pane as a picture, with so many rows above the screen."""
         check_history(history_rows)

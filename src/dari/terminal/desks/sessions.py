@@ -40,7 +40,7 @@ class SessionDesk:
         self._all = multiplexer
         self._store = store
 
-    @exposed("crux:session/save", "control", timeout_s=120)
+    @exposed("crux:session/save", "control", is_slow=True)
     async def save_session(self, name: str = "", scrollback: bool = True) -> Saved:
         """Write every live pane and the layout to a file; without a name one is made."""
         panes = [pane for pane in self._all.panes.values() if pane.is_alive]
@@ -57,7 +57,7 @@ class SessionDesk:
         session_id, size_bytes = await asyncio.to_thread(self._store.save, session)
         return Saved(session_id, len(session.panes), size_bytes)
 
-    @exposed("crux:session/restore", "control", timeout_s=300)
+    @exposed("crux:session/restore", "control", is_slow=True)
     async def restore_session(
         self, session_id: str, commands: bool = False, instead: bool = False, approved: str = ""
     ) -> Restored:

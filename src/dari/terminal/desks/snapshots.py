@@ -22,7 +22,7 @@ class SnapshotDesk:
         self._store = SessionStore(folder, "snapshot")
         self._sessions = SessionDesk(multiplexer, self._store)
 
-    @exposed("crux:snapshot/create", "control", timeout_s=120)
+    @exposed("crux:snapshot/create", "control", is_slow=True)
     async def create(self, name: str = "") -> SnapshotInfo:
         """Write all panes to a file; one of the same name is replaced."""
         saved = await self._sessions.save_session(name, True)
@@ -36,7 +36,7 @@ class SnapshotDesk:
             taken_unix=next((info.saved_unix for info in kept if info.session_id == saved.session_id), 0.0),
         )
 
-    @exposed("crux:snapshot/restore", "control", timeout_s=300)
+    @exposed("crux:snapshot/restore", "control", is_slow=True)
     async def restore(
         self, snapshot_id: str, commands: bool = False, instead: bool = False, approved: str = ""
     ) -> Restored:

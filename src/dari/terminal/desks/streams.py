@@ -33,7 +33,7 @@ class StreamDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:stream/begin", "control", timeout_s=60)
+    @exposed("crux:stream/begin", "control", is_slow=True)
     async def begin(
         self, pane_id: str = "", command: str = "", approved: str = "", until: str = "", is_regex: bool = True
     ) -> StreamStart:

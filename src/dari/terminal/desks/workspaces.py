@@ -34,7 +34,7 @@ class WorkspaceDesk:
         """The user's own, then the built-in ones that they do not replace."""
         return await asyncio.to_thread(self._listed)
 
-    @exposed("crux:workspace/load", "control", timeout_s=120)
+    @exposed("crux:workspace/load", "control", is_slow=True)
     async def load_workspace(
         self,
         name: str,

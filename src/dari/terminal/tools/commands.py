@@ -5,14 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.desks.answers import Executed, Output, Scrollback, Success, Waited
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
 
-LONG_S = 3700.0
 MOST_CHARS = 1_000_000
 MOST_MS = 3_600_000
 
@@ -25,7 +24,7 @@ class CommandTools:
         self._commands = terminal.commands
         self._reading = terminal.reading
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def execute_command(
         self,
         context: Context,
@@ -45,14 +44,14 @@ class CommandTools:
             max_tokens,
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def send_text(
         self,
         context: Context,
@@ -78,7 +77,7 @@ class CommandTools:
         found = await self._reading.get_output(pane_id or "", lines)
         return replace(found, text=shown(found.text, max_tokens).text)
 
-    @tool(timeout_s=LONG_S)
+    @tool(timeout_s=INNER_LIMITS_ONLY)
     async def wait_for_output(
         self,
         pattern: str,
@@ -91,7 +90,7 @@ class CommandTools:
         found = await self._commands.wait_for(pattern, pane_id or "", regex, seconds(timeout_ms), mark)
         return replace(found, text=shown(found.text).text, match=shown(found.match).text)
 
-    @tool(timeout_s=LONG_S)
+    @tool(timeout_s=INNER_LIMITS_ONLY)
     async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
         return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)

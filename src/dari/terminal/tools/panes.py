@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-
-ASKING_S = 3600.0
 
 
 class PaneTools:
@@ -20,7 +18,7 @@ class PaneTools:
         self._approvals = terminal.approvals
         self._panes = terminal.panes
 
-    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, timeout_s=INNER_LIMITS_ONLY)
     async def create_pane(
         self,
         context: Context,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.terminal.desks.answers import Restored, Saved, SessionList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-
-ASKING_S = 3600.0
 
 
 class SessionTools:
@@ -23,7 +21,7 @@ class SessionTools:
         """Save all panes: layout, directories, environment, scrollback, commands; returns {session_id}."""
         return await self._sessions.save_session(name or "", scrollback)
 
-    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, timeout_s=INNER_LIMITS_ONLY)
     async def restore_session(
         self, context: Context, session_id: str, commands: bool = False, replace: bool = False
     ) -> Restored:

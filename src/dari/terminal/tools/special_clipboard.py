@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.desks.clips import Form
 from dari.terminal.desks.special_answers import ClipInfo, ClipList, Pasted
@@ -13,7 +13,6 @@ from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
 
-ASKING_S = 3600.0
 WHOLE_TOKENS = 50_000
 
 
@@ -50,7 +49,7 @@ class ClipboardTools:
             raise InvalidInput("nothing is selected there", "give text, or select with crux_set_selection")
         return _shown(await self._clipboard.copy(selected.text, pane_id or "", "selection"))
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def paste_smart(
         self,
         context: Context,

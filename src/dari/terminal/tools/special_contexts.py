@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.terminal.desks.answers import Restored
 from dari.terminal.desks.special_answers import ContextList, InjectedContext, SnapshotInfo, SnapshotList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-
-ASKING_S = 3600.0
 
 
 class ContextTools:
@@ -20,7 +18,7 @@ class ContextTools:
         self._contexts = terminal.special.contexts
         self._snapshots = terminal.special.snapshots
 
-    @tool(scope="control", idempotent=False, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, timeout_s=INNER_LIMITS_ONLY)
     async def inject_context(
         self,
         context: Context,
@@ -54,7 +52,7 @@ class ContextTools:
         """Keep all panes as they are: layout, screens, directories, variables, commands; returns {snapshot_id}."""
         return await self._snapshots.create(name or "")
 
-    @tool(scope="control", idempotent=False, destructive=True, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, destructive=True, timeout_s=INNER_LIMITS_ONLY)
     async def restore_snapshot(
         self, context: Context, snapshot_id: str, commands: bool = False, replace: bool = False
     ) -> Restored:

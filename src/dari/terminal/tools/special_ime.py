@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.desks.special_answers import TypedWithIme
 from dari.terminal.ime.japanese import Script
@@ -13,8 +13,6 @@ from dari.terminal.ime.plan import Language, Mode
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import shown
-
-ASKING_S = 3600.0
 
 
 class ImeTools:
@@ -24,7 +22,7 @@ class ImeTools:
         self._approvals = terminal.approvals
         self._ime = terminal.special.ime
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def type_with_ime(
         self,
         context: Context,

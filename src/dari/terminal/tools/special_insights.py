@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from dari.core.content import Image, Text, ToolResult
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.sanitising import for_terminal, value_for_terminal
 from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
@@ -17,8 +17,6 @@ from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.commands import seconds
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
-
-LONG_S = 3700.0
 
 
 class InsightTools:
@@ -66,7 +64,7 @@ class InsightTools:
         """List captures that are kept, oldest first: {captures}."""
         return await self._insights.list_captures()
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def visual_diff(
         self,
         context: Context,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dari.core.context import Context
-from dari.core.tool import tool
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.desks.coordination import Step
 from dari.terminal.desks.special_answers import (
@@ -25,8 +25,6 @@ from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
 from dari.terminal.tools.step_report import StepReport
 
-LONG_S = 3700.0
-ASKING_S = 3600.0
 FOLLOW_S = 10.0
 MOST_MS = 3_600_000
 MOST_EVENTS = 10_000
@@ -41,7 +39,7 @@ class WorkflowTools:
         self._coordination = terminal.special.coordination
         self._streams = terminal.special.streams
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=ASKING_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def load_workspace(
         self,
         context: Context,
@@ -63,7 +61,7 @@ class WorkflowTools:
         """List the workspaces that can be loaded, with their panes: {workspaces}."""
         return await self._workspaces.list_workspaces()
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def coordinate_panes(
         self,
         context: Context,
@@ -87,7 +85,7 @@ class WorkflowTools:
         each = max(1, max_tokens // len(done.steps))
         return replace(done, steps=[_shown(step, each) for step in done.steps])
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=LONG_S)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def stream_output(
         self,
         context: Context,

@@ -26,6 +26,8 @@ class EventStream:
     def __init__(self, channel: HttpChannel, reader: EventReader, on_open: Callable[[], None] | None = None) -> None:
         self.reader = reader
         self.has_events = False
+        self.was_silent = False
+        """It stood, and nothing came for so long that it was given up; whoever waits has a limit of their own."""
         self.headers: Headers = {}
         self.authorization = ""
         """With which header it was asked for."""
@@ -98,6 +100,7 @@ class EventStream:
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._check)
         else:
+            self.was_silent = self._status == 200
             self.stop()
 
 
@@ -117,7 +120,7 @@ async def resume(channel: HttpChannel, request_id: int, before: EventReader) -> 
         await asyncio.sleep(_pause_s(reader, failures))
         stream = EventStream(channel, reader)
         status = await stream.run()
-        failures = 0 if stream.has_events else failures + 1
+        failures = 0 if stream.has_events or stream.was_silent else failures + 1
         if not inbox.is_waiting(request_id):
             return
         if failures >= MOST_ATTEMPTS or status not in (0, 200, 429, 500, 502, 503, 504):
