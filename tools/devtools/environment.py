@@ -119,6 +119,16 @@ def fill(python: Path, packages: Sequence[str], pins: Path, *, compiles: bool = 
         raise SetupError(f"pip could not install:\n{failed}\nhint: is a package index reachable from here?")
 
 
+def fill_new_venv(folder: Path, packages: Sequence[str], pins: Path, *, compiles: bool = False) -> None:
+    """A venv at `folder`, made anew, with `packages` alone: other people's dependencies stay out of ours."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    failed = attempt([sys.executable, "-m", "venv", "--without-pip", folder])
+    if failed is not None:
+        raise SetupError(f"cannot make {folder}:\n{failed}\nhint: install venv (Debian: python3-venv)")
+    fill(folder / "bin" / "python", packages, pins, compiles=compiles)
+
+
 def _find_uv() -> str | None:
     found = shutil.which("uv")
     if found is not None:

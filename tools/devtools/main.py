@@ -5,9 +5,11 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
-from devtools import bench, environment, node, servers, stages, system
+from devtools import bench, clients, environment, node, servers, stages, system
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -24,7 +26,7 @@ usage: ./dev <command>
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
-`test` and `conformance` the npm packages they run, for `test` other people's MCP servers. It installs again
+`test` and `conformance` the npm packages they run, for `test` other people's MCP servers and clients. It installs again
 when pyproject.toml or constraints.txt changed. `bench` wants wrk, nginx or tmux, `test` wants curl, chromium and
 openssl: installed where it is root on Debian.
 
@@ -32,15 +34,15 @@ openssl: installed where it is root on Debian.
   ./dev test --no-lint -x           stop at the first failing test
   rm -rf .venv .dev                 start from nothing
 
-Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR.
-Where they cannot be had, DARI_NO_NODE=1 and DARI_NO_SERVERS=1 make the tests that need them skip; with CI=true
-that fails the run. A test whose program (curl, chromium, openssl) is missing skips too, and fails with CI=true.
+Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR, their
+clients in DARI_CLIENTS_DIR. Where they cannot be had, DARI_NO_NODE=1, DARI_NO_SERVERS=1 and DARI_NO_CLIENTS=1 make
+the tests that need them skip; with CI=true that fails the run. A test whose program (curl, chromium, openssl) is
+missing skips too, and fails with CI=true. A failed test has failed: nothing is tried twice, except that with CI=true
+one single failed test is asked once more, alone and loudly.
 """
 
 CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
-FEW = 5
-"""So many failures may be the machine's; more are the code's."""
 
 
 def main() -> int:
@@ -93,24 +95,10 @@ def _test(arguments: list[str]) -> int:
     system.ensure_programs("zsh", "fish", "dash", "vim", "less", "htop", "tmux")  # what the terminal is tried with
     # Namespaces around other people's servers; a redirect in a namespace of its own.
     system.ensure_files({"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"})
-    outcomes = []
+    outcomes: list[Outcome] = []
     env = _child_environment()
-    started = time.monotonic()
-    try:
-        env |= _with_node()
-    except SetupError as error:
-        _shout(f"NODE IS MISSING: conformance, Inspector, undici and ws tests are skipped\n{error}")
-        env["DARI_NO_NODE"] = "1"
-        if in_ci():
-            outcomes.append(Outcome("node", 1, time.monotonic() - started))
-    started = time.monotonic()
-    try:
-        env |= servers.ensure()
-    except SetupError as error:
-        _shout(f"OTHER PEOPLE'S MCP SERVERS ARE MISSING: the bridge is not tried with them\n{error}")
-        env["DARI_NO_SERVERS"] = "1"
-        if in_ci():
-            outcomes.append(Outcome("servers", 1, time.monotonic() - started))
+    for extra in EXTRAS:
+        outcomes += _ensure_extra(extra, env)
     if "--no-lint" not in arguments:
         outcomes += stages.run_quietly(_lint_stages())
     chosen = [argument for argument in arguments if argument != "--no-lint"]
@@ -119,25 +107,71 @@ def _test(arguments: list[str]) -> int:
     spread = chosen or ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadgroup"]
     pytest = (str(VENV_PYTHON), "-m", "pytest")
     tests = stages.run_openly(Stage("tests", (*pytest, *spread)), env)
-    if tests.code == TESTS_FAILED and not chosen:
-        tests = _again_alone(tests, pytest, env)
+    if tests.code == TESTS_FAILED and not chosen and in_ci():
+        tests = _ask_once_more(tests, pytest, env)
     outcomes.append(tests)
     print("\n" + "\n".join(outcome.line() for outcome in outcomes))
     return stages.verdict(outcomes)
 
 
-def _again_alone(first: Outcome, pytest: tuple[str, ...], env: dict[str, str]) -> Outcome:
-    """The tests that failed, once more and one after another: on a busy machine a deadline passes by itself.
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Something from a registry that only some tests need; without it they skip, and a run in CI fails."""
 
-    Nothing is hidden: what passes only now is named, and a test that fails twice, or many that fail, fail the run.
-    """
+    name: str
+    ensure: Callable[[], dict[str, str]]
+    switch: str
+    missing: str
+
+
+def _with_node() -> dict[str, str]:
+    return {"DARI_NODE": str(node.ensure()), "DARI_NPM_DIR": str(node.NPM_DIR)}
+
+
+EXTRAS = (
+    Extra(
+        "node",
+        _with_node,
+        "DARI_NO_NODE",
+        "NODE IS MISSING: conformance, Inspector, SDK, undici and ws tests are skipped",
+    ),
+    Extra(
+        "servers",
+        servers.ensure,
+        "DARI_NO_SERVERS",
+        "OTHER PEOPLE'S MCP SERVERS ARE MISSING: the bridge is not tried with them",
+    ),
+    Extra(
+        "clients",
+        clients.ensure,
+        "DARI_NO_CLIENTS",
+        "OTHER PEOPLE'S MCP CLIENTS ARE MISSING: our errors are not read with them",
+    ),
+)
+
+
+def _ensure_extra(extra: Extra, env: dict[str, str]) -> list[Outcome]:
+    """Install it and say in `env` where it is; a failed outcome where CI cannot do without."""
+    started = time.monotonic()
+    try:
+        env |= extra.ensure()
+    except SetupError as error:
+        _shout(f"{extra.missing}\n{error}")
+        env[extra.switch] = "1"
+        if in_ci():
+            return [Outcome(extra.name, 1, time.monotonic() - started)]
+    return []
+
+
+def _ask_once_more(first: Outcome, pytest: tuple[str, ...], env: dict[str, str]) -> Outcome:
+    """In CI one single failed test is asked once more, alone and loudly; two failures fail the run."""
     recorded = json.loads((ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text())
     failed = [re.sub(r"@[^@\[\]:]*$", "", name) for name in recorded]  # without the group that it ran in
-    if not 0 < len(failed) <= FEW:
+    if len(failed) != 1:
         return first
     again = stages.run_openly(Stage("failed, alone", (*pytest, *failed)), env)
     if again.ok:
-        _shout("FAILED BESIDE OTHERS, PASSED ALONE: look at what these wait for\n" + "\n".join(failed))
+        _shout(f"FAILED BESIDE OTHERS, PASSED ALONE: {failed[0]}\nthis is a race, in the product until shown otherwise")
     return Outcome(first.stage, again.code, first.seconds + again.seconds)
 
 
@@ -164,10 +198,6 @@ def _child_environment() -> dict[str, str]:
     # Tests start hundreds of processes: without bytecode every one of them would compile all it imports.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     return env
-
-
-def _with_node() -> dict[str, str]:
-    return {"DARI_NODE": str(node.ensure()), "DARI_NPM_DIR": str(node.NPM_DIR)}
 
 
 def _become_module(module: str, arguments: list[str], env: dict[str, str]) -> NoReturn:

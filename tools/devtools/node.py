@@ -12,6 +12,9 @@ OLDEST_MAJOR = 22  # what the conformance suite asks for
 PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/inspector@2.12.0",
+    # Clients that our errors are read with: the TypeScript SDK v1 and v2.
+    "@modelcontextprotocol/sdk@1.32.2",
+    "@modelcontextprotocol/client@2.3.1",
     # Clients that the proxy is tried with.
     "undici@8.12.4",
     "ws@8.22.2",

@@ -1,13 +1,12 @@
 """Other people's MCP servers, as tests of the bridge run them: from npm and PyPI, in `.dev/servers`."""
 
-import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from devtools import environment, node
-from devtools.workspace import DEV, SetupError, attempt, digest, is_stamped, one_at_a_time, say
+from devtools.workspace import DEV, SetupError, digest, is_stamped, one_at_a_time, say
 
 FOLDER = DEV / "servers"
 NPM_DIR = FOLDER / "npm"
@@ -59,9 +58,5 @@ def _install(found: node.Node) -> None:
 def _install_python() -> None:
     """A venv of their own: their dependencies are no business of ours."""
     say(f"installing {', '.join(PYPI)} into .dev/servers/venv")
-    shutil.rmtree(VENV, ignore_errors=True)
-    failed = attempt([sys.executable, "-m", "venv", "--without-pip", VENV])
-    if failed is not None:
-        raise SetupError(f"cannot make {VENV}:\n{failed}\nhint: install venv (Debian: python3-venv)")
     # Compiled: a server in a sandbox cannot do it, and would start slowly every time.
-    environment.fill(VENV / "bin" / "python", PYPI, PINS, compiles=True)
+    environment.fill_new_venv(VENV, PYPI, PINS, compiles=True)
