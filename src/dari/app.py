@@ -56,6 +56,14 @@ def socket_path() -> Path:
     return paths.runtime_path("hub") / "mcp.sock"
 
 
+def further_tokens() -> dict[str, Path]:
+    """The token files of our other HTTP listeners in their usual places."""
+    from dari.proxy.daemon import Place as ProxyPlace
+    from dari.terminal.daemon import Place as TerminalPlace
+
+    return {"crab-mcp": ProxyPlace().files.token("mcp"), "cruxd": TerminalPlace.of_environment().token_path}
+
+
 def build(settings: ServeSettings) -> Server:
     """The server with every toolkit that is built in."""
     registry = Registry()
@@ -70,6 +78,7 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
         token_path=settings.token_path or token_path(),
         socket_path=settings.socket_path or socket_path(),
         http_port=settings.http_port or DEFAULT_PORT,
+        further_tokens=further_tokens,
     )
     registry.add_toolkit(SystemTools(system))
     registry.defer(lambda: proxy_tools(proxy_client()))

@@ -25,6 +25,8 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     protocol: Protocol = "negotiate"
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    allowed_uids: tuple[int, ...] | None = ()
+    """Users of this machine that may connect over TCP besides the one we run as; None: every user."""
     rate_limit: float | None = None
     """Requests a second and client; None is no limit."""
     session_ttl_s: float = 30 * 60.0

@@ -89,23 +89,33 @@ async def test_up_tells_how_to_connect_and_stops_on_a_signal(tmp_path: Path, num
         each.close()
 
 
-async def test_a_second_up_on_the_same_home_is_refused(tmp_path: Path) -> None:
-    first = await dari(tmp_path, "up", "--http-port", "0")
+@pytest.mark.parametrize("first_has", [(), ("--no-servers",)])
+async def test_a_second_up_tells_where_the_first_one_is(tmp_path: Path, first_has: tuple[str, ...]) -> None:
+    first = await dari(tmp_path, "up", "--http-port", "0", *first_has)
     assert first.stderr
-    await first.stderr.readuntil(b"Ctrl-C stops it.")
-    second = await dari(tmp_path, "up", "--http-port", "0")
-    _, log = await second.communicate()
-    assert second.returncode == 1
-    assert "the bridge runs in `dari up`" in log.decode()
-    assert "hint: " in log.decode()
-    assert "Traceback" not in log.decode()
-    third = await dari(tmp_path, "up", "--http-port", "0", "--no-servers")
-    _, log = await third.communicate()
-    assert third.returncode == 1
-    assert "another server listens on" in log.decode()
+    banner = (await first.stderr.readuntil(b"Ctrl-C stops it.")).decode()
+    url = re.findall(r"Dari is up at (\S+)", banner)[0]
+    for options in ((), ("--no-servers",)):
+        second = await dari(tmp_path, "up", "--http-port", "0", *options)
+        _, log = await second.communicate()
+        assert second.returncode == 1
+        assert f"Dari is up already at {url} (pid {first.pid})\nhint: " in log.decode()
+        assert f"claude mcp add --transport http dari {url}" in log.decode()
     first.terminate()
     await first.communicate()
     assert first.returncode == 0
+
+
+async def test_a_second_up_with_a_socket_of_its_own_tells_who_has_the_servers(tmp_path: Path) -> None:
+    first = await dari(tmp_path, "up", "--http-port", "0")
+    assert first.stderr
+    await first.stderr.readuntil(b"Ctrl-C stops it.")
+    second = await dari(tmp_path, "up", "--http-port", "0", "--socket", str(tmp_path / "own" / "mcp.sock"))
+    _, log = await second.communicate()
+    assert second.returncode == 1
+    assert f"(pid {first.pid})\nhint: " in log.decode()
+    first.terminate()
+    await first.communicate()
 
 
 async def test_a_token_that_others_can_read_stops_the_start_with_1(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dari.settings import ServeSettings
 from dari.transport.endpoint import Endpoint
 from dari.transport.http import McpProtocol
 from dari.transport.hub import HttpHub
-from dari.transport.web import AsgiApp, plain_app
+from dari.transport.web import AsgiApp
 from tests.demo import DemoTools, demo_server
 from tests.wires import ROOT, HttpWire, Json, StreamWire, call, initialize
 
@@ -106,7 +106,7 @@ class Rig:
 
 @asynccontextmanager
 async def running(
-    *, strict: bool = False, tools: DemoTools | None = None, app: AsgiApp = plain_app, **settings: Any
+    *, strict: bool = False, tools: DemoTools | None = None, app: AsgiApp | None = None, **settings: Any
 ) -> AsyncIterator[Rig]:
     """A hub on a free port, without a token unless the settings name one."""
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})

@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 
-from dari.cli.ports import port_number
+from dari.cli.ports import add_allow_uid, port_number, tell_of_move
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # from typing it costs a tenth of `--version`; type checkers know the name
@@ -40,6 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--transport", choices=("stdio", "http", "both"), default="stdio", help="default: %(default)s")
     add("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
     add("--http-port", metavar="PORT", type=port_number, help="default: 3847, or the next free one up to 3857")
+    add_allow_uid(parser)
     add(
         "--tools",
         choices=("core", "all"),
@@ -94,6 +95,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from dari import app
     from dari.proxy.daemon import Place, client
     from dari.settings import ServeSettings
+    from dari.transport.peers import read_uids
 
     run_dir, socket, token = (
         None if given is None else Path(given).absolute()
@@ -107,6 +109,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         http_port=arguments.http_port,
         token_path=token_path,
         protocol=arguments.protocol,
+        allowed_uids=read_uids(arguments.allow_uid),
     )
     async with client(
         place,
@@ -155,7 +158,12 @@ async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClie
             raise
         if not settings.token_path.exists():
             raise Unavailable(error.message, f"{error.hint}; it makes {settings.token_path}") from error
-    return await Supervisor(server, settings, announce=_announce).run()
+
+    def announce(url: str, token_path: str) -> None:
+        _announce(url, token_path)
+        tell_of_move("crab", settings, url, token_path, renew="dari proxy stop --daemon, then start again")
+
+    return await Supervisor(server, settings, announce=announce).run()
 
 
 def _announce(url: str, token_path: str) -> None:

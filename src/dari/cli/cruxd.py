@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from dari.cli.ports import add_allow_uid, port_number
 from dari.version import VERSION
 
 _EPILOG = """\
@@ -26,12 +27,6 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message.removeprefix('argument ')}\nhint: {self.prog} --help shows how\n")
 
 
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; give 1…65535, or 0 for any")
-    return int(text)
-
-
 def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="cruxd",
@@ -45,7 +40,8 @@ def make_parser() -> argparse.ArgumentParser:
     add = serve.add_argument
     add("--socket", metavar="PATH", type=Path, help="the MCP socket (default: $CRUX_SOCKET, else ~/.crux/mcp.sock)")
     add("--config", metavar="FILE", type=Path, help="the crux.toml (default: $CRUX_CONFIG, else the usual one)")
-    add("--http", metavar="PORT", type=_port, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
+    add("--http", metavar="PORT", type=port_number, help="listen for MCP over HTTP on 127.0.0.1, too; 0 for any port")
+    add_allow_uid(serve)
     add("--idle", metavar="SECONDS", type=float, default=600.0, help="end when unused for so long; 0: never")
     add("--rate", metavar="N", type=float, help="calls a second and client (default: 100); 0: no limit")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
@@ -60,15 +56,16 @@ def main(argv: list[str] | None = None) -> int:
     from dari import log
     from dari.running import run_to_exit
     from dari.terminal.daemon import Options, Place, serve
+    from dari.transport.peers import read_uids
 
     log.set_up(arguments.log)
     gc.set_threshold(50_000, 20, 100)
     usual = Place.of_environment()
     place = Place(arguments.socket or usual.socket, arguments.config or usual.config)
-    options = Options(arguments.http, arguments.idle, arguments.rate, _announce)
 
     async def run() -> int:
-        await serve(place, options)
+        uids = read_uids(arguments.allow_uid)
+        await serve(place, Options(arguments.http, arguments.idle, arguments.rate, _announce, uids))
         return 0
 
     return run_to_exit(run)

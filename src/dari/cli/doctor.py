@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 
 from dari import app
+from dari.system.check import worst
 from dari.system.service import SystemService
-from dari.system.tools import Diagnosis, worst
+from dari.system.tools import Diagnosis
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "failed": "FAIL"}
 
 
 def run_doctor(*, as_json: bool) -> int:
     """Print every check; exit 1 when one failed."""
-    checks = SystemService(app.token_path(), app.socket_path(), app.DEFAULT_PORT).checks()
+    checks = SystemService(app.token_path(), app.socket_path(), app.DEFAULT_PORT, app.further_tokens).checks()
     status = worst(checks)
     if as_json:
         from dari.rpc.codec import encode

@@ -95,7 +95,7 @@ def _add_mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _add_serving(parser: argparse.ArgumentParser) -> None:
-    from dari.cli.ports import port_number
+    from dari.cli.ports import add_allow_uid, port_number
 
     parser.add_argument("--http-bind", metavar="ADDR", default="127.0.0.1", help="default: %(default)s")
     parser.add_argument(
@@ -114,6 +114,7 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[], help="a Host name to answer to; repeatable"
     )
+    add_allow_uid(parser)
     parser.add_argument(
         "--mode",
         choices=("full", "search"),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari import app, log
+from dari.cli.ports import client_command, tell_of_move
 from dari.errors import Conflict
 from dari.running import run_to_exit, settle_memory
 from dari.settings import ServeSettings, Transport
+from dari.transport.identity import hub_at
+from dari.transport.peers import read_uids
 from dari.transport.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -26,9 +31,14 @@ def run_up(arguments: argparse.Namespace) -> int:
     async def main() -> int:
         socket = Path(arguments.socket).absolute() if arguments.socket else app.socket_path()
         settings = _settings(arguments, "http", socket)
-        if settings.has_servers:
-            return await _host(settings)
-        return await Supervisor(app.build(settings), settings, announce=_banner).run()
+        _refuse_second(socket)
+        try:
+            if settings.has_servers:
+                return await _host(settings)
+            return await Supervisor(app.build(settings), settings, announce=partial(_banner, settings)).run()
+        except Conflict:
+            _refuse_second(app.socket_path())  # one that was started at the same time, or that holds the servers
+            raise
 
     return run_to_exit(main)
 
@@ -38,16 +48,27 @@ def run_mcp(arguments: argparse.Namespace) -> int:
 
     async def main() -> int:
         settings = _settings(arguments, arguments.transport, None)
+        announce = partial(tell_of_move, "dari", settings)
         if not settings.has_servers:
-            return await Supervisor(app.build(settings), settings).run()
+            return await Supervisor(app.build(settings), settings, announce=announce).run()
         server, relay = app.build_relayed(settings)
         relay.start()
         try:
-            return await Supervisor(server, settings).run()
+            return await Supervisor(server, settings, announce=announce).run()
         finally:
             await relay.close()
 
     return run_to_exit(main)
+
+
+def _refuse_second(socket: Path) -> None:
+    """A hub that runs already is the one to use: say where it is."""
+    served = hub_at(socket)
+    if served is None or served.pid == os.getpid():
+        return
+    place = f"at {served.url}" if served.url else f"on {socket}"
+    command = client_command("dari", served.url, served.token_path) if served.url else f"connect to {socket}"
+    raise Conflict(f"Dari is up already {place} (pid {served.pid})", f"use that one: {command}")
 
 
 async def _host(settings: ServeSettings) -> int:
@@ -70,7 +91,9 @@ async def _host(settings: ServeSettings) -> int:
                 if is_last:
                     raise  # else a command that came in between has started a daemon: ask that one too
         fronts = app.build_fronts(settings, bridge)
-        supervisor = Supervisor(fronts.main.server, settings, announce=_banner, find_server=fronts.find)
+        supervisor = Supervisor(
+            fronts.main.server, settings, announce=partial(_banner, settings), find_server=fronts.find
+        )
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
         fronts.start()
         # The first client's first list should not wait for a toolkit to be imported.
@@ -99,6 +122,7 @@ def _settings(arguments: argparse.Namespace, transport: Transport, socket: Path 
         protocol=arguments.protocol,
         allowed_origins=tuple(arguments.allow_origin),
         allowed_hosts=tuple(arguments.allow_host),
+        allowed_uids=read_uids(arguments.allow_uid),
         rate_limit=arguments.rate_limit,
         mode=arguments.mode,
         profile=arguments.profile or "",
@@ -107,16 +131,17 @@ def _settings(arguments: argparse.Namespace, transport: Transport, socket: Path 
     )
 
 
-def _banner(url: str, token_path: str) -> None:
+def _banner(settings: ServeSettings, url: str, token_path: str) -> None:
     """What a person needs to connect; on stderr, because stdout may be protocol."""
     lines = [
         "",
         f"  Dari is up at {url}",
         f"  token file    {token_path}",
         "",
-        f"  claude mcp add --transport http dari {url} --header \"Authorization: Bearer $(cat '{token_path}')\"",
+        f"  {client_command('dari', url, token_path)}",
         "",
         "  Ctrl-C stops it.",
         "",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
+    tell_of_move("dari", settings, url, token_path)

@@ -7,34 +7,31 @@ import platform
 import socket
 import stat
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
-
-from msgspec import Struct
 
 from dari import paths
+from dari.system.check import Check
 from dari.version import VERSION
 
-Status = Literal["ok", "warning", "failed"]
 _PARTS = ("msgspec", "uvicorn", "uvloop", "httptools")
-
-
-class Check(Struct, frozen=True):
-    """One thing that was looked at, what was found, and what to do about it."""
-
-    name: str
-    status: Status
-    found: str
-    hint: str = ""
 
 
 class SystemService:
     """Answers for the built-in toolkit and for `dari doctor`."""
 
-    def __init__(self, token_path: Path, socket_path: Path, http_port: int) -> None:
+    def __init__(
+        self,
+        token_path: Path,
+        socket_path: Path,
+        http_port: int,
+        further_tokens: Callable[[], Mapping[str, Path]] = dict,
+    ) -> None:
+        """`further_tokens` are those of our other listeners, by the name of the program."""
         self._token_path = token_path
         self._socket_path = socket_path
         self._http_port = http_port
+        self._further_tokens = further_tokens
 
     def parts(self) -> dict[str, str]:
         """Versions of what we are built on; a part that is not installed is left out."""
@@ -114,8 +111,9 @@ class SystemService:
         return Check("socket", "ok", f"{path} answers")
 
     def _port(self) -> Check:
-        in_use = _connects(socket.AF_INET, ("127.0.0.1", self._http_port))
-        return Check("port", "ok", f"127.0.0.1:{self._http_port} " + ("answers" if in_use else "is free"))
+        from dari.system.listeners import check_ports  # and with it what speaks HTTP
+
+        return check_ports(self._socket_path, self._http_port, {"dari": self._token_path, **self._further_tokens()})
 
 
 def _connects(family: int, address: str | tuple[str, int]) -> bool:

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from dari.core.tool import tool
 from dari.mcp.versions import SUPPORTED
-from dari.system.service import Check, Status, SystemService
+from dari.system.check import Check, Status, worst
+from dari.system.service import SystemService
 from dari.version import VERSION
 
 
@@ -50,9 +51,3 @@ class SystemTools:
         """Check token file, socket, port, home directory and versions; returns one entry per check with a hint."""
         checks = await asyncio.to_thread(self._system.checks)
         return Diagnosis(worst(checks), checks)
-
-
-def worst(checks: list[Check]) -> Status:
-    """The status of the whole: the worst of its parts."""
-    order: tuple[Status, ...] = ("failed", "warning", "ok")
-    return next(status for status in order if status == "ok" or any(check.status == status for check in checks))

@@ -101,6 +101,8 @@ class Options:
     """Calls a second and client; None for the usual one, 0 for no limit."""
     announce: Callable[[str, str], None] | None = None
     """Told the URL and the token file once HTTP listens."""
+    allowed_uids: tuple[int, ...] | None = ()
+    """Users that may connect over TCP besides ours; None: every user."""
 
 
 async def serve(place: Place, options: Options | None = None) -> None:
@@ -138,6 +140,7 @@ async def serve(place: Place, options: Options | None = None) -> None:
             http_port=options.http_port,
             token_path=None if options.http_port is None else place.token_path,
             socket_path=place.mcp_socket,
+            allowed_uids=options.allowed_uids,
             stop_grace_s=STOP_S,
         )
         hub = HttpHub(server, settings, MCP_GRANT)

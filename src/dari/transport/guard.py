@@ -1,4 +1,4 @@
-"""Who may talk to the HTTP endpoint: bearer token, Host, Origin, rate."""
+"""Who may talk to the HTTP endpoint: the user of the peer, bearer token, Host, Origin, rate."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from dari.errors import Failed
 from dari.log import event
 from dari.paths import write_private
+from dari.transport.peers import PeerCheck
 
 LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
 _RECHECK_S = 0.5
@@ -50,6 +51,11 @@ class TokenFile:
         scheme, _, given = authorization.partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
 
+    def prove(self, sign: Callable[[bytes], str]) -> str:
+        """What `sign` makes of the token that counts now."""
+        self._follow()
+        return sign(self._token)
+
     def _follow(self) -> None:
         """Without a file that can be trusted nobody gets in; the reason is told once."""
         try:
@@ -76,9 +82,19 @@ class TokenFile:
 class Guard:
     """The checks every HTTP request passes before its body is read."""
 
-    def __init__(self, token: TokenFile | None, hosts: Iterable[str] | None = (), origins: Iterable[str] = ()) -> None:
-        """`hosts` are names besides those of loopback; None takes any, for a socket that no page can reach."""
+    def __init__(
+        self,
+        token: TokenFile | None,
+        hosts: Iterable[str] | None = (),
+        origins: Iterable[str] = (),
+        peers: PeerCheck | None = None,
+    ) -> None:
+        """`hosts` are names besides those of loopback; None takes any, for a socket that no page can reach.
+
+        `peers` says who may connect at all; None: somebody else has looked at that.
+        """
         self.token = token
+        self.peers = peers
         self._hosts = None if hosts is None else LOOPBACK_NAMES | {_host_name(host) for host in hosts}
         self._origins = frozenset(origin.rstrip("/").encode() for origin in origins)
         self._known_hosts: set[bytes] = set()

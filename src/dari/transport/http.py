@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 from dari.rpc.codec import encode
 from dari.transport.endpoint import PATH, Endpoint
 from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
-from dari.transport.heads import MOST_HEAD_BYTES, MOST_HEADERS, joined, too_long
+from dari.transport.heads import MOST_HEAD_BYTES, MOST_HEADERS, Refusal, joined, too_long
 
 HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 60.0
@@ -51,8 +51,17 @@ class McpProtocol(HttpToolsProtocol):
         self._date_of: list[tuple[bytes, bytes]] = []
         self._date = b""
         self._plain_head = b""
+        self._peer_refusal: Refusal | None = None
 
     # What uvicorn and the parser call
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Who connects is looked at once, not with every request; what a stranger asks is not looked at."""
+        super().connection_made(transport)
+        peers = self.endpoint.guard.peers
+        if peers is not None and self.server is not None and self.server[1] is not None:
+            own = (self.server[0], self.server[1])
+            self._peer_refusal = (403, "the peer is gone") if self.client is None else peers.refusal(self.client, own)
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf:
@@ -85,9 +94,9 @@ class McpProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._is_offered_upgrade = True
             return
-        refusal = None
+        refusal = self._peer_refusal
         if len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
-            refusal = too_long(self.url, self.headers)
+            refusal = refusal or too_long(self.url, self.headers)
         endpoint, absence = self.endpoint, ""
         if refusal is None and self.url != PATH:
             found = endpoint.at(self.url.partition(b"?")[0])

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
+import sys
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from dari.core.grant import Grant
+from dari.ipc.tcp_peer import can_tell
+from dari.log import event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.endpoint import Endpoint
 from dari.transport.guard import Guard, RateLimit, TokenFile
+from dari.transport.health import HealthApp
+from dari.transport.peers import PeerCheck
 from dari.transport.ports import bind
 from dari.transport.sessions import Sessions
 from dari.transport.unix import UnixServer
-from dari.transport.web import AsgiApp, WebServer, plain_app
+from dari.transport.web import AsgiApp, WebServer
 
+_log = logging.getLogger("dari.transport")
 FindServer = Callable[[str], Server | str | None]
 """The server of a path beside `/mcp`, the reason why there is none, or None when the path is not an MCP one."""
 
@@ -28,7 +36,7 @@ class HttpHub:
         server: Server,
         settings: ServeSettings,
         grant: Grant,
-        app: AsgiApp = plain_app,
+        app: AsgiApp | None = None,
         find_server: FindServer | None = None,
     ) -> None:
         self._server = server
@@ -56,14 +64,17 @@ class HttpHub:
         settings = self._settings
         token = None if settings.token_path is None else TokenFile(settings.token_path)
         listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
-        guard = Guard(token, (settings.http_bind, *settings.allowed_hosts), settings.allowed_origins)
+        hosts = (settings.http_bind, *settings.allowed_hosts)
+        guard = Guard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
         limit = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
         mount = None if self._find_server is None else self._mounted
         endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount)
-        self.web = WebServer(endpoint, listeners, self._app, settings.stop_grace_s)
+        app = self._app or HealthApp(token, lambda: self.url)
+        self.web = WebServer(endpoint, listeners, app, settings.stop_grace_s)
         await self.web.start()
         if listeners:
             host, port = listeners[0].getsockname()[:2]
+            _warn(host, settings.allowed_uids)
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
         if settings.socket_path is not None:
             anyone = Guard(None, None, settings.allowed_origins)
@@ -105,3 +116,19 @@ class HttpHub:
     def _fail(self, error: Exception) -> None:
         if not self._failure.done():
             self._failure.set_result(error)
+
+
+def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
+    """What a listener lets in that its owner may not have meant."""
+    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+        _log.warning(
+            event(
+                "http",
+                "exposed",
+                f"--http-bind {host} lets other machines connect, and the token travels unencrypted; "
+                "hint: bind to 127.0.0.1 and reach it through `ssh -L`",
+            )
+        )
+    if allowed_uids is None or not can_tell():
+        why = "--allow-uid any" if allowed_uids is None else f"{sys.platform} does not tell the user of a connection"
+        _log.warning(event("http", "unchecked", f"every user of this machine may connect ({why}); the token decides"))

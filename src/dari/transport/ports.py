@@ -36,6 +36,11 @@ def bind(host: str, port: int | None) -> socket.socket:
     )
 
 
+def port_of(url: str) -> int:
+    """The port in one of our own URLs."""
+    return int(url.removesuffix("/mcp").rpartition(":")[2])
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[

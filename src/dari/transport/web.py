@@ -14,6 +14,7 @@ from uvicorn import Server as Uvicorn
 
 from dari.log import event
 from dari.transport.endpoint import Endpoint
+from dari.transport.health import Scope, Send
 from dari.transport.http import McpProtocol, make_protocol
 from dari.transport.sessions import SWEEP_S
 
@@ -22,22 +23,9 @@ LAST_WORDS_S = 0.2
 POLL_S = 0.005
 MOST_CONNECTIONS = 2000
 
-Scope = dict[str, Any]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Any, Send], Awaitable[None]]
 
 _log = logging.getLogger("dari.transport")
-
-
-async def plain_app(scope: Scope, receive: Any, send: Send) -> None:
-    """What stands beside `/mcp` where nothing else is mounted: a liveness check."""
-    is_health = scope["path"] == "/healthz"
-    allowed = scope["method"] in ("GET", "HEAD")
-    status = (200 if allowed else 405) if is_health else 404
-    body = {200: b'{"status":"ok"}', 405: b'{"error":"method not allowed"}', 404: b'{"error":"not found"}'}[status]
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
 class WebServer:
@@ -47,7 +35,7 @@ class WebServer:
         self,
         endpoint: Endpoint,
         listeners: list[socket.socket],
-        app: AsgiApp = plain_app,
+        app: AsgiApp,
         stop_grace_s: float = STOP_GRACE_S,
     ) -> None:
         self.endpoint = endpoint

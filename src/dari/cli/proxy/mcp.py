@@ -6,10 +6,12 @@ import argparse
 import sys
 from typing import Any
 
+from dari.cli.ports import add_allow_uid, tell_of_move
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.mcp_process import McpProcess, Record
 from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, pairs
+from dari.settings import ServeSettings
 
 _MCP = """
 dari proxy mcp start                 http://127.0.0.1:3847/mcp, or the next free port up to 3857
@@ -25,6 +27,7 @@ def add_mcp(commands: Commands[argparse.ArgumentParser], help: str) -> None:
     words = group(commands, "mcp", help, _MCP)
     parser = leaf(words, "start", _start, "serve agents over HTTP until it is stopped", _MCP)
     parser.add_argument("--port", type=int, help="default: 3847, or the next free one up to 3857")
+    add_allow_uid(parser)
     leaf(words, "stop", _stop, "end the server that start started", _MCP, starts=False)
     leaf(words, "status", _status, "whether it serves, and where", _MCP, starts=False)
 
@@ -34,6 +37,8 @@ async def _start(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     server = McpProcess(crab.place)
     record, is_new = await server.start(_command(arguments, crab))
     _tell(out, record, "The MCP server listens" if is_new else "The MCP server runs already")
+    settings = ServeSettings(http_port=arguments.port)
+    tell_of_move("crab", settings, record.url, record.token_path, renew="dari proxy stop --daemon, then start again")
     if not is_new and arguments.port is not None and f":{arguments.port}/" not in record.url:
         out.warn(
             [f"it keeps its port; to move it: dari proxy mcp stop && dari proxy mcp start --port {arguments.port}"]
@@ -70,4 +75,6 @@ def _command(arguments: argparse.Namespace, crab: Crab) -> list[str]:
     for name, value in given:
         if value is not None:
             command += [name, str(value if name == "--http-port" else value.absolute())]
+    for uid in arguments.allow_uid:
+        command += ["--allow-uid", uid]
     return command
