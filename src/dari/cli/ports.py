@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 
 TYPE_CHECKING = False  # from typing it costs a tenth of `--version`; type checkers know the name
@@ -29,12 +28,16 @@ def add_allow_uid(parser: argparse.ArgumentParser) -> None:
 
 def client_command(name: str, url: str, token_path: str) -> str:
     """What adds this server to Claude Code; the token is read by the shell, so that no history holds it."""
+    import shlex
+
     header = f'"Authorization: Bearer $(cat {shlex.quote(token_path)})"'
     return f"claude mcp add --transport http {name} {url} --header {header}"
 
 
 def tell_of_move(name: str, settings: ServeSettings, url: str, token_path: str, renew: str = "") -> None:
     """Say loudly that the usual port is somebody else's: clients that are set up for it send their token there."""
+    import shlex
+
     from dari.ipc.tcp_peer import listener_uid
     from dari.transport.ports import DEFAULT_PORT, port_of
 
