@@ -215,7 +215,7 @@ def test_a_key_of_the_history_is_looked_at_by_page(crux: Crux) -> None:
     with person("attach", rows=21) as someone:
         someone.until_text("200")
         someone.type(PREFIX + "[")
-        someone.until(lambda: "looking back" in someone.status)
+        someone.until(lambda: "copy mode" in someone.status)
         someone.type("g")
         someone.until(lambda: someone.screen[0] == "1")
         someone.type("\x1b[6~")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, Typed, parse_prefix, split_keys
+from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, Typed, name_key, parse_prefix, split_keys
 from dari.errors import InvalidInput
 
 
@@ -37,6 +37,7 @@ def _fed(data: bytes, *cuts: int) -> list[Input]:
         (b"\x02\x1b[A", [Command("up")]),
         (b"\x02\x1bOD", [Command("left")]),
         (b"\x02\x1b[5~", [Command("page_up")]),
+        (b"\x02\x1b[1;5A", [Command("ctrl-up")]),
         (b"\x02\x1b", [Command("escape")]),
         (b"\x02\x02", [Typed(b"\x02")]),
         (b"\x1b[98;5ud", [Command("d")]),
@@ -68,7 +69,10 @@ def test_nothing_that_is_typed_is_lost() -> None:
 
 
 def test_keys_are_named_one_by_one() -> None:
-    assert split_keys(b"j\x1b[A\x1b[6~q\x1b") == ["j", "up", "page_down", "q", "escape"]
+    data = b"j\x1b[A\x1b[6~\x1b[1;5C\x1b[1;3D\x1b[1;2Aq\x1b"
+    names = ["j", "up", "page_down", "ctrl-right", "alt-left", "up", "q", "escape"]
+    assert [name_key(key) for key in split_keys(data)] == names
+    assert b"".join(split_keys(data)) == data
 
 
 def test_a_prefix_is_ctrl_and_a_letter() -> None:

@@ -17,12 +17,15 @@ crux attach --window w2
 crux attach --prefix C-a
 
 keys: the prefix (Ctrl-b), then
-  d          leave; everything goes on            %  "      split to the right, below
-  arrows     focus the pane there   o  the next   z         fill the tab with the pane, or back
-  x          end the pane (asks)                  c n p 0…9 new tab, next, previous, by number
-  ( )        the previous, the next window
-  [ PageUp   look back (arrows, PageUp, g, G; q)  Space     next layout
-  r          draw everything again                ?         these keys
+  d            leave; everything goes on          %  "      split to the right, below
+  arrows  o    focus the pane there, the next     z  x      fill the tab with the pane, end it (asks)
+  Ctrl-arrows  move the border by a cell, Alt-arrows by five; again without the prefix for half a second
+  c n p 0…9    new tab, next, previous, by number ,  $      rename the tab, the window
+  w            list windows, tabs and panes       (  )      the previous, the next window
+  [  PageUp    copy mode                          ]         type what was copied
+  Space        next layout                        r  ?      draw everything again, these keys
+copy mode: arrows or h j k l, PageUp, PageDown, g, G, 0, $ move; / and ? search down and up, n and N again;
+  Space begins a selection, Enter copies it (also to the clipboard of your terminal), q leaves.
 The mouse works in programs that use it; elsewhere a click takes the focus and the wheel looks back.
 Shift with the mouse selects text as your terminal does.
 """,

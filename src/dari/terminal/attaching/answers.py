@@ -149,8 +149,18 @@ class Frame(Struct, frozen=True, kw_only=True):
     is_zoomed: bool = False
     scrolled: int = 0
     """Rows that the focused pane is scrolled back."""
+    is_copying: bool = False
+    """The focused pane is in copy mode; `cursor` is the cursor of that mode."""
     ended: int | None = None
     """The exit code of the focused pane's program, once it has one."""
     has_bell: bool = False
     clipboard: str = ""
     """What a program copied (OSC 52), in base64."""
+
+
+class Copied(Struct, frozen=True):
+    """`text` is what was copied, `is_found` whether a search found anything, `is_on` whether the mode goes on."""
+
+    is_on: bool
+    text: str = ""
+    is_found: bool = True

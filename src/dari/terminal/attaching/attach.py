@@ -12,7 +12,8 @@ from typing import Literal
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.ipc.remote import exposed
-from dari.terminal.attaching.answers import Frame
+from dari.terminal.attaching.answers import Copied, Frame
+from dari.terminal.attaching.copy_mode import CopyMode
 from dari.terminal.attaching.rows import Depth
 from dari.terminal.attaching.viewer import Viewer
 from dari.terminal.desks.answers import Success
@@ -27,6 +28,9 @@ MOST_VIEWERS = 32
 WHEEL_ROWS = 3
 
 Modifiers = Literal["shift", "alt", "ctrl"]
+CopyAction = Literal[
+    "enter", "leave", "move", "scroll", "row-start", "row-end", "select", "clear", "search", "search-again", "copy"
+]
 
 
 class AttachDesk:
@@ -118,6 +122,7 @@ class AttachDesk:
         if pane is None:
             raise NotFound("there is nothing to type into", "open a pane with crux_create_pane")
         raw = b64decode(data, validate=True)
+        found.copy_modes.pop(pane.id, None)
         if found.scrolled.pop(pane.id, 0):
             found.changed.set()
         if pane.is_alive:
@@ -164,6 +169,50 @@ class AttachDesk:
         if found.focused is not None:
             found.scroll(found.focused, rows)
         return Success()
+
+    @exposed("crux:attach/copy-mode", "read")
+    async def use_copy_mode(
+        self,
+        viewer: str,
+        action: CopyAction,
+        rows: int = 0,
+        cols: int = 0,
+        text: str = "",
+        is_upwards: bool = False,
+    ) -> Copied:
+        """Look back in the focused pane with a cursor. `copy` returns what is selected, and leaves the mode."""
+        found = self._known(viewer)
+        pane = found.focused
+        if pane is None:
+            raise NotFound("there is no pane to copy from", "open a pane with crux_create_pane")
+        found.changed.set()
+        if action == "leave":
+            _leave_copy_mode(found, pane)
+            return Copied(False)
+        mode = found.copy_modes.setdefault(pane.id, CopyMode(pane.engine))
+        match action:
+            case "move":
+                mode.move(rows, cols)
+            case "scroll":
+                mode.scroll(rows)
+            case "row-start":
+                mode.go_to_row_start()
+            case "row-end":
+                mode.go_to_row_end()
+            case "select":
+                mode.select()
+            case "clear":
+                if not mode.clear():
+                    _leave_copy_mode(found, pane)
+            case "search":
+                return Copied(True, is_found=mode.search(text, is_upwards=is_upwards))
+            case "search-again":
+                return Copied(True, is_found=mode.search_again(is_reversed=is_upwards))
+            case "copy":
+                selected = mode.selected_text()
+                _leave_copy_mode(found, pane)
+                return Copied(False, selected)
+        return Copied(pane.id in found.copy_modes)
 
     async def _wheel(self, viewer: Viewer, pane: Pane, is_up: bool) -> None:
         if pane.engine.is_alternate and pane.is_alive:
@@ -229,3 +278,8 @@ class AttachDesk:
         with suppress(Conflict, InvalidInput):  # too small for its panes: it is shown in part
             self._all.windows.resize_window(window_id, cols, rows)
             self._all.fit()
+
+
+def _leave_copy_mode(viewer: Viewer, pane: Pane) -> None:
+    viewer.copy_modes.pop(pane.id, None)
+    viewer.scrolled.pop(pane.id, None)

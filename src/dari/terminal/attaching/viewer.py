@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 
 from dari.terminal.attaching.answers import Frame, ShownCursor, ShownModes, ShownPane, ShownRow, ShownTab
+from dari.terminal.attaching.copy_mode import CopyMode
 from dari.terminal.attaching.rows import Depth, write_row
 from dari.terminal.engine.grid import Row
 from dari.terminal.layout.cells import Area
@@ -28,6 +29,7 @@ class Viewer:
         self.size = self.asked_size = (0, 0)
         self.changed = asyncio.Event()
         self.scrolled: dict[str, int] = {}
+        self.copy_modes: dict[str, CopyMode] = {}
         self.drawn_at = 0.0
         self.look_again_at = math.inf
         """When a program that keeps a picture back (mode 2026) has had its time."""
@@ -65,6 +67,10 @@ class Viewer:
 
     def scroll(self, pane: Pane, rows: int) -> None:
         """Look further back by so many rows, or less far."""
+        if (copy_mode := self.copy_modes.get(pane.id)) is not None:
+            copy_mode.scroll(-rows)
+            self.changed.set()
+            return
         history = 0 if pane.engine.is_alternate else pane.engine.history
         self.scrolled[pane.id] = max(0, min(history, self.scrolled.get(pane.id, 0) + rows))
         self.changed.set()
@@ -81,6 +87,9 @@ class Viewer:
             return Frame(version=self._version, is_over=True)
         if known != self._version:
             self.forget()
+        self.copy_modes = {pane: mode for pane, mode in self.copy_modes.items() if pane in self._all.panes}
+        for pane_id, copy_mode in self.copy_modes.items():
+            self.scrolled[pane_id] = copy_mode.scrolled
         places = (window.id, window.cols, window.rows, self.size, window.tab.id, tuple(window.tab.areas().items()))
         is_whole = places != self._places
         if is_whole:
@@ -122,6 +131,7 @@ class Viewer:
             tab=window.active,
             is_zoomed=window.tab.is_zoomed,
             scrolled=self.scrolled.get(window.tab.focused, 0),
+            is_copying=window.tab.focused in self.copy_modes,
             ended=pane.exit_code if pane is not None else None,
             has_bell=has_bell,
             clipboard=b64encode(clipboard).decode(),
@@ -138,16 +148,22 @@ class Viewer:
             return []
         back = min(self.scrolled.get(pane_id, 0), engine.history)
         grid = engine.grid(-back, engine.rows - back)
+        rows = grid.rows
+        if (copy_mode := self.copy_modes.get(pane_id)) is not None:
+            rows = tuple(Row(copy_mode.highlight(number, row.cells), row.wraps) for number, row in enumerate(rows))
         before = self._sent.get(pane_id, ())
-        self._sent[pane_id] = grid.rows
+        self._sent[pane_id] = rows
         cols = max(0, min(area.cols, self.size[0] - area.left))
         return [
             ShownRow(pane_id, number, write_row(row.cells, cols, self.depth, area.left))
-            for number, row in enumerate(grid.rows[: area.rows])
+            for number, row in enumerate(rows[: area.rows])
             if number >= len(before) or row.cells != before[number].cells
         ]
 
     def _cursor(self, pane: Pane | None, area: Area | None) -> ShownCursor | None:
+        if pane is not None and area is not None and (copy_mode := self.copy_modes.get(pane.id)) is not None:
+            at = copy_mode.cursor
+            return ShownCursor(area.left + at.col, area.top + at.row, "block", False)
         if pane is None or area is None or not pane.is_alive:
             return None
         cursor = pane.engine.cursor
@@ -162,7 +178,7 @@ class Viewer:
         cursor = self._cursor(pane, tab.areas().get(tab.focused))
         names = tuple((each.id, each.name) for each in window.tabs)
         title = (pane.engine.title, pane.exit_code, self._names(tab.areas())) if pane is not None else ()
-        scrolled = self.scrolled.get(tab.focused, 0)
+        scrolled = (self.scrolled.get(tab.focused, 0), tab.focused in self.copy_modes)
         windows = (window.name, self._windows)
         return tab.focused, cursor, _modes(pane), title, names, window.active, windows, tab.is_zoomed, scrolled
 

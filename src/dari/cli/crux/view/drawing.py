@@ -77,7 +77,8 @@ class Drawing:
 
     def _cursor(self, cols: int, rows: int) -> str:
         cursor = self._frame.get("cursor")
-        if cursor is None or self._frame["scrolled"] or cursor["row"] >= rows - 1 or cursor["col"] >= cols:
+        is_away = bool(self._frame.get("scrolled")) and not self._frame["is_copying"]
+        if cursor is None or is_away or cursor["row"] >= rows - 1 or cursor["col"] >= cols:
             return "\x1b[?25l"
         shape = _SHAPES[cursor["shape"]] - (1 if cursor["is_blinking"] else 0)
         shaped = "" if shape == self._shape else f"\x1b[{shape} q"
@@ -134,9 +135,9 @@ class Drawing:
     def _status_line(self, cols: int) -> str:
         frame = self._frame
         if self.message:
-            return _fitted(" " + self.message, cols)
+            return fit_columns(" " + self.message, cols)
         if not frame:
-            return _fitted("", cols)
+            return fit_columns("", cols)
         count = f" {frame['window_number']}/{frame['window_count']}" if frame["window_count"] > 1 else ""
         left = f" [{frame['window']}{count}]"
         for index, tab in enumerate(frame["tabs"]):
@@ -145,13 +146,15 @@ class Drawing:
         right = _panes_line(frame)
         if frame["ended"] is not None:
             right = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
+        elif frame["is_copying"]:
+            right = f"copy mode, {frame['scrolled']} rows back "
         elif frame["scrolled"]:
             right = f"{frame['scrolled']} rows back "
         left, right = (_printable(text) for text in (left, right))
         if _columns(left) + _columns(right) + 1 > cols:
-            right = _fitted(right, max(0, cols - _columns(left) - 1)) if frame["ended"] is None else right
+            right = fit_columns(right, max(0, cols - _columns(left) - 1)) if frame["ended"] is None else right
         if _columns(left) + _columns(right) + 1 > cols:
-            return _fitted(left, cols)
+            return fit_columns(left, cols)
         return left + " " * (cols - _columns(left) - _columns(right)) + right
 
 
@@ -196,7 +199,7 @@ def _columns(text: str) -> int:
     return width(text)
 
 
-def _fitted(text: str, cols: int) -> str:
+def fit_columns(text: str, cols: int) -> str:
     text = _printable(text)
     while _columns(text) > cols:
         text = text[:-1]

@@ -160,6 +160,9 @@ def name_key(data: bytes) -> str:
     if data == b"\x1b":
         return "escape"
     if data[:2] in (b"\x1b[", b"\x1bO"):
+        modified = re.match(rb"1;([35])(?=[A-D]$)", data[2:])
+        if modified is not None:  # Alt and Ctrl with an arrow; every other modifier leaves a key what it is
+            return ("alt-" if modified[1] == b"3" else "ctrl-") + _NAMES[data[-1:]]
         tail = re.sub(rb"^1;\d+", b"", data[2:])
         if (kitty := re.fullmatch(rb"(\d+)(?:;1)?u", tail)) is not None:
             return chr(int(kitty[1]))
@@ -167,9 +170,9 @@ def name_key(data: bytes) -> str:
     return ""
 
 
-def split_keys(data: bytes) -> list[str]:
-    """The names of the keys that these bytes are."""
-    return [name_key(each) for each in _KEY.findall(data)]
+def split_keys(data: bytes) -> list[bytes]:
+    """The bytes of each key; `name_key` names it."""
+    return _KEY.findall(data)
 
 
 def _mouse(found: re.Match[bytes]) -> Mouse:

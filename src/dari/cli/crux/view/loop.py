@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from base64 import b64encode
 from typing import Any
 
 from dari.cli.crux.line import Line, Place
+from dari.cli.crux.view.chooser import Chooser
 from dari.cli.crux.view.drawing import BEGIN, Drawing
-from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, Typed, split_keys
+from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, name_key, split_keys
+from dari.cli.crux.view.prompt import Prompt
 from dari.cli.crux.view.screen import Ended, Screen
 from dari.errors import DariError
 
 KEY_MS = 30
 """How long the rest of an escape sequence may take; then it was the Escape key."""
 ASK_S = 20.0
-HELP = '% " split  arrows o focus  z zoom  x end  c n p 0-9 tabs  ( ) windows  [ look back  Space layout  d leave'
+HELP = '% " split  arrows o focus  Ctrl-arrows size  z zoom  x end  c n p 0-9 tabs  w list  , $ name  [ ] copy  d leave'
+COPY_HELP = "copy mode: arrows, PageUp, g, G move  / ? search, n N again  Space selects, Enter copies  q leaves"
+REPEAT_S = 0.5
+"""So long after a resize its keys work without the prefix, as in tmux."""
+MAX_CLIPBOARD_CHARS = 70_000
+"""Terminals take so much of OSC 52."""
+_FAR = 10**6
 _ARROWS = ("up", "down", "left", "right")
+_RESIZES = {f"{modifier}-{side}": cells for modifier, cells in (("ctrl", 1), ("alt", 5)) for side in _ARROWS}
 _LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
@@ -36,7 +46,11 @@ class View:
         self._has_mouse = has_mouse
         self._frame: dict[str, Any] = {}
         self._unanswered = 0
-        self._mode = ""
+        self._is_confirming = False
+        self._prompt: Prompt | None = None
+        self._chooser: Chooser | None = None
+        self._copied = ""
+        self._repeats_until = 0.0
         self._layout = -1
         self._end = ""
 
@@ -94,7 +108,8 @@ class View:
         if frame["panes"]:  # else nothing happened for a while
             self._frame = frame
             self._where = {"window_id": frame["window_id"]}
-            self._screen.write(self._drawing.draw(frame, *self._screen.size))
+            if self._chooser is None:
+                self._screen.write(self._drawing.draw(frame, *self._screen.size))
             self._screen.has_keyboard = bool(frame["modes"]["kitty_keyboard"])
         self._ask_frame(frame["version"])
 
@@ -126,7 +141,7 @@ class View:
         for each in found:
             if self._end:
                 return
-            if isinstance(each, Mouse):
+            if isinstance(each, Mouse) and self._chooser is None:
                 self._send(
                     "crux:attach/mouse",
                     action=each.action,
@@ -136,15 +151,43 @@ class View:
                     modifiers=list(each.modifiers),
                 )
             elif isinstance(each, Command):
+                self._chooser = self._prompt = None
                 self._command(each.key)
-            elif self._mode == "scroll":
-                self._look_back(each)
-            elif self._mode == "confirm":
-                self._confirm(each)
+            elif isinstance(each, Mouse):
+                continue
             else:
-                if self._drawing.message:
-                    self._tell("")
-                self._send("crux:attach/type", data=b64encode(each.data).decode())
+                self._use_typed(each.data)
+
+    def _use_typed(self, data: bytes) -> None:
+        """Keys to what they are for: one after the other while something of ours is open, the rest to the program."""
+        if self._has_keys or time.monotonic() < self._repeats_until:
+            keys = split_keys(data)
+            while keys and self._has_keys:
+                self._use_key(name_key(keys.pop(0)))
+            while keys and time.monotonic() < self._repeats_until and name_key(keys[0]) in _RESIZES:
+                self._resize(name_key(keys.pop(0)))
+            data = b"".join(keys)
+        if data:
+            self._repeats_until = 0.0
+            if self._drawing.message:
+                self._tell("")
+            self._send("crux:attach/type", data=b64encode(data).decode())
+
+    @property
+    def _has_keys(self) -> bool:
+        """Whether what is typed is for us, not for the program."""
+        is_open = self._is_confirming or self._prompt is not None or self._chooser is not None
+        return is_open or bool(self._frame.get("is_copying"))
+
+    def _use_key(self, key: str) -> None:
+        if self._chooser is not None:
+            self._choose(self._chooser, key)
+        elif self._prompt is not None:
+            self._edit(self._prompt, key)
+        elif self._is_confirming:
+            self._confirm(key)
+        else:
+            self._use_copy_mode(key)
 
     def _send(self, method: str, **params: Any) -> None:
         """Without waiting: the answer is taken when it comes."""
@@ -165,16 +208,17 @@ class View:
         # Readable without a question: it hung up.
         self._keys.answer("crux:attach/type")
 
-    def _try(self, method: str, **params: Any) -> None:
-        """Ask and wait; what is refused is shown in the status line."""
+    def _try(self, method: str, **params: Any) -> dict[str, Any]:
+        """Ask and wait; what is refused is shown in the status line, and nothing is the answer."""
         if method.startswith("crux:attach/"):
             params["viewer"] = self._viewer
         try:
-            self._asks.call(method, **params)
+            return dict(self._asks.call(method, **params))
         except DariError as error:
             if error.name == "unavailable":
                 raise
             self._tell(error.message)
+            return {}
 
     def _command(self, key: str) -> None:
         pane = self._frame.get("focused", "")
@@ -191,8 +235,10 @@ class View:
             self._try("crux:pane/zoom", pane_id=pane)
         elif key == "o":
             self._focus_next(pane)
+        elif key in _RESIZES:
+            self._resize(key)
         elif key == "x":
-            self._mode = "confirm"
+            self._is_confirming = True
             self._tell(f"end pane {pane} and what runs in it? (y/n)")
         elif key == "c":
             self._try("crux:pane/open", target=pane, where="tab")
@@ -200,11 +246,17 @@ class View:
             self._show_tab(key)
         elif key in ("(", ")"):
             self._try("crux:attach/window", step=1 if key == ")" else -1)
+        elif key in ("w", "s"):
+            self._open_chooser()
+        elif key in (",", "$"):
+            self._ask_name(of_window=key == "$")
         elif key in ("[", "page_up"):
-            self._mode = "scroll"
-            self._tell("looking back: arrows, PageUp, PageDown, g, G; q ends it")
+            self._copy("enter")
+            self._tell(COPY_HELP)
             if key == "page_up":
-                self._try("crux:attach/scroll", rows=self._page())
+                self._copy("scroll", rows=-self._page())
+        elif key == "]":
+            self._paste()
         elif key == " ":
             self._layout = (self._layout + 1) % len(_LAYOUTS)
             self._try("crux:pane/arrange", preset=_LAYOUTS[self._layout], pane_id=pane)
@@ -227,23 +279,118 @@ class View:
         else:
             self._tell(f"there is no tab {key}")
 
-    def _confirm(self, typed: Typed) -> None:
-        self._mode = ""
+    def _confirm(self, key: str) -> None:
+        self._is_confirming = False
         self._tell("")
-        if typed.data[:1] in (b"y", b"Y"):
+        if key in ("y", "Y"):
             self._try("crux:pane/close", pane_id=self._frame.get("focused", ""), force=True)
 
-    def _look_back(self, typed: Typed) -> None:
-        steps = {"up": 1, "k": 1, "down": -1, "j": -1, "page_up": self._page(), "page_down": -self._page()}
-        steps |= {"b": self._page(), "g": 10**6, "home": 10**6, "G": -(10**6), "end": -(10**6)}
-        for key in split_keys(typed.data):
-            if key in ("q", "escape", "\x03", "\r"):
-                self._mode = ""
-                self._try("crux:attach/scroll", rows=-(10**6))
+    # Size
+
+    def _resize(self, key: str) -> None:
+        side = key.partition("-")[2]
+        self._try("crux:pane/push", pane_id=self._frame.get("focused", ""), side=side, cells=_RESIZES[key])
+        self._repeats_until = time.monotonic() + REPEAT_S
+
+    # Names
+
+    def _ask_name(self, *, of_window: bool) -> None:
+        frame = self._frame
+        shown = frame.get("tab", "")
+        tab = next((each["name"] for each in frame.get("tabs", ()) if each["id"] == shown), "")
+        found, name = (frame.get("window_id", ""), frame.get("window", "")) if of_window else (shown, tab)
+
+        def rename(text: str) -> None:
+            self._try("crux:window/rename", id=found, name=text)
+
+        self._open_prompt(Prompt(f"name of the {'window' if of_window else 'tab'}: ", rename, name))
+
+    def _open_prompt(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+        self._tell(prompt.line)
+
+    def _edit(self, prompt: Prompt, key: str) -> None:
+        prompt.feed(key)
+        if prompt.is_open:
+            self._tell(prompt.line)
+        elif self._prompt is prompt:
+            self._prompt = None
+            if self._drawing.message == prompt.line:
                 self._tell("")
-                return
-            if key in steps:
-                self._try("crux:attach/scroll", rows=steps[key])
+
+    # The list of windows
+
+    def _open_chooser(self) -> None:
+        overview = self._try("crux:window/list")
+        if overview.get("windows"):
+            self._chooser = Chooser(overview, self._frame.get("focused", ""))
+            self._screen.write(self._chooser.draw(*self._screen.size))
+
+    def _choose(self, chooser: Chooser, key: str) -> None:
+        chooser.feed(key)
+        if chooser.is_open:
+            self._screen.write(chooser.draw(*self._screen.size))
+            return
+        self._chooser = None
+        if (chosen := chooser.chosen) is not None:
+            self._try("crux:attach/window", window_id=chosen.window)
+            if chosen.tab:
+                self._try("crux:window/show", tab_id=chosen.tab)
+            if chosen.pane:
+                self._try("crux:pane/focus", pane_id=chosen.pane)
+        self._draw_again()
+
+    # Copy mode
+
+    def _use_copy_mode(self, key: str) -> None:
+        page = self._page()
+        moves = {"up": -1, "k": -1, "down": 1, "j": 1, "g": -_FAR, "G": _FAR}
+        scrolls = {"page_up": -page, "b": -page, "page_down": page, "f": page, "\x15": -page // 2, "\x04": page // 2}
+        actions = {"0": "row-start", "home": "row-start", "$": "row-end", "end": "row-end", "escape": "clear"}
+        actions |= {" ": "select", "v": "select", "\0": "select", "q": "leave", "\x03": "leave"}
+        actions |= {"\r": "copy", "y": "copy"}
+        if key in moves:
+            self._copy("move", rows=moves[key])
+        elif key in scrolls:
+            self._copy("scroll", rows=scrolls[key])
+        elif key in ("left", "h", "right", "l"):
+            self._copy("move", cols=-1 if key in ("left", "h") else 1)
+        elif key in ("/", "?", "\x13", "\x12"):
+            self._ask_search(is_upwards=key in ("?", "\x12"))
+        elif key in ("n", "N"):
+            self._copy("search-again", is_upwards=key == "N")
+        elif key in actions:
+            self._copy(actions[key])
+
+    def _copy(self, action: str, **params: Any) -> None:
+        copied = self._try("crux:attach/copy-mode", action=action, **params)
+        if not copied:
+            return
+        self._frame["is_copying"] = copied["is_on"]  # also before the next frame shows it
+        if not copied["is_on"]:
+            self._tell("")
+        if not copied["is_found"]:
+            self._tell("nothing found")
+        if copied["text"]:
+            self._copied = copied["text"]
+            encoded = b64encode(self._copied[:MAX_CLIPBOARD_CHARS].encode()).decode()
+            self._screen.write(f"\x1b]52;c;{encoded}\x07")
+            self._tell(f"copied {len(self._copied)} characters; prefix ] types them")
+
+    def _ask_search(self, *, is_upwards: bool) -> None:
+        def search(text: str) -> None:
+            self._copy("search", text=text, is_upwards=is_upwards)
+
+        self._open_prompt(Prompt("search up: " if is_upwards else "search down: ", search))
+
+    def _paste(self) -> None:
+        text = self._copied.replace("\n", "\r").encode()
+        if self._frame.get("modes", {}).get("bracketed_paste"):
+            text = b"\x1b[200~" + text.replace(b"\x1b", b"") + b"\x1b[201~"
+        if self._copied:
+            self._send("crux:attach/type", data=b64encode(text).decode())
+        else:
+            self._tell("nothing was copied yet; prefix [ begins it")
 
     def _page(self) -> int:
         focused = next((pane for pane in self._frame.get("panes", ()) if pane["id"] == self._frame["focused"]), None)
