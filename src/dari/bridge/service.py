@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from dari.bridge.children.start_queue import StartQueue
 from dari.bridge.profiles.book import ProfileBook
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.profiles.trust import TrustStore
@@ -74,6 +75,11 @@ class Bridge:
         from dari.bridge.children.children import Children
 
         return Children(protected=self._protected)
+
+    @cached_property
+    def start_queue(self) -> StartQueue:
+        """Whose turn it is to start, for every server of this process."""
+        return StartQueue()
 
     @cached_property
     def pins(self) -> Pins:
@@ -162,6 +168,7 @@ class Bridge:
             audit=self.audit,
             memory=self.memory,
             make_oauth=self.make_oauth,
+            queue=self.start_queue,
         )
 
     def _pins_changed(self, server: str) -> None:

@@ -15,9 +15,9 @@ async def test_servers_are_listed_with_kind_state_default_address_and_line(tmp_p
         run.write(run.entry("shop", default=True), {"id": "web", "baseUrl": "https://user:pw@mcp.example.com/?key=1"})
         done = await run("servers")
         head, shop_row, web_row = (line.split() for line in done.out.splitlines())
-        assert head == ["SERVER", "KIND", "STATE", "DEFAULT", "ADDRESS", "WRITTEN", "IN"]
-        assert shop_row[:4] == ["shop", "stdio", "ready", "yes"] and shop_row[-1] == f"{run.file}:1"
-        assert web_row == ["web", "http", "ready", "https://mcp.example.com/", f"{run.file}:1"]
+        assert head == ["SERVER", "KIND", "STATE", "NOW", "DEFAULT", "ADDRESS", "WRITTEN", "IN"]
+        assert shop_row[:5] == ["shop", "stdio", "ready", "-", "yes"] and shop_row[-1] == f"{run.file}:1"
+        assert web_row == ["web", "http", "ready", "-", "https://mcp.example.com/", f"{run.file}:1"]
         assert (done.code, done.err) == (0, "")
 
 

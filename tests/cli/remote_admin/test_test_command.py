@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dari.cli.remote.main import run
+from tests.bridge.children.heavy import heavy, most_at_once
 from tests.bridge.children.servers import server
 from tests.bridge.real.servers import broken_servers, installed, real_servers, write_profiles
 from tests.cli.remote_admin.desk import Person, Watcher
@@ -237,3 +238,15 @@ async def test_an_interrupted_try_leaves_nothing_running(person: Person) -> None
             await trying
         await child.gone()
         assert bridge.children.running == frozenset()
+
+
+async def test_many_servers_are_tried_in_turns_and_each_time_counts_from_its_turn(
+    person: Person, tmp_path: Path
+) -> None:
+    many = [heavy(f"heavy{number}", tmp_path) for number in range(12)]
+    person.write(*many)
+    async with person.bridge() as bridge:
+        at_once = bridge.start_queue.max_at_once
+    answer = await person.run("test", "--all")
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, "12 of 12 servers work")
+    assert most_at_once(tmp_path) <= at_once

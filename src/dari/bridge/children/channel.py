@@ -85,7 +85,7 @@ class SupervisedChannel(PipeChannel):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().call_later(self._write_s, self._give_up)
+            self._deadline = asyncio.get_running_loop().call_later(self._write_s, self._stuck)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -94,20 +94,24 @@ class SupervisedChannel(PipeChannel):
     def _flush(self) -> None:
         super()._flush()
         if self.is_full and self._input.get_write_buffer_size() > MOST_UNREAD_BYTES:
-            self._give_up()
+            self._stuck()
 
     def _allow(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
+    def give_up(self, why: str) -> None:
+        """End the child at once; whoever waits for it gets TimedOut with `why` and its last words."""
         self._allow()
         child = self.child
         if child is not None and self._verdict is None:
-            self._verdict = child.explain(f"has not read its stdin for {self._write_s:g} s", TimedOut)
+            self._verdict = child.explain(why, TimedOut)
             child.kill()
             self._input.abort()
+
+    def _stuck(self) -> None:
+        self.give_up(f"has not read its stdin for {self._write_s:g} s")
 
     def _received(self, inbox: Inbox, line: bytes) -> None:
         if not line.startswith(_MESSAGE) and not line.lstrip().startswith(_MESSAGE):

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
+from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import Restart, Snapshot, State, Supervision
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.log import event
@@ -55,6 +56,8 @@ class Supervisor(Generic[S]):
         restart: Restart | None = None,
         *,
         init_s: float = INIT_S,
+        start_s: float | None = None,
+        queue: StartQueue | None = None,
         idle_exit_s: float = IDLE_EXIT_S,
         on_change: Callable[[State], None] | None = None,
         supervision: Supervision | None = None,
@@ -62,10 +65,15 @@ class Supervisor(Generic[S]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`open_session` starts the child and greets it, in the seconds it is told; an `idle_exit_s` of 0 keeps
-        the child for ever."""
+        the child for ever. `start_s` is how long a start may take that downloads first; `queue` gives starts their
+        turn, and every time counts from it."""
         self.name = name
         self._open = open_session
         self._init_s = init_s
+        self._start_s = max(init_s, start_s or 0.0)
+        self._queue = queue
+        self.turn: StartTurn | None = None
+        """Of the start that is under way."""
         self._idle_exit_s = idle_exit_s
         self._on_change = on_change
         self._supervision = supervision or Supervision(restart)
@@ -106,14 +114,14 @@ class Supervisor(Generic[S]):
         finally:
             self.release()
 
-    async def acquire(self) -> S:
+    async def acquire(self, priority: Priority = Priority.LIST) -> S:
         """`lease` for the hot path: every `acquire` that returns is followed by one `release`."""
         self._leases += 1
         session = self._session
         if session is not None and session.is_open:
             return session
         try:
-            return await self.ensure()
+            return await self.ensure(priority)
         except BaseException:
             self.release()
             raise
@@ -127,7 +135,7 @@ class Supervisor(Generic[S]):
         if not self._leases and self._session is not None:
             self._rest()
 
-    async def ensure(self) -> S:
+    async def ensure(self, priority: Priority = Priority.LIST) -> S:
         """Start it if need be. All who ask at the same time share one start, and its error."""
         while self._session is not None:
             if self._session.is_open:
@@ -138,8 +146,10 @@ class Supervisor(Generic[S]):
         if wait_s is None or wait_s > self._init_s or (self.state is State.CRASH_LOOP and wait_s > 0):
             raise self._refusal(wait_s)
         if self._starting is None:
-            self._starting = asyncio.get_running_loop().create_task(self._start(wait_s))
+            self._starting = asyncio.get_running_loop().create_task(self._start(wait_s, priority))
         starting = self._starting
+        if self.turn is not None:
+            self.turn.hurry(priority)
         try:
             # A caller that gives up does not take the start away from the others.
             return await asyncio.shield(starting)
@@ -167,13 +177,17 @@ class Supervisor(Generic[S]):
         self._error = None
         self._changed()
 
-    async def _start(self, wait_s: float) -> S:
+    async def _start(self, wait_s: float, priority: Priority = Priority.RETRY) -> S:
         try:
+            if self._queue is not None:
+                self.turn = self._queue.turn(self.name, priority)
             if wait_s > 0:
                 await self._sleep(wait_s)
-            self._supervision.starting(self._clock())
-            self._changed()
-            session = await self._attempt()
+            if self.turn is None:
+                session = await self._attempt()
+            else:
+                async with self.turn:
+                    session = await self._attempt()
             self._supervision.ready(self._clock())
             self._error, self._session = None, session
             self._watching = asyncio.get_running_loop().create_task(self._watch(session))
@@ -182,15 +196,17 @@ class Supervisor(Generic[S]):
                 self._rest()
             return session
         finally:
-            self._starting = None
+            self._starting = self.turn = None
 
     async def _attempt(self) -> S:
+        self._supervision.starting(self._clock())
+        self._changed()
         try:
             # It knows better what to say about the delay than we do, so it gets the chance.
-            async with asyncio.timeout(self._init_s + BACKSTOP_S):
+            async with asyncio.timeout(self._start_s + BACKSTOP_S):
                 return await self._open(self._init_s)
         except TimeoutError:
-            self._failed(TimedOut(f"{self.name} did not start within {self._init_s:g} s", "raise initTimeoutMs"))
+            self._failed(TimedOut(f"{self.name} did not start within {self._start_s:g} s", "raise initTimeoutMs"))
         except DariError as error:
             self._failed(error)
         assert self._error is not None
@@ -264,7 +280,8 @@ class Supervisor(Generic[S]):
             return last
         when = "" if wait_s is None else f", next try in {wait_s:.0f} s"
         message = f"{self.name} is in state {state}{when}"
-        hints = ["restart it to try at once"] if last is None else [last.message, last.hint]
+        retry = f"mend it, then try it at once: dari remote prewarm --server {self.name}"
+        hints = [retry] if last is None else [last.message, last.hint, retry]
         return Unavailable(message, "\n".join(hint for hint in hints if hint))
 
     def _changed(self) -> None:

@@ -28,12 +28,14 @@ class Tail(asyncio.Protocol):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.ended = asyncio.Event()
         self.dropped_lines = 0
+        self.received_bytes = 0
         self._clock = clock
         self._lines: deque[tuple[float, bytes]] = deque()
         self._size_bytes = 0
         self._open = bytearray()
 
     def data_received(self, data: bytes) -> None:
+        self.received_bytes += len(data)
         *lines, rest = data.split(b"\n")
         if lines:
             now = self._clock()

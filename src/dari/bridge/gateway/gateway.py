@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from dari.bridge.children.start_queue import Priority
 from dari.bridge.gateway.calling import Calling
 from dari.bridge.gateway.choice import is_chosen
 from dari.bridge.gateway.guidance import guidance
@@ -37,10 +38,10 @@ Choose = Callable[[Catalog], Sequence[str]]
 class Gateway:
     """Fills a registry and follows every change: of lists, of servers, of the files that name them.
 
-    What is known from earlier runs is there at once. A server that was never seen is asked at the start, and the first
-    list waits for it a little (see `Settling`); clients are told when one comes later. `servers` are globs of names, or
-    tell them from the files; separator and prefix are the files' unless given; `is_alone` shows one server under its
-    own names.
+    What is known from earlier runs is there at once, and no list waits then. Where nothing is known of any server, the
+    first list waits a little (see `Settling`) for those that may answer soon; clients are told of what comes later.
+    `servers` are globs of names, or tell them from the files; separator and prefix are the files' unless given;
+    `is_alone` shows one server under its own names.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Gateway:
         self._retry_s = retry_s
         self._look_s = look_s
         self._mounts: dict[str, Mount] = {}
+        self._has_memories = False
         self._publishing: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watching = Watching(registry, lambda: self._mounts, self._spawn)
@@ -145,10 +147,10 @@ class Gateway:
             upstream.logs.subscribe(self._logged),
         ]
         if upstream.known_tools() is not None:
+            self._has_memories = True
             upstream.refresh_later()
             return
-        # Nobody waits for one that is known to be dead.
-        if not upstream.has_failed and not upstream.status().failures:
+        if _may_answer_soon(upstream):
             self.settling.expect(upstream.id)
         self._spawn(self._meet(upstream))
 
@@ -164,7 +166,7 @@ class Gateway:
         pause_s = self._retry_s
         while self._is_mounted(upstream):
             try:
-                await upstream.start()
+                await upstream.start(Priority.LIST)
                 self._publish()
                 return
             except DariError as error:
@@ -185,6 +187,13 @@ class Gateway:
     # Publishing
 
     def _settle(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+        if self._has_memories:
+            # What is known is an answer: one server that hangs, or is new, costs a client nothing. It comes later.
+            self.settling.close()
+        for mount in self._mounts.values():
+            if mount.upstream.known_tools() is None and not _may_answer_soon(mount.upstream):
+                self.settling.arrived(mount.id)
+        self.settling.check()
         if self.settling.is_over:
             for mount in self._mounts.values():
                 mount.upstream.refresh_later()
@@ -255,3 +264,8 @@ class Gateway:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _may_answer_soon(upstream: Upstream) -> bool:
+    """Nobody waits for one that did not answer the last time, in this run or an earlier one."""
+    return not upstream.has_failed and not upstream.status().failures

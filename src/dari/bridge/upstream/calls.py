@@ -11,6 +11,7 @@ from time import perf_counter
 
 from msgspec import Raw
 
+from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
 from dari.bridge.limits.results import MAX_RESULT_BYTES, Excess, limited
 from dari.bridge.trust.approvals import Approvals
@@ -268,7 +269,7 @@ class Calls:
 
     async def _acquired(self, supervised: Supervised, caller: Caller) -> UpstreamSession:
         try:
-            return await supervised.acquire()
+            return await supervised.acquire(Priority.CALL)
         except (Unavailable, TimedOut) as error:
             await self._sessions.finish(supervised)
             raise NotSent(error.message, error.hint) if isinstance(error, Unavailable) else error from error

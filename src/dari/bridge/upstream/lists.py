@@ -118,6 +118,8 @@ class Lists:
         items = [value for raw in listing.items if isinstance(value := decode_any(raw), dict)]
         before = self.known.lists.get(name)
         self.known.lists[name] = KnownList(items, self._memory.now(), listing.ttl_ms)
+        if name == "tools":
+            self.known.failed_unix = 0.0
         self._memory.save(self._target.memory_key, self.known)
         if before is None or before.items != items:
             self.review()

@@ -52,7 +52,7 @@ class Known(Struct, omit_defaults=True):
     capabilities: JsonObject = field(default_factory=dict)
     instructions: str = ""
     failed_unix: float = 0.0
-    """When its last start failed; 0 since one succeeded."""
+    """When its last start failed, or began without an end; 0 since its tools were listed."""
     lists: dict[str, KnownList] = field(default_factory=dict)
 
     def era_at(self, now_unix: float) -> Era | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from msgspec import Struct, field
 
-from dari.bridge.children.supervisor import Ending
+from dari.bridge.children.supervisor import INIT_S, Ending
 from dari.bridge.profiles.profile import Auth, HttpSettings, Profile
 from dari.bridge.upstream.asking import Asking
 from dari.bridge.upstream.memory import Era
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dari.bridge.children.channel import SupervisedChannel
     from dari.bridge.children.child import Child
     from dari.bridge.children.children import Children
+    from dari.bridge.children.start_queue import StartTurn
 
 Flavour = Literal["http", "sse"]
 # What a server of 2024-11-05 says to a POST on its event stream's address.
@@ -86,13 +87,27 @@ class Opening(Struct):
     """Asked for when the first child is started: what starts processes takes 40 ms to import."""
     make_oauth: MakeOAuth | None = None
 
-    async def child(self, era: Era | None, options: ClientOptions) -> UpstreamSession:
+    async def child(
+        self,
+        era: Era | None,
+        options: ClientOptions,
+        turn: StartTurn | None = None,
+        *,
+        is_first: bool = False,
+        on_note: Callable[[str], None] | None = None,
+    ) -> UpstreamSession:
+        """`is_first`: it has never answered, so that its command may have to download it; `on_note` hears of that."""
         from dari.bridge.children.channel import SupervisedChannel
+        from dari.bridge.children.downloads import download_of
+        from dari.bridge.children.start_watch import StartLimits, StartWatch
 
         spec = self.target.spec
         assert spec is not None
+        limits = StartLimits(options.get("open_timeout_s", INIT_S), download_of(spec.command), is_first)
+        options = {**options, "open_timeout_s": limits.whole_s}
         channel = SupervisedChannel(lambda: self.children().start(spec))
-        client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
+        async with StartWatch(channel, limits, turn, on_note):
+            client = await self._agreed(lambda mode: Client(channel, **_with(options, mode)), era)
         return UpstreamSession(client, child=channel.child, channel=channel)
 
     async def http(self, url: str, era: Era | None, flavour: Flavour | None, options: ClientOptions) -> UpstreamSession:

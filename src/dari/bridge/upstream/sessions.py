@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
+from dari.bridge.children.downloads import MAX_DOWNLOAD_S, download_of
+from dari.bridge.children.start_queue import StartQueue, StartTurn
 from dari.bridge.children.supervision import Restart, State
 from dari.bridge.children.supervisor import Supervisor
 from dari.bridge.limits.fallback import Addresses
@@ -19,7 +21,8 @@ class Supervised(Supervisor[UpstreamSession]):
     """It was made for one call."""
 
 
-OpenAt = Callable[[str, float], Awaitable[UpstreamSession]]
+OpenAt = Callable[[str, float, StartTurn | None], Awaitable[UpstreamSession]]
+"""Address, seconds, and the turn of a child."""
 # A server that cannot be reached is tried by the next call; the circuit decides when to stop that.
 _AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
 
@@ -27,8 +30,9 @@ _AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
 class Sessions:
     """`url` is empty for a child process; a server with a fallback address has sessions at both."""
 
-    def __init__(self, profile: Profile, open_at: OpenAt) -> None:
+    def __init__(self, profile: Profile, open_at: OpenAt, queue: StartQueue) -> None:
         self._profile = profile
+        self._queue = queue
         self._open_at = open_at
         self._held: dict[tuple[str, str], Supervised] = {}
         self._passing: set[Supervised] = set()
@@ -106,8 +110,12 @@ class Sessions:
 
     def _make(self, url: str) -> Supervised:
         profile = self._profile
-        restart = _AT_ONCE
+        restart, start_s, queue = _AT_ONCE, None, None
         if isinstance(profile.connection, StdioSettings):
+            # To reach an address costs this machine next to nothing: only processes start in turns.
+            queue = self._queue
+            command = (profile.connection.command, *profile.connection.args)
+            start_s = MAX_DOWNLOAD_S if download_of(command) is not None else None
             said = profile.connection.restart
             restart = Restart(
                 policy=said.policy,
@@ -115,10 +123,13 @@ class Sessions:
                 backoff_s=said.backoff_ms / 1000,
                 window_s=said.window_ms / 1000,
             )
-        return Supervised(
+        supervised = Supervised(
             profile.id,
-            lambda init_s: self._open_at(url, init_s),
+            lambda init_s: self._open_at(url, init_s, supervised.turn),
             restart,
             init_s=profile.init_timeout_ms / 1000,
+            start_s=start_s,
+            queue=queue,
             idle_exit_s=profile.idle_exit_ms / 1000,
         )
+        return supervised

@@ -25,6 +25,8 @@ class Status(Struct, frozen=True, kw_only=True):
     failures: int = 0
     last_error: str = ""
     retry_in_s: float | None = None
+    doing: str = ""
+    """What a long start is busy with, such as a download."""
     tools: int | None = None
     """None: it was never listed."""
     held: int = 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
+from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
+from dari.bridge.children.supervision import State
 from dari.bridge.profiles.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.audit.log import AuditLog
@@ -31,6 +35,7 @@ from dari.core.begun import Begun
 from dari.core.context import LEVELS, Level, LogRecord, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.errors import DariError
+from dari.log import event
 from dari.mcp.client.events import Event, LogMessage
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.results import Listing
@@ -40,6 +45,8 @@ from dari.transport.connect import ClientOptions
 if TYPE_CHECKING:
     from dari.bridge.children.children import Children
 
+FIRST_TRY_S = 2.0
+_log = logging.getLogger("dari.bridge")
 _CAPABILITIES: dict[ListName, str] = {"prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
 _LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
     "tools": ("tools",),
@@ -57,6 +64,7 @@ class Parts(Struct, frozen=True):
     audit: AuditLog | None
     memory: Memory
     make_oauth: MakeOAuth | None = None
+    queue: StartQueue = field(default_factory=StartQueue)
 
 
 class Upstream:
@@ -72,10 +80,15 @@ class Upstream:
         self.resource_updates: Fanout[str] = Fanout()
         self.logs: Fanout[LogRecord] = Fanout()
         """Log messages that belong to no call."""
+        self.start_notes: Fanout[str] = Fanout()
+        """What a long start is busy with, for people who wait for it."""
+        self._start_note = ""
         self._parts = parts
         self._opening = Opening(target, parts.children, parts.make_oauth)
-        self._sessions = Sessions(self.profile, self._open)
+        self._sessions = Sessions(self.profile, self._open, parts.queue)
         self._lists = Lists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
+        self._hurried = 0
+        self._first_try_s: float | None = None
         self._calls = Calls(target, self._sessions, self._lists, self._review_session, parts.approvals, parts.audit)
         self._subscriptions = Subscriptions(self._sessions, self.resource_updates.publish)
 
@@ -93,6 +106,8 @@ class Upstream:
         if snapshot is not None and snapshot.retry_at is not None:
             retry_in_s = max(0.0, snapshot.retry_at - asyncio.get_running_loop().time())
         state = "configured" if snapshot is None else str(snapshot.state)
+        if main is not None and main.turn is not None and main.turn.is_waiting:
+            state = "queued"
         circuit = self._calls.limiter.circuit
         connection = self.profile.connection
         return Status(
@@ -110,6 +125,7 @@ class Upstream:
             failures=0 if snapshot is None else snapshot.failures,
             last_error=self.mask(snapshot.last_error) if snapshot is not None else "",
             retry_in_s=retry_in_s,
+            doing=self.mask(self._start_note) if state == "starting" else "",
             tools=len(self._lists.tools) if self._lists.has("tools") else None,
             held=len(self._parts.pins.held(self.target.pin_name)),
             circuit="closed" if circuit is None else circuit.state,
@@ -119,23 +135,38 @@ class Upstream:
             noise=sum(one.channel.noise_lines for one in sessions if one.channel is not None),
         )
 
-    async def start(self) -> About:
+    async def start(self, priority: Priority = Priority.CALL) -> About:
         """Open a session and fetch every list."""
         supervised = self._sessions.of(NOBODY)
+        has_failed = self.has_failed
+        if not self._lists.has("tools") and not has_failed:
+            # If it never answers, the next run has to know, however this one ends.
+            self._lists.learned(failed_unix=self._parts.memory.now())
+            self._first_try_s = asyncio.get_running_loop().time()
         try:
-            await supervised.ensure()
+            await supervised.ensure(Priority.RETRY if has_failed and priority is Priority.LIST else priority)
             await asyncio.gather(*(self._lists.fetch(name) for names in _LIST_NAMES.values() for name in names))
         except DariError:
             self._lists.learned(failed_unix=self._parts.memory.now())
+            self._first_try_s = None
             raise
         finally:
             await self._sessions.finish(supervised)
         return self._about()
 
+    def retry(self) -> None:
+        """A person wants it tried now: a pause after failures is over."""
+        for supervised in self._sessions:
+            if supervised.state in (State.BACKOFF, State.CRASH_LOOP):
+                supervised.reset()
+
     @property
     def has_failed(self) -> bool:
-        """Whether its last start failed, in this run or an earlier one: nobody should wait for it."""
-        return bool(self._lists.known.failed_unix)
+        """Whether its last start did not come to a list of tools, in this run or an earlier one: nobody should wait
+        for it. The first try of this run counts as failed when it takes longer than a new client may wait."""
+        if not self._lists.known.failed_unix:
+            return False
+        return self._first_try_s is None or asyncio.get_running_loop().time() - self._first_try_s > FIRST_TRY_S
 
     async def about(self) -> About:
         """What the server says about itself; from memory where it is known."""
@@ -170,28 +201,34 @@ class Upstream:
             self._lists.review()
 
     async def tools(self, *, fresh: bool = False) -> tuple[RemoteTool, ...]:
-        await self._lists.get("tools", fresh=fresh)
+        with self._hurry():
+            await self._lists.get("tools", fresh=fresh)
         return tuple(self._lists.tools.values())
 
     async def tool(self, name: str) -> RemoteTool:
         """One tool, or the error that says why not: unknown, held, or filtered."""
-        return self._lists.tools.get(name) or await self._calls.find(name)
+        with self._hurry():
+            return self._lists.tools.get(name) or await self._calls.find(name)
 
     async def prompts(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
-        await self._lists.get("prompts", fresh=fresh)
+        with self._hurry():
+            await self._lists.get("prompts", fresh=fresh)
         return self._lists.prompts
 
     async def resources(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
-        await self._lists.get("resources", fresh=fresh)
+        with self._hurry():
+            await self._lists.get("resources", fresh=fresh)
         return self._lists.resources
 
     async def templates(self, *, fresh: bool = False) -> tuple[JsonObject, ...]:
-        await self._lists.get("resourceTemplates", fresh=fresh)
+        with self._hurry():
+            await self._lists.get("resourceTemplates", fresh=fresh)
         return self._lists.templates
 
     async def call_tool(self, name: str, arguments: bytes, caller: Caller, *, timeout_s: float | None = None) -> Raw:
         """The result as the server wrote it, within the limits of its profile. Raises what stood in the way."""
-        return await self._calls.tool(name, arguments, caller, timeout_s)
+        with self._hurry():
+            return await self._calls.tool(name, arguments, caller, timeout_s)
 
     def begin_call(self, name: str, arguments: bytes, caller: Caller) -> Begun | None:
         """`call_tool` without a task; None where it has to wait for more than the answer, or would be refused."""
@@ -204,7 +241,8 @@ class Upstream:
         self, name: str, arguments: Mapping[str, str], caller: Caller, *, timeout_s: float | None = None
     ) -> Raw:
         if not self._lists.has("prompts"):
-            await self._lists.fetch("prompts")
+            with self._hurry():
+                await self._lists.fetch("prompts")
         self._lists.sight.check("prompt", name)
         params = encode({"name": name, "arguments": dict(arguments)})
         return await self._calls.other("prompts/get", name, params, caller, timeout_s)
@@ -239,7 +277,7 @@ class Upstream:
         await self._lists.close()
         await self._sessions.stop()
 
-    async def _open(self, url: str, init_s: float) -> UpstreamSession:
+    async def _open(self, url: str, init_s: float, turn: StartTurn | None) -> UpstreamSession:
         known, asking = self._lists.known, Asking()
         era = known.era_at(self._parts.memory.now())
         opened: list[UpstreamSession] = []
@@ -252,7 +290,9 @@ class Upstream:
             "open_timeout_s": init_s,
         }
         if self.target.spec is not None:
-            session = await self._opening.child(era, options)
+            self._start_note = ""
+            is_first = not known.version
+            session = await self._opening.child(era, options, turn, is_first=is_first, on_note=self._on_start_note)
         else:
             session = await self._opening.http(url, era, known.flavour, options)
         session.asking = asking
@@ -268,7 +308,6 @@ class Upstream:
             server={"name": server.name, "version": server.version, "title": server.title},
             capabilities=agreement.capabilities,
             instructions=instructions,
-            failed_unix=0.0,
         )
         if is_other:
             self._lists.review()
@@ -280,13 +319,40 @@ class Upstream:
     async def _fetch(self, name: ListName) -> Listing:
         supervised = self._sessions.of(NOBODY)
         try:
-            async with supervised.lease() as session:
+            session = await supervised.acquire(self._priority)
+            try:
                 capability = _CAPABILITIES.get(name)
                 if capability is not None and capability not in session.client.agreement.capabilities:
                     return Listing(items=[])
                 return await self._listing(session, name)
+            finally:
+                supervised.release()
         finally:
             await self._sessions.finish(supervised)
+
+    @property
+    def _priority(self) -> Priority:
+        """Of a start for the sake of a list."""
+        if self._hurried:
+            return Priority.CALL
+        return Priority.RETRY if self.has_failed else Priority.LIST
+
+    @contextmanager
+    def _hurry(self) -> Iterator[None]:
+        """Somebody waits for a list: a start that is in the queue for it goes first."""
+        self._hurried += 1
+        main = self._sessions.main()
+        if main is not None and main.turn is not None:
+            main.turn.hurry(Priority.CALL)
+        try:
+            yield
+        finally:
+            self._hurried -= 1
+
+    def _on_start_note(self, note: str) -> None:
+        self._start_note = note
+        _log.info(event("child", "download", f"server={self.id} {self.mask(note)}"))
+        self.start_notes.publish(self.mask(note))
 
     async def _listing(self, session: UpstreamSession, name: ListName) -> Listing:
         changes = session.changes  # one that is told while the request runs must not get lost

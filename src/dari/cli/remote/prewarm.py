@@ -22,6 +22,7 @@ NAME = "prewarm"
 HELP = "Start a server and fetch its lists, so that the next call is fast."
 DESCRIPTION = (
     "Open a session with a server and fetch its lists: a local server is started, lists are cached. "
+    "A server that failed (backoff, crash-loop) is tried at once. "
     "The session lasts as long as the daemon keeps it (idleExitMs)."
 )
 EXAMPLES = (
@@ -54,6 +55,7 @@ async def _warmed(upstream: Upstream, limit_ms: int | None, world: World) -> dic
     try:
         with traced(world, upstream, "open") as trace:
             async with Deadline(limit_ms).over("the start"):
+                upstream.retry()
                 about = await upstream.start()
     except DariError as error:
         tell(with_server(error, upstream.id), world.terminal)

@@ -37,6 +37,7 @@ def traced(world: World, upstream: Upstream, method: str, what: str = "") -> Ite
     trace = Trace()
     name = f"{method} {what}".rstrip()
     _log(world, upstream, f"→ {name} · {place(upstream.profile)}")
+    hears_no_more = upstream.start_notes.subscribe(lambda note: world.note(f"{upstream.id}: {note}"))
     try:
         yield trace
     except DariError as error:
@@ -45,6 +46,8 @@ def traced(world: World, upstream: Upstream, method: str, what: str = "") -> Ite
     except BaseException as error:
         _log(world, upstream, f"← {name} · {duration(trace.ms)} · {type(error).__name__}")
         raise
+    finally:
+        hears_no_more()
     outcome = f" · {trace.outcome}" if trace.outcome else ""
     _log(world, upstream, f"← {name} · {duration(trace.ms)}{outcome}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from dari.cli.remote.failures import NETWORK
 from dari.cli.remote.payloads import print_json
@@ -20,7 +21,8 @@ HELP = "try a server step by step: profile, program or address, sandbox, start, 
 DESCRIPTION = """\
 Try servers as if for the first time, each in a session of its own that is ended again: does the profile resolve, is
 the program there, what does the sandbox hold, does it start, which protocol does it speak, are its tools and their
-schemas in order. Servers are tried at the same time; a dead one delays no other."""
+schemas in order. Servers are tried in turns, as many at once as there are processors, and the time of each counts
+from its turn; one that hangs delays no other. A command that downloads first (npx, uvx) is given minutes."""
 EXAMPLES = (
     ("test time", "one server, step by step"),
     ("test time files", "two at once"),
@@ -57,7 +59,10 @@ async def run_trials(world: World, ids: Sequence[str], *, as_json: bool) -> int:
     is_live = len(ids) == 1 and not as_json
     trials = [
         Trial(
-            id, on_step=(lambda step: print_lines(terminal, _lines(step, terminal))) if is_live else lambda step: None
+            id,
+            on_step=(lambda step: print_lines(terminal, _lines(step, terminal))) if is_live else lambda step: None,
+            on_note=partial(_note, world, id),
+            is_alone=len(ids) == 1,
         )
         for id in ids
     ]
@@ -83,6 +88,10 @@ async def run_trials(world: World, ids: Sequence[str], *, as_json: bool) -> int:
     elif not is_live:
         terminal.out(f"{len(trials) - len(failed)} of {len(trials)} servers work\n")
     return NETWORK if failed else 0
+
+
+def _note(world: World, id: str, note: str) -> None:
+    world.note(f"{id}: {note}")
 
 
 def _lines(step: Step, terminal: Terminal) -> list[str]:

@@ -16,8 +16,11 @@ from urllib.parse import urlsplit
 
 from dari.bridge.children.channel import SupervisedChannel
 from dari.bridge.children.child import Child
+from dari.bridge.children.downloads import download_of
 from dari.bridge.children.environment import build_environment
 from dari.bridge.children.program import find_program
+from dari.bridge.children.start_queue import Priority
+from dari.bridge.children.start_watch import StartLimits, StartWatch
 from dari.bridge.profiles.catalog import Catalog
 from dari.bridge.profiles.profile import HttpSettings, Protocol, StdioSettings
 from dari.bridge.sandbox.confinement import Confinement
@@ -58,6 +61,9 @@ class Trial:
 
     id: str
     on_step: Callable[[Step], None] = lambda step: None
+    on_note: Callable[[str], None] = lambda note: None
+    """Hears what a long start is busy with."""
+    is_alone: bool = True
     steps: list[Step] = field(default_factory=list)
     mask: Callable[[str], str] = str
 
@@ -127,12 +133,21 @@ class Trial:
 
         channel = SupervisedChannel(start)
 
+        options = _options(target)
+        limits = StartLimits(options["open_timeout_s"], download_of(spec.command), is_first=True)
+        options["open_timeout_s"] = limits.whole_s
+        turn = bridge.start_queue.turn(self.id, Priority.CALL if self.is_alone else Priority.LIST)
+
         async def agree() -> Client:
-            client = Client(channel, **_options(target))
-            await client.open()
+            async with StartWatch(channel, limits, turn, lambda note: self.on_note(self.mask(note))):
+                client = Client(channel, **options)
+                await client.open()
+            turn.give_back()
             return client
 
-        await self._talk(agree, channel)
+        # Its times count from its turn: many that start at once would all be late.
+        async with turn:
+            await self._talk(agree, channel)
 
     async def _http(self, target: Target, bridge: Bridge) -> None:
         settings = target.profile.connection

@@ -1,0 +1,113 @@
+"""Watches a child while it starts: gives its turn back when it only waits, and tells how a download goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct
+
+from dari.bridge.children.activity import Activity, activity_of
+from dari.bridge.children.channel import SupervisedChannel
+from dari.bridge.children.downloads import MAX_DOWNLOAD_S, Download
+from dari.bridge.children.start_queue import StartTurn
+
+TURN_QUIET_S = 2.0
+"""A child that did nothing for so long does not need the processor."""
+FIRST_QUIET_S = 60.0
+"""How long a download may stand still: npm waits 10 s between two attempts."""
+UNSEEN_QUIET_S = 180.0
+"""The same where the work cannot be seen: dockerd does it, or the system has no /proc."""
+_ELSEWHERE = ("docker", "nerdctl")
+
+
+class StartLimits(Struct, frozen=True):
+    """How long a start may take, in seconds."""
+
+    init_s: float
+    download: Download | None = None
+    is_first: bool = False
+    """It has never answered: whatever it runs may have to be fetched."""
+
+    @property
+    def whole_s(self) -> float:
+        """The end of every start."""
+        return self.init_s if self.download is None else max(self.init_s, MAX_DOWNLOAD_S)
+
+    def quiet_s(self, *, can_be_seen: bool) -> float:
+        """How long a command that downloads may show no sign of work."""
+        if not self.is_first:
+            return self.init_s
+        is_elsewhere = self.download is not None and self.download.program.split(" ")[0] in _ELSEWHERE
+        return max(self.init_s, FIRST_QUIET_S if can_be_seen and not is_elsewhere else UNSEEN_QUIET_S)
+
+
+class StartWatch:
+    """`async with StartWatch(channel, limits, turn, on_note)` around the start of one child."""
+
+    def __init__(
+        self,
+        channel: SupervisedChannel,
+        limits: StartLimits,
+        turn: StartTurn | None = None,
+        on_note: Callable[[str], None] | None = None,
+        *,
+        look_s: float = 0.5,
+        note_s: float = 10.0,
+    ) -> None:
+        self._channel = channel
+        self._limits = limits
+        self._turn = turn
+        self._on_note = on_note
+        self._look_s = look_s
+        self._note_s = note_s
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        limits = self._limits
+        began_s = worked_s = loop.time()
+        next_note_s = began_s + min(1.0, self._note_s)
+        before: Activity | None = None
+        heard_bytes = 0
+        while True:
+            await asyncio.sleep(self._look_s)
+            now_s = loop.time()
+            child = self._channel.child
+            now = None if child is None else activity_of(child.pid)
+            said_bytes = 0 if child is None else child.tail.received_bytes
+            if now is not None and (before is None or now.is_progress_since(before)):
+                before, worked_s = now, now_s
+            if said_bytes != heard_bytes:
+                heard_bytes, worked_s = said_bytes, now_s
+            quiet_s = now_s - worked_s
+            if self._turn is not None and (quiet_s >= TURN_QUIET_S or now_s - began_s >= limits.init_s):
+                self._turn.give_back()
+            if limits.download is None or child is None:
+                continue
+            if now_s - began_s > limits.init_s and quiet_s > limits.quiet_s(can_be_seen=now is not None):
+                self._channel.give_up(f"did not answer; it has shown no sign of work for {quiet_s:.0f} s")
+                return
+            if limits.is_first and self._on_note is not None and now_s >= next_note_s:
+                next_note_s = now_s + self._note_s
+                self._on_note(self._progress(limits.download, now_s - began_s))
+
+    def _progress(self, download: Download, so_far_s: float) -> str:
+        lines = self._channel.last_words().splitlines()
+        said = f'; it says: "{lines[-1][:200]}"' if lines else ""
+        return f"{download}, its first start here: {so_far_s:.0f} s of at most {MAX_DOWNLOAD_S:.0f} s{said}"
