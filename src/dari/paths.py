@@ -71,6 +71,22 @@ def own_dir(path: Path) -> Path:
     return path.absolute()
 
 
+def make_dirs(path: Path, mode: int = 0o700) -> None:
+    """Make the directory and its missing parents, all of this mode: `Path.mkdir` leaves parents to the umask."""
+    missing: list[Path] = []
+    for level in (path, *path.parents):
+        if os.path.lexists(level):
+            break
+        missing.append(level)
+    for level in reversed(missing):
+        try:
+            os.mkdir(level, mode)
+        except FileExistsError:
+            pass  # another process of ours was faster; the caller checks what is there now
+        except OSError as error:
+            raise Failed(f"cannot make {level}: {error.strerror}", "check who owns its parent") from error
+
+
 def write_private(path: Path, data: bytes) -> FileId:
     """Replace `path` by a 0600 file with this content; readers see the old or the new one, never a part."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -132,7 +148,7 @@ def _is_ours(directory: str) -> bool:
 @contextmanager
 def _own_dir(path: Path) -> Iterator[tuple[int, os.stat_result]]:
     """An open directory of ours, so that what is checked is what is changed."""
-    _make_missing(path)
+    make_dirs(path)
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -145,21 +161,6 @@ def _own_dir(path: Path) -> Iterator[tuple[int, os.stat_result]]:
         yield directory, info
     finally:
         os.close(directory)
-
-
-def _make_missing(path: Path) -> None:
-    missing: list[Path] = []
-    for level in (path, *path.parents):
-        if os.path.lexists(level):
-            break
-        missing.append(level)
-    for level in reversed(missing):
-        try:
-            os.mkdir(level, 0o700)
-        except FileExistsError:
-            pass  # another process of ours was faster; the caller checks what is there now
-        except OSError as error:
-            raise Failed(f"cannot make {level}: {error.strerror}", "check who owns its parent") from error
 
 
 def _file_id(info: os.stat_result) -> FileId:

@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from dari.ipc import tcp_peer
-from dari.ipc.tcp_peer import Address, is_local, listener_uid, peer_uid
+from dari.ipc.tcp_peer import Address, Holder, is_local, listener_uid, peer_uid
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the user of a TCP socket")
 
-Ask = Callable[[Address, Address], int | None]
+Ask = Callable[[Address, Address], Holder | None]
 WAYS = [pytest.param(tcp_peer._ask_kernel, id="sock_diag"), pytest.param(tcp_peer._read_tables, id="proc")]
 PLACES = [
     (socket.AF_INET, "127.0.0.1", "127.0.0.1"),
@@ -44,8 +44,8 @@ def ends(accepted: socket.socket) -> tuple[Address, Address]:
 @pytest.mark.parametrize("ask", WAYS)
 @pytest.mark.parametrize(("family", "host", "target"), PLACES)
 def test_a_connection_of_ours_is_ours(ask: Ask, family: int, host: str, target: str) -> None:
-    with connected(family, host, target) as (_, accepted):
-        assert ask(*ends(accepted)) == os.geteuid()
+    with connected(family, host, target) as (client, accepted):
+        assert ask(*ends(accepted)) == Holder(os.geteuid(), os.fstat(client.fileno()).st_ino)
 
 
 @pytest.mark.parametrize("ask", WAYS)
@@ -53,7 +53,7 @@ def test_a_peer_that_only_ended_its_sending_is_still_known(ask: Ask) -> None:
     with connected(*PLACES[0]) as (client, accepted):
         client.shutdown(socket.SHUT_WR)
         assert accepted.recv(1) == b""
-        assert ask(*ends(accepted)) == os.geteuid()
+        assert ask(*ends(accepted)) == Holder(os.geteuid(), os.fstat(client.fileno()).st_ino)
 
 
 @pytest.mark.parametrize("ask", WAYS)
@@ -82,7 +82,7 @@ def test_a_connection_of_another_user_is_theirs(ask: Ask) -> None:
         finally:
             os.seteuid(before)
         with client, listener.accept()[0] as accepted:
-            assert ask(*ends(accepted)) == other
+            assert ask(*ends(accepted)) == Holder(other, os.fstat(client.fileno()).st_ino)
 
 
 def test_without_sock_diag_the_tables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,10 @@ def _is_private(folder: str) -> bool:
     try:
         info = os.lstat(folder)
     except FileNotFoundError:
-        os.makedirs(folder, 0o700)
+        mask = os.umask(0o077)  # which also holds for the parents that are missing
+        try:
+            os.makedirs(folder, 0o700)
+        finally:
+            os.umask(mask)
         info = os.lstat(folder)
     return info.st_mode == 0o040700 and info.st_uid == os.geteuid()

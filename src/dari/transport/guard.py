@@ -10,14 +10,14 @@ import stat
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from dari.errors import Failed
 from dari.log import event
-from dari.paths import write_private
+from dari.paths import make_dirs, write_private
+from dari.transport.authority import BadAuthority, authority_of, origin_of
 from dari.transport.peers import PeerCheck
 
-LOOPBACK_NAMES = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _RECHECK_S = 0.5
 _log = logging.getLogger("dari.transport")
 
@@ -33,7 +33,7 @@ class TokenFile:
         self._checked_s = 0.0
         try:
             if not path.exists():
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_dirs(path.parent)
                 write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
             self._refresh()
         except OSError as error:
@@ -107,7 +107,10 @@ class Guard:
             return False
         if header in self._known_hosts:
             return True
-        allowed = _without_port(header.lower()) in self._hosts
+        try:
+            allowed = authority_of(header).host in self._hosts
+        except BadAuthority:
+            return False
         if allowed and len(self._known_hosts) < 64:
             self._known_hosts.add(header)
         return allowed
@@ -117,12 +120,9 @@ class Guard:
         if header in self._origins:
             return True
         try:
-            parts = urlsplit(header.decode("ascii"))
-            host = (parts.hostname or "").encode()
-        except ValueError:
+            return origin_of(header)[1].host in LOOPBACK_NAMES
+        except BadAuthority:
             return False
-        name = b"[" + host + b"]" if b":" in host else host
-        return parts.scheme in ("http", "https") and name in LOOPBACK_NAMES
 
     def allows_token(self, authorization: bytes | None, now_s: float) -> bool:
         if self.token is None:
@@ -154,11 +154,9 @@ class RateLimit:
         return min(self._most, left + (now_s - since_s) * self._rate)
 
 
-def _host_name(host: str) -> bytes:
-    return (f"[{host}]" if ":" in host and not host.startswith("[") else host).lower().encode()
-
-
-def _without_port(header: bytes) -> bytes:
-    if header.startswith(b"["):
-        return header.partition(b"]")[0] + b"]"
-    return header.partition(b":")[0]
+def _host_name(host: str) -> str:
+    """The name of `--allow-host` or `--http-bind`, which may come with brackets and a port."""
+    try:
+        return authority_of((f"[{host}]" if host.count(":") > 1 and "[" not in host else host).encode()).host
+    except BadAuthority:
+        return host.lower()

@@ -83,8 +83,15 @@ async def test_a_foreign_page_can_neither_answer_nor_end_a_login(tmp_path: Path)
                 status, _, body = await get(back + attempt)
                 answers.append((status, body))
             # A name of the attacker's that leads to this machine, the right path with the right state.
-            status, _, body = await get(f"{back}?code=evil&state={state}", host="evil.example:80")
-            answers.append((status, body))
+            for host in (
+                "evil.example:80",
+                "127.0.0.1:evil.example",
+                "[127.0.0.1]:80",
+                "[[::1]]:80",
+                "127.0.0.1:80:80",
+            ):
+                status, _, body = await get(f"{back}?code=evil&state={state}", host=host)
+                answers.append((status, body))
             status, _, body = await get(f"{back}?code=evil&state={state}", method="POST")
             answers.append((status, body))
             await super().visit(url)
@@ -92,7 +99,7 @@ async def test_a_foreign_page_can_neither_answer_nor_end_a_login(tmp_path: Path)
     async with authority() as them:
         browser = Attacked()
         assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, interact=browser)) == "5"
-        assert [status for status, _ in answers] == [400, 400, 400, 400, 400, 421, 405]
+        assert [status for status, _ in answers] == [400] * 5 + [421] * 5 + [405]
         assert not any("evil" in body or "guess" in body for _, body in answers)
         assert "Logged in" in browser.pages[0]
 

@@ -11,7 +11,8 @@ from dari.proxy.engine.bodies import FixedBody
 from dari.proxy.engine.chunks import BadChunk, ChunkScanner
 from dari.proxy.engine.heads import CHUNKED, BadHead, RequestHead, ResponseHead, head_end
 from dari.proxy.engine.hello import Incomplete, server_name
-from dari.proxy.engine.targets import BadTarget, authority_of, target_of, url_target
+from dari.proxy.engine.targets import BadTarget, target_of, url_target
+from dari.transport.authority import authority_of
 
 PIECES = st.lists(st.integers(1, 40), max_size=30)
 CHUNKS = st.lists(st.binary(min_size=1, max_size=30), max_size=6)

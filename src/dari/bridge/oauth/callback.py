@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from dari.errors import InvalidInput, Unavailable
 from dari.mcp.client.failures import Unauthorized
+from dari.transport.authority import BadAuthority, authority_of
 
 if TYPE_CHECKING:
     from dari.bridge.oauth.interact import Interact
@@ -58,7 +59,7 @@ class CallbackListener:
     def __init__(self, redirect_url: str = "", port: int = 0) -> None:
         """`redirect_url` is what is registered with the authorization server; without it one is made for `port`."""
         parts = urlsplit(redirect_url or f"http://127.0.0.1:{port}{PATH}")
-        if parts.scheme != "http" or parts.hostname not in _LOCAL:
+        if parts.scheme != "http" or parts.hostname is None or not _is_local(parts.netloc.removesuffix(":0")):
             raise InvalidInput(f"{redirect_url!r} does not lead to this machine", "paste the URL instead")
         self._host = parts.hostname
         self._port = parts.port or (80 if redirect_url else 0)
@@ -142,7 +143,7 @@ class CallbackListener:
         path, _, query = target.partition("?")
         hosts = [line.partition(":")[2].strip().lower() for line in lines if line.lower().startswith("host:")]
         # A name that somebody else pointed at this machine is not ours.
-        if len(hosts) != 1 or hosts[0].rpartition(":")[0].strip("[]") not in _LOCAL:
+        if len(hosts) != 1 or not _is_local(hosts[0]):
             return "421 Misdirected Request", "Wrong address", "Nothing is served under this name."
         if path != self._path:
             return "404 Not Found", "Nothing here", "This address only waits for the end of a login."
@@ -161,6 +162,13 @@ class CallbackListener:
             return "400 Bad Request", "Not this login", "The address cannot be read."
         self._answer.set_result(answer)
         return "200 OK", "Logged in", "You can close this page and go back to the terminal."
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return authority_of(host.encode()).host in _LOCAL
+    except BadAuthority:
+        return False
 
 
 async def wait_for_answer(listener: CallbackListener | None, interact: Interact, state: str) -> Answer:

@@ -14,6 +14,7 @@ from dari.bridge.profiles.nodes import JsonValue
 from dari.bridge.profiles.nodes import Path as Place
 from dari.bridge.profiles.reading import YAML_ENDINGS, read
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
+from dari.paths import make_dirs
 
 EMPTY = '{\n  "version": "1",\n  "servers": []\n}\n'
 Entry = dict[str, JsonValue]
@@ -98,7 +99,7 @@ class ProfileFile:
         path = Path(os.path.realpath(self.path))
         try:
             if makes:
-                path.parent.mkdir(mode=0o700 if self._mode == 0o600 else 0o755, parents=True, exist_ok=True)
+                make_dirs(path.parent, 0o700 if self._mode == 0o600 else 0o755)
             with folder_lock(path.parent):
                 self.replaced, mode = _content(path, self._mode)
                 if self.replaced is None and not makes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -118,7 +119,10 @@ def _keep_only(path: Path, ids: Collection[int]) -> None:
 
 def _move(draft: Path, target: Path) -> None:
     try:
-        shutil.copyfile(draft, target)
-        target.chmod(0o600)
+        # 0600 from its first byte: it holds what was sent.
+        file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(file, "wb") as copy, draft.open("rb") as source:
+            os.fchmod(file, 0o600)
+            shutil.copyfileobj(source, copy)
     except OSError as error:
         raise Failed(f"cannot write {target}: {error.strerror}", "name another file") from error

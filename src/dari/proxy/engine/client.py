@@ -16,11 +16,12 @@ from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
 from dari.proxy.engine.peer import PIPELINED, Peer
 from dari.proxy.engine.ports import PASS
 from dari.proxy.engine.process import Owner
-from dari.proxy.engine.targets import DEFAULT_PORTS, Authority, BadTarget, Target, target_of, tunnel_target
+from dari.proxy.engine.targets import DEFAULT_PORTS, BadTarget, Target, target_of, tunnel_target
 from dari.proxy.engine.tunnel import ESTABLISHED
 from dari.proxy.engine.upstream import Route
 from dari.proxy.flow import Flow, Tls
 from dari.proxy.portal import PORTAL_HOSTS
+from dari.transport.authority import Authority
 
 if TYPE_CHECKING:
     import asyncio

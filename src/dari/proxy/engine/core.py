@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dari.ipc.tcp_peer import Address
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.dial import Dialer
 from dari.proxy.engine.pool import Pool
@@ -100,12 +101,12 @@ class Core:
             tunnel.flow.error = str(problem) or type(problem).__name__
         self.finish(tunnel.flow)
 
-    def owner_of(self, ip: str, peer_port: int, own_port: int) -> Owner | None:
-        if not self.config.finds_process or not ip.startswith(("127.", "::1")):
+    def owner_of(self, peer: Address, own: Address) -> Owner | None:
+        if not self.config.finds_process or not peer[0].startswith(("127.", "::1")):
             return None
         if self._finder is None:
             self._finder = ProcessFinder()
-        return self._finder.look(ip, peer_port, own_port)
+        return self._finder.look(peer, own)
 
     def throttle_of(self, flow: Flow) -> Throttle | None:
         throttle = self.throttle

@@ -12,8 +12,9 @@ from functools import lru_cache
 import httptools
 
 from dari.proxy.engine.ports import HeaderEdits
-from dari.proxy.engine.targets import Authority, BadTarget, authority_of
+from dari.proxy.engine.targets import BadTarget
 from dari.proxy.flow import Headers
+from dari.transport.authority import Authority, authority_of
 
 HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100

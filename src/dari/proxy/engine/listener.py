@@ -205,7 +205,7 @@ class _Arrival(asyncio.Protocol):
             transport.abort()
             return
         peer = f"[{ip}]:{name[1]}" if ":" in ip else f"{ip}:{name[1]}"
-        owner = core.owner_of(ip, name[1], transport.get_extra_info("sockname")[1])
+        owner = core.owner_of((ip, name[1]), transport.get_extra_info("sockname")[:2])
         protocol: Client | Gateway
         if self._is_transparent:
             host, port = _original_destination(transport)

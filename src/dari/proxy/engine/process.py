@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from dari.proxy.engine.socket_table import SocketTable
+from dari.ipc.tcp_peer import Address, peer_holder
 from dari.proxy.flow import Flow
 
 # More would only make every answer late; a connection that finds the queue full goes without.
@@ -21,9 +21,8 @@ _REMEMBERED = 16
 
 
 class Asked(NamedTuple):
-    peer_ip: str
-    peer_port: int
-    own_port: int
+    peer: Address
+    own: Address
 
 
 class Process(NamedTuple):
@@ -62,20 +61,18 @@ class ProcessFinder:
         self._thread = ThreadPoolExecutor(1, "process-finder")
         self._waiting: list[tuple[Asked, Owner]] = []
         self._is_looking = False
-        self._table = SocketTable()
         self._holders = Holders()
 
-    def look(self, peer_ip: str, peer_port: int, own_port: int) -> Owner:
-        """The owner of the connection from `peer_port` to our `own_port`."""
+    def look(self, peer: Address, own: Address) -> Owner:
+        """The owner of the connection from `peer` to our `own` address."""
         owner = Owner()
         if len(self._waiting) < _WAITING:
-            self._waiting.append((Asked(peer_ip, peer_port, own_port), owner))
+            self._waiting.append((Asked(peer, own), owner))
             if not self._is_looking:
                 self._begin()
         return owner
 
     def close(self) -> None:
-        self._thread.submit(self._table.close)
         self._thread.shutdown(wait=False)
 
     def _begin(self) -> None:
@@ -96,9 +93,10 @@ class ProcessFinder:
             self._begin()
 
     def _find(self, asked: list[Asked]) -> list[Process | None]:
-        inodes = [self._table.inode(*one) for one in asked]
-        found = self._holders.of({f"socket:[{inode}]" for inode in inodes if inode is not None})
-        return [found.get(f"socket:[{inode}]") for inode in inodes]
+        holders = [peer_holder(*one) for one in asked]
+        links = [None if holder is None else f"socket:[{holder.inode}]" for holder in holders]
+        found = self._holders.of({link for link in links if link is not None})
+        return [None if link is None else found.get(link) for link in links]
 
 
 class Holders:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
+from dari.transport.authority import Authority, BadAuthority, authority_of
 
-# Names as DNS and hosts files have them. Percent-escapes and user names in an authority are ways to make two
-# parsers disagree about the host, so neither is taken.
-_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?")
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^#]*)")
 
 
-class BadTarget(ValueError):
-    """The request target or the Host header names no place."""
-
-
-class Authority(NamedTuple):
-    host: str
-    """Lower case, without brackets."""
-    port: int | None
-    text: str
-    """As it was written."""
+BadTarget = BadAuthority
+"""The request target or the Host header names no place."""
 
 
 class Target(NamedTuple):
@@ -37,27 +25,6 @@ class Target(NamedTuple):
     @property
     def port(self) -> int:
         return self.authority.port or DEFAULT_PORTS[self.scheme]
-
-
-@lru_cache(maxsize=4096)
-def authority_of(value: bytes) -> Authority:
-    try:
-        text = value.decode("ascii")
-    except UnicodeDecodeError as error:
-        raise BadTarget("the authority is not ASCII") from error
-    found = _AUTHORITY.fullmatch(text)
-    if found is None:
-        raise BadTarget(f"bad authority {text[:80]!r}")
-    address, name, digits = found.groups()
-    if address is not None:
-        try:
-            ipaddress.IPv6Address(address)
-        except ValueError as error:
-            raise BadTarget(f"bad address {text!r}") from error
-    port = int(digits) if digits is not None else None
-    if port is not None and not 0 < port < 65536:
-        raise BadTarget(f"bad port in {text!r}")
-    return Authority((address or name).lower(), port, text)
 
 
 def target_of(url: bytes, scheme: str, host: Authority | None) -> Target:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from pathlib import Path
 
 from dari.cli.crux.line import Line
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
+from dari.paths import make_dirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def install(folder: str) -> str:
     try:
         if os.path.lexists(path) and _MARK not in _read(path):
             raise Conflict(f"{path} is there already and is not ours", "name another folder: crux tmux --install DIR")
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_dirs(Path(path).parent)
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(f"{path}.new", 0o755)

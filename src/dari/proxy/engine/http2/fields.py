@@ -17,8 +17,9 @@ from dari.proxy.engine.heads import (
     joined,
     without,
 )
-from dari.proxy.engine.targets import Target, authority_of, target_of
+from dari.proxy.engine.targets import Target, target_of
 from dari.proxy.flow import Headers
+from dari.transport.authority import authority_of
 
 Fields = Iterable[tuple[bytes, bytes]]
 
