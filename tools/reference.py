@@ -72,7 +72,8 @@ def _served() -> list[Tool]:
 
 def _heading(tool: Tool) -> list[str]:
     hints = [name.removesuffix("Hint") for name, value in tool.annotations.items() if value is True]
-    about = f"Scope `{tool.scope}`; hints: {', '.join(hints) or 'none'}; time limit {tool.timeout_s:g} s.\n"
+    limit = "its own time limit" if tool.timeout_s is None else f"time limit {tool.timeout_s:g} s"
+    about = f"Scope `{tool.scope}`; hints: {', '.join(hints) or 'none'}; {limit}.\n"
     return [f"## `{tool.name}`\n\n{tool.description}\n", about]
 
 
