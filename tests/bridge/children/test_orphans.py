@@ -7,15 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from dari.bridge.children import guard
 from dari.bridge.children.child import Child
 from dari.bridge.children.children import Children
 from dari.bridge.children.guardian import brand_of, state_of
-from dari.bridge.children.marks import adopted_zombies
+from dari.bridge.children.marks import adopted_zombies, children_of
 from dari.bridge.children.spec import ChildSpec, Patience
+from dari.errors import Unavailable
 from tests.bridge.children.households import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
 from tests.wires import ROOT
 
@@ -44,9 +49,9 @@ async def test_a_stop_leaves_nothing(name: str) -> None:
 async def test_the_end_of_the_owner_leaves_nothing(name: str) -> None:
     async with Children() as children:
         child = await ready(children, name)
-        guardian = children.guardian_pid
+        guardians = children.guardian_pids
     assert left_of(child.mark.as_dict()) == []
-    assert guardian is not None and state_of(guardian) == ""
+    assert len(guardians) == 2 and {state_of(one) for one in guardians} == {""}
 
 
 @pytest.mark.parametrize("name", HOUSEHOLDS)
@@ -59,35 +64,103 @@ async def test_a_child_that_is_killed_takes_its_family_along(name: str) -> None:
         assert left_of(child.mark.as_dict()) == []
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@pytest.mark.parametrize("name", HOUSEHOLDS)
-def test_a_daemon_that_is_sigkilled_leaves_nothing(name: str, loop: str) -> None:
-    options = ["--uvloop"] if loop == "uvloop" else []
+@contextmanager
+def killed_daemon(name: str, *options: str) -> Iterator[tuple[list[int], dict[str, int], int]]:
+    """A daemon with one household, its guardians, marks and pid; it is SIGKILLed at the end of the block, and they
+    have ended after it."""
     daemon = subprocess.Popen([*DAEMON, name, *options], stdout=subprocess.PIPE, cwd=ROOT)
     assert daemon.stdout is not None
     with daemon.stdout:
         try:
-            guardian, token, brand = wait_for_line(daemon.stdout.fileno()).decode().split()
-            marks = {token: int(brand)}
+            pids, token, brand = wait_for_line(daemon.stdout.fileno()).decode().split()
+            guardians, marks = [int(pid) for pid in pids.split(",")], {token: int(brand)}
             assert len(left_of(marks)) == HOUSEHOLDS[name][1]
+            yield guardians, marks, daemon.pid
         finally:
             daemon.kill()
             daemon.wait()
-    wait_for_end(int(guardian))
+    for pid in guardians:
+        wait_for_end(pid)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("name", HOUSEHOLDS)
+def test_a_daemon_that_is_sigkilled_leaves_nothing(name: str, loop: str) -> None:
+    with killed_daemon(name, *(["--uvloop"] if loop == "uvloop" else [])) as (_, marks, _):
+        pass
     assert left_of(marks) == []
 
 
-async def test_a_guardian_that_was_killed_is_replaced_before_the_next_child() -> None:
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_daemon_that_is_sigkilled_together_with_one_guardian_leaves_nothing(which: int) -> None:
+    with killed_daemon("a setsid grandchild") as (guardians, marks, daemon):
+        os.kill(guardians[which], signal.SIGKILL)
+        os.kill(daemon, signal.SIGKILL)
+    assert left_of(marks) == []
+
+
+def test_guardians_that_are_killed_one_after_the_other_are_replaced_while_the_daemon_lives() -> None:
+    with killed_daemon("a grandchild that lost its parent") as (guardians, marks, daemon):
+        for _ in range(2):
+            for pid in list(guardians):
+                os.kill(pid, signal.SIGKILL)
+                wait_for_end(pid)
+                guardians.remove(pid)
+                guardians += new_guardians(daemon, guardians)
+        assert len(guardians) == 2
+    assert left_of(marks) == []
+
+
+def test_guardians_that_are_killed_at_once_are_replaced_while_the_daemon_lives() -> None:
+    with killed_daemon("one process") as (guardians, marks, daemon):
+        for pid in guardians:
+            os.kill(pid, signal.SIGKILL)
+        for pid in list(guardians):
+            wait_for_end(pid)
+            guardians.remove(pid)
+        while len(guardians) < 2:
+            guardians += new_guardians(daemon, guardians)
+    assert left_of(marks) == []
+
+
+def new_guardians(daemon: int, known: list[int]) -> list[int]:
+    """Wait for guardians that are not known yet, and for what they are told."""
+    while True:
+        found = [pid for pid in children_of(daemon) if is_guardian(pid) and pid not in known]
+        if found:
+            return found
+        time.sleep(0.01)
+
+
+def is_guardian(pid: int) -> bool:
+    try:
+        return b"guardian.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+async def test_children_are_ended_when_no_guardian_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Children() as children:
+        child = await ready(children, "a setsid grandchild")
+        monkeypatch.setattr(guard.sys, "executable", "/nonexistent/python")
+        for pid in children.guardian_pids:
+            os.kill(pid, signal.SIGKILL)
+        await child.gone()
+        assert left_of(child.mark.as_dict()) == []
+        with pytest.raises(Unavailable, match="guardian"):
+            await children.start(household("one process"))
+
+
+async def test_a_guardian_that_stands_still_is_replaced_before_the_next_child() -> None:
     async with Children() as children:
         first = await ready(children, "a setsid grandchild")
-        killed = children.guardian_pid
-        assert killed is not None
-        os.kill(killed, signal.SIGKILL)
-        wait_for_end(killed)
+        stopped = children.guardian_pids
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        while set(children.guardian_pids) & set(stopped):  # their pipes fill up
+            children._guard._say("x" * 4096)
         second = await ready(children, "one process")
-        replaced = children.guardian_pid
-        assert replaced is not None and replaced != killed
-        # It knows of those from before, too: when its pipe ends, both are gone.
+        assert len(children.guardian_pids) == 2
         children._guard.close()
         assert left_of({**first.mark.as_dict(), **second.mark.as_dict()}) == []
         await asyncio.gather(first.gone(), second.gone())

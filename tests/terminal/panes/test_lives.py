@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dari.bridge.children.marks import children_of
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.terminal.panes import events
 from dari.terminal.panes.events import PaneEvent
@@ -130,7 +131,8 @@ async def test_nothing_outlives_its_pane(tmp_path: Path) -> None:
 
 
 @linux
-async def test_a_killed_daemon_leaves_no_program_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keeper", ["lives", "is killed before", "is killed alone"])
+async def test_a_killed_daemon_leaves_no_program_behind(tmp_path: Path, keeper: str) -> None:
     program = f"""
 import asyncio, sys
 from dari.terminal.panes.keeping import Keepers
@@ -153,10 +155,37 @@ asyncio.run(main())
         pids += [int(file.read_text()) for file in files]
         assert len(pids) == 4
         assert all(map(is_running, pids))
+        if keeper != "lives":
+            os.kill(pids[0], signal.SIGKILL)
+        if keeper == "is killed alone":
+            await until(lambda: not any(map(is_running, pids)))
     finally:
         daemon.kill()
         await daemon.wait()
     await until(lambda: not any(map(is_running, pids)))
+
+
+def understudies(keeper: int) -> set[int]:
+    """Forks of the keeper: they bear its command line."""
+    wanted = Path(f"/proc/{keeper}/cmdline").read_bytes()
+    return {pid for pid in children_of(keeper) if Path(f"/proc/{pid}/cmdline").read_bytes() == wanted}
+
+
+@linux
+async def test_an_understudy_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    async with Keepers() as keepers:
+        pane = await Pane.open(keepers, "1", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
+        keeper = keepers.pid
+        assert keeper is not None
+        await pane.execute("setsid sh -c 'echo $$ > one; exec sleep 600' >/dev/null 2>&1 &")
+        await until(lambda: (tmp_path / "one").exists() and (tmp_path / "one").read_text().strip())
+        detached = int((tmp_path / "one").read_text())
+        (understudy,) = understudies(keeper)
+        os.kill(understudy, signal.SIGKILL)
+        await until(lambda: bool(understudies(keeper) - {understudy}))
+        os.kill(keeper, signal.SIGKILL)
+        await until(lambda: not any(map(is_running, [detached, pane.pid])))
+        await pane.close(force=True)
 
 
 @linux

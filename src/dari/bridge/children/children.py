@@ -39,7 +39,7 @@ class Children:
         self._protected = tuple(protected)
         self._machine = machine
         self._family_kind = family_kind()
-        self._guard = Guard(is_needed=self._family_kind.needs_guardian)
+        self._guard = Guard(is_needed=self._family_kind.needs_guardian, on_lost=self._end_unguarded)
         self._running: set[Child] = set()
         self._reaping: asyncio.TimerHandle | None = None
 
@@ -54,8 +54,8 @@ class Children:
         return frozenset(self._running)
 
     @property
-    def guardian_pid(self) -> int | None:
-        return self._guard.pid
+    def guardian_pids(self) -> tuple[int, ...]:
+        return self._guard.pids
 
     async def start(self, spec: ChildSpec) -> Child:
         """The program runs when this returns; whether it answers is for the caller to find out."""
@@ -96,6 +96,7 @@ class Children:
         if self._reaping is not None:
             self._reaping.cancel()
             self._reaping = None
+        self._guard.release()
         await asyncio.get_running_loop().run_in_executor(None, self._guard.close)
 
     def _spawn(self, spec: ChildSpec, prepared: Prepared, mark: Mark, cwd: Path) -> Child:
@@ -151,6 +152,11 @@ class Children:
             child.kill()
             await child.gone()
             raise
+
+    def _end_unguarded(self) -> None:
+        """No guardian is left: a child that we cannot take along when we are killed must not run."""
+        for child in self._running:
+            child.kill()
 
     def _forget(self, child: Child) -> None:
         self._reap_adopted()

@@ -1,36 +1,58 @@
-"""Our side of the guardian: starts it, tells it what lives, starts it again when it is gone."""
+"""Our side of the guardians: starts them, tells them what lives, replaces one that is gone.
+
+Two of them do the same, so that one of them, killed together with us, takes no protection away. Their ends are
+watched; one that cannot be replaced, when the other is gone too, is the end of the children.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from dari.bridge.children import guardian
+from dari.bridge.children.exits import watch_exit
 from dari.bridge.children.marks import Mark
 from dari.errors import Unavailable
+from dari.log import event
+
+COUNT = 2
+MAX_QUICK_STARTS = 6
+"""A guardian that is killed again and again within `QUICK_S` is started anew after a pause."""
+QUICK_S = 10.0
+PAUSE_S = 5.0
+
+_log = logging.getLogger("dari.bridge")
 
 
 class Guard:
-    """One guardian for all children of this process. Nothing here waits."""
+    """The guardians of all children of this process. Nothing here waits but `close`."""
 
-    def __init__(self, *, is_needed: bool = True) -> None:
+    def __init__(self, *, is_needed: bool = True, on_lost: Callable[[], None] | None = None) -> None:
+        """`on_lost` is called when no guardian is left and none can be started."""
         self._is_needed = is_needed
-        self._process: subprocess.Popen[bytes] | None = None
+        self._on_lost = on_lost
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * COUNT
+        self._stop_watching: list[Callable[[], None] | None] = [None] * COUNT
+        self._starts_s: list[float] = []
+        self._retry: asyncio.TimerHandle | None = None
         self._marks: dict[str, Mark] = {}
         self._groups: dict[str, int] = {}
         self._folders: dict[str, Path] = {}
 
     @property
-    def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+    def pids(self) -> tuple[int, ...]:
+        return tuple(one.pid for one in self._processes if one is not None)
 
     def watch(self, mark: Mark) -> None:
-        """Before the child is started: from here on it cannot outlive us."""
+        """Before the child is started: from here on it cannot outlive us. Unavailable when there is no guardian."""
         self._marks[mark.token] = mark
-        if not self._say(f"watch {mark.token} {mark.brand}"):
-            self._start()
+        self._say(f"watch {mark.token} {mark.brand}")
+        self._complete()
 
     def group(self, mark: Mark, group: int) -> None:
         self._groups[mark.token] = group
@@ -51,23 +73,50 @@ class Guard:
     def marks(self) -> dict[str, int]:
         return {mark.token: mark.brand for mark in self._marks.values()}
 
-    def close(self) -> None:
-        """It kills whatever is still watched, then ends."""
-        process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
+    def release(self) -> None:
+        """Before `close`, in the event loop: their ends are no news any more."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        for number, stop in enumerate(self._stop_watching):
+            if stop is not None:
+                stop()
+                self._stop_watching[number] = None
 
-    def _start(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+    def close(self) -> None:
+        """They kill whatever is still watched, then end."""
+        processes, self._processes = self._processes, [None] * COUNT
+        for process in processes:
+            if process is not None:
+                assert process.stdin is not None
+                process.stdin.close()
+        for process in processes:
+            if process is not None:
+                process.wait()
+
+    def _complete(self) -> None:
+        """Start those that are missing. Unavailable when not a single one runs then."""
+        if not self._is_needed:
+            return
+        problem: Unavailable | None = None
+        for number in range(COUNT):
+            if self._processes[number] is None:
+                try:
+                    self._start(number)
+                except Unavailable as error:
+                    problem = error
+        if problem is None:
+            return
+        if not self.pids:
+            raise problem
+        _log.warning(event("child", "guardian", f"one is missing: {problem.message}"))
+        self._retry_later()
+
+    def _start(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
         command = [sys.executable, "-IS", guardian.__file__]
         try:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -81,23 +130,80 @@ class Guard:
             raise Unavailable(
                 f"the guardian of child processes does not start: {error.strerror}", f"does {sys.executable} run?"
             ) from None
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
+        self._starts_s = [*(at for at in self._starts_s if loop.time() - at < QUICK_S), loop.time()]
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        self._processes[number] = process
+        self._stop_watching[number] = watch_exit(process, lambda: self._ended(number, process))
         lines = [f"watch {mark.token} {mark.brand}" for mark in self._marks.values()]
         lines += [f"group {token} {group}" for token, group in self._groups.items()]
         lines += [f"folder {token} {path}" for token, path in self._folders.items()]
-        if not self._say("\n".join(lines)):
+        if lines and not self._say_to(number, "\n".join(lines)):
             raise Unavailable("the guardian of child processes ended at once", f"does {sys.executable} run?")
 
-    def _say(self, text: str) -> bool:
-        """False when there is nobody to hear it: ended, or stopped and its pipe full."""
-        if not self._is_needed:
-            return True
-        if self._process is None or self._process.poll() is not None:
+    def _ended(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        """One was killed: the next takes its place now, not when the next child is started."""
+        if self._processes[number] is not process:
+            return
+        self._drop(number)
+        if not self._marks:
+            return  # the next child brings new ones
+        _log.warning(event("child", "guardian", f"pid={process.pid} was killed and is replaced"))
+        if len(self._starts_s) > MAX_QUICK_STARTS + COUNT:
+            self._retry_later()
+            if not self.pids:
+                self._lose()
+            return
+        try:
+            self._complete()
+        except Unavailable as error:
+            _log.error(event("child", "guardian", f"{error.message}; the children are ended"))
+            self._lose()
+
+    def _lose(self) -> None:
+        if self._on_lost is not None:
+            self._on_lost()
+
+    def _retry_later(self) -> None:
+        if self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(PAUSE_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        if self._marks:
+            try:
+                self._complete()
+            except Unavailable as error:
+                _log.error(event("child", "guardian", error.message))
+                self._lose()
+
+    def _drop(self, number: int) -> None:
+        """End one that is of no use, and reap it."""
+        process, self._processes[number] = self._processes[number], None
+        stop, self._stop_watching[number] = self._stop_watching[number], None
+        if stop is not None:
+            stop()
+        if process is not None:
+            process.kill()
+            process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
+
+    def _say(self, text: str) -> None:
+        for number in range(COUNT):
+            self._say_to(number, text)
+
+    def _say_to(self, number: int, text: str) -> bool:
+        """False when there is nobody to hear it any more: ended, or stopped and its pipe full."""
+        process = self._processes[number]
+        if process is None:
             return False
-        assert self._process.stdin is not None
+        assert process.stdin is not None
         data = f"{text}\n".encode("utf-8", "surrogateescape")
         try:
-            return os.write(self._process.stdin.fileno(), data) == len(data)
+            if process.poll() is None and os.write(process.stdin.fileno(), data) == len(data):
+                return True
         except OSError:
-            return False
+            pass
+        self._drop(number)
+        return False

@@ -11,7 +11,8 @@ speaks to it over a socket, one JSON object a line; the terminal of a new progra
 Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
 subreaper, the keeper also inherits programs that detach themselves. When the socket ends, because the daemon ended
 or was killed, everything that carries the token of one of its panes is ended too, and what a killed daemon left of
-its sockets (named with their inodes in `sockets`) is removed.
+its sockets (named with their inodes in `sockets`) is removed. When the keeper itself is killed, its *understudy* does
+that: a fork of it that only waits for its end.
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ class Keeper:
         self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
         self._ending: dict[int, tuple[str, float]] = {}  # pid → token, when to kill
         self._sockets: list[list] = []  # type: ignore[type-arg]
+        self._understudy = 0
+        self._cue = -1
 
     def run(self, wake: int) -> None:
+        self._engage()
         while True:
             timeout = 0.02 if self._ending else None
             line = self._line.fileno()
@@ -57,6 +61,50 @@ class Keeper:
         for path, inode in self._sockets:
             _remove_socket(path, inode)
         self._end_all()
+        os.write(self._cue, b"done\n")
+
+    def _engage(self) -> None:
+        """Fork the understudy. It knows what we know now, and hears what comes."""
+        if self._cue >= 0:
+            os.close(self._cue)
+        heard, self._cue = os.pipe()
+        os.set_inheritable(self._cue, False)
+        pid = os.fork()
+        if pid:
+            os.close(heard)
+            self._understudy = pid
+            return
+        try:
+            self._wait_for_cue(heard)
+        finally:
+            os._exit(0)
+
+    def _wait_for_cue(self, heard: int) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # The daemon must see the end of the keeper's socket, and terminals must not stay open here.
+        os.closerange(3, heard)
+        os.closerange(heard + 1, 1024)
+        os.setsid()
+        self._understudy, rest = 0, b""
+        while data := os.read(heard, 1 << 16):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                if line == b"done":
+                    return
+                told = json.loads(line)
+                if "token" in told:
+                    self._tokens[told["pid"]] = told["token"]
+                else:
+                    self._tokens.pop(told["pid"], None)
+        self._end_all()  # the daemon may live: its sockets stay
+
+    def _brief(self, **words: object) -> None:
+        """Tell the understudy; another one is forked when it is gone, and knows it already."""
+        try:
+            os.write(self._cue, json.dumps(words).encode() + b"\n")
+        except OSError:
+            self._engage()
 
     def _hear(self) -> bool:
         try:
@@ -88,6 +136,7 @@ class Keeper:
                 os.close(terminal)
             self._tokens[pid] = wish["token"]
             self._leaders[pid] = pid
+            self._brief(pid=pid, token=wish["token"])
             self._say(started=wish["start"], pid=pid)
         elif "end" in wish:
             pid = wish["end"]
@@ -110,6 +159,7 @@ class Keeper:
                 self._reap()
                 del self._ending[pid]
                 self._tokens.pop(pid, None)
+                self._brief(pid=pid)
                 self._say(ended=pid)
 
     def _reap(self) -> None:
@@ -120,6 +170,8 @@ class Keeper:
                 return
             if pid == 0:
                 return
+            if pid == self._understudy:
+                self._engage()
             if self._leaders.pop(pid, None) is not None:
                 self._say(exit=pid, code=os.waitstatus_to_exitcode(status))
 
@@ -138,6 +190,7 @@ class Keeper:
                 left = {member for pid, token in self._tokens.items() for member in _members(pid, token)}
                 if sys.platform == "linux":
                     left.update(_members(os.getpid(), ""))
+                left.discard(self._understudy)
                 if not left or time.monotonic() > until:
                     break
                 for member in left:

@@ -198,7 +198,7 @@ class Keepers:
             kept.on_exit(code)
 
     def _lose(self, line: socket.socket) -> None:
-        """The keeper was killed: its programs live on, but how they end is not known any more."""
+        """The keeper was killed: its understudy ends its programs, and how they end is not known any more."""
         asyncio.get_running_loop().remove_reader(line)
         line.close()
         self._line = None
