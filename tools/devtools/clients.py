@@ -1,4 +1,4 @@
-"""MCP clients in Python that our servers are tried with, each in a venv of its own under `.dev/clients`."""
+"""Other people's clients in Python that our servers are tried with, each in a venv under `.dev/clients`."""
 
 import sys
 import time
@@ -12,6 +12,7 @@ PINS = Path(__file__).with_name("clients.txt")
 VENVS = {
     "sdk1": ("mcp==1.30.0",),
     "fastmcp": ("fastmcp==4.1.2", "mcp==2.3.0", "mcp-types==2.3.0"),  # newer ones ask for a certifi that is not out
+    "tmuxp": ("tmuxp==1.76.0",),
 }
 
 
@@ -27,5 +28,5 @@ def ensure() -> dict[str, str]:
                     say(f"installing {', '.join(packages)} into .dev/clients/{name}")
                     environment.fill_new_venv(FOLDER / name, packages, PINS)
                 stamp.write_text(value)
-                say(f"installed MCP clients in {time.monotonic() - started:.1f} s")
+                say(f"installed clients in {time.monotonic() - started:.1f} s")
     return {"DARI_CLIENTS_DIR": str(FOLDER)}

@@ -120,6 +120,12 @@ class ViewDesk:
         self._all.fit()
         return Success()
 
+    @exposed("crux:window/move-tab", "control")
+    async def move_tab(self, tab_id: str, index: int) -> Success:
+        """A tab to another place in its window, counted from 0; a larger number makes it the last one."""
+        self._all.windows.layout = self._all.windows.layout.move_tab(tab_id, max(0, index))
+        return Success()
+
     @exposed("crux:window/rename", "control")
     async def rename(self, id: str, name: str) -> Success:
         """Name a window or a tab."""

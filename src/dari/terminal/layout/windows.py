@@ -122,6 +122,15 @@ class Layout:
         """The tab comes to the front as it is, with its window."""
         return self.focus(self.tab(id).focused)
 
+    def move_tab(self, id: str, index: int) -> Layout:
+        """A tab to another place among the tabs of its window; beyond the last one it becomes the last."""
+        window = next((each for each in self.windows if any(tab.id == id for tab in each.tabs)), None)
+        tab = self.tab(id)
+        assert window is not None
+        rest = [each for each in window.tabs if each.id != id]
+        rest.insert(index, tab)
+        return self._put_window(replace(window, tabs=tuple(rest)), self.active)
+
     def change(self, tab: Tab) -> Layout:
         """The layout with this state of a tab instead of the one it has (`tab.zoom(…)`, `tab.arrange(…)` …)."""
         self.tab(tab.id)

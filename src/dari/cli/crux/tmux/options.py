@@ -6,85 +6,158 @@ from dari.cli.crux.tmux.main import Quiet, Run, Shim
 from dari.errors import InvalidInput
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.formats import expand
-
-USUAL = {
-    "base-index": "0",
-    "pane-base-index": "0",
-    "default-terminal": "xterm-256color",
-    "escape-time": "0",
-    "focus-events": "on",
-    "history-limit": "10000",
-    "main-pane-height": "24",
-    "main-pane-width": "80",
-    "mouse": "on",
-    "prefix": "C-b",
-    "remain-on-exit": "off",
-    "status": "on",
-}
+from dari.terminal.tmux.option_table import ARRAYS, TABLE, Level, Option, find_option, usual_value
 
 
 def set_option(shim: Shim, call: Call) -> None:
-    owner = _owner(shim, call)
-    name = call.words[0]
-    if call.has("u"):
+    try:
+        _set(shim, call)
+    except InvalidInput:
+        if not call.has("q"):
+            raise
+
+
+def _set(shim: Shim, call: Call) -> None:
+    option, name = _named(call.words[0])
+    owner = _owner(shim, call, option)
+    if call.has("u") or call.has("U"):
         shim.call("crux:script/note", owner=owner, name=name)
         return
-    text = call.words[1] if len(call.words) > 1 else ""
-    if call.has("F"):
-        text = expand(text, shim.state.scope(shim.find(call.get("t"))))
+    value = call.words[1] if len(call.words) > 1 else None
+    if value is not None and call.has("F"):
+        value = expand(value, shim.state.scope(shim.find(call.get("t"))))
     before = shim.state.notes(owner).get(name)
     if call.has("o") and before is not None:
-        if call.has("q"):
-            return
         raise InvalidInput(f"already set: {name}")
+    if option is not None and option.name not in ARRAYS:
+        value = option.check(value, before if before is not None else usual_value(option))
+    text = value or ""
     shim.call("crux:script/note", owner=owner, name=name, text=(before or "") + text if call.has("a") else text)
 
 
 def show_options(shim: Shim, call: Call) -> None:
-    owner = _owner(shim, call)
     if not call.words:
-        for name, text in sorted(shim.state.notes(owner).items()):
-            shim.print(text if call.has("v") else f"{name} {_quoted(text)}")
+        _show_all(shim, call)
         return
-    name = call.words[0]
-    found = shim.state.notes(owner).get(name)
-    if found is None and (call.has("A") or call.has("g")):
-        found = shim.state.option(name, shim.find(call.get("t"))) or USUAL.get(name)
+    try:
+        option, name = _named(call.words[0])
+    except InvalidInput:
+        if call.has("q"):
+            return
+        raise
+    owner = _owner(shim, call, option)
+    found, is_inherited = shim.state.notes(owner).get(name), False
+    if found is None and option is not None and owner == "global":
+        found = _usual(option, name)
+    elif found is None and call.has("A"):
+        is_inherited = True
+        found = shim.state.option(name, shim.find(call.get("t")))
+        found = _usual(option, name) if found is None and option is not None else found
     if found is not None:
-        shim.print(found if call.has("v") else f"{name} {_quoted(found)}")
-    elif not name.startswith("@") and name not in USUAL and not call.has("q"):
-        raise InvalidInput(f"invalid option: {name}")
-    elif name.startswith("@") and not call.has("q"):
-        raise Quiet if call.has("v") else InvalidInput(f"invalid option: {name}")
+        _print(shim, call, option, name, found, is_inherited=is_inherited)
+    elif option is None and not call.has("q"):
+        raise InvalidInput(f"invalid option: {name}") if not call.has("v") else Quiet
+
+
+def _show_all(shim: Shim, call: Call) -> None:
+    level: Level = "server" if call.has("s") else "session"
+    if call.has("w") or call.has("p") or call.name == "show-window-options":
+        level = "window"
+    owner = _owner(shim, call, None)
+    own = dict(shim.state.notes(owner))
+    known = {name: usual_value(option) for name, option in TABLE.items() if option.level == level}
+    if owner == "global":
+        # Options of one level only, and what users named themselves (`@…`), which tmux keeps by level, too.
+        values = known | {name: text for name, text in own.items() if name in known or name.startswith("@")}
+    else:
+        values = own
+    if call.has("A"):
+        place = shim.find(call.get("t"))
+        inherited = {name: shim.state.option(name, place) or usual for name, usual in known.items() if name not in own}
+    else:
+        inherited = {}
+    for name, text in sorted((values | inherited).items()):
+        _print(shim, call, TABLE.get(name), name, text, is_inherited=name in inherited)
+
+
+def _print(shim: Shim, call: Call, option: Option | None, name: str, text: str, *, is_inherited: bool) -> None:
+    mark = "*" if is_inherited else ""
+    if option is not None and option.name in ARRAYS and name == option.name:
+        for index, item in enumerate(text.split()):
+            shim.print(item if call.has("v") else f"{name}[{index}]{mark} {_quoted(item)}")
+        if not text and not call.has("v"):
+            shim.print(name + mark)
+        return
+    shim.print(text if call.has("v") else f"{name}{mark} {_quoted(text)}")
+
+
+def set_environment(shim: Shim, call: Call) -> None:
+    """Kept and shown again; panes have the environment that the server was started with."""
+    value = None if call.has("u") else f"-{call.words[0]}" if call.has("r") else "=".join((*call.words, "")[:2])
+    shim.call("crux:script/note", owner=_environment_owner(shim, call), name=call.words[0], text=value)
+
+
+def show_environment(shim: Shim, call: Call) -> None:
+    kept = shim.state.notes(_environment_owner(shim, call))
+    if call.words and call.words[0] not in kept:
+        raise InvalidInput(f"unknown variable: {call.words[0]}")
+    for name in call.words or sorted(kept):
+        shim.print(kept[name])
+
+
+def _environment_owner(shim: Shim, call: Call) -> str:
+    return "environment" + ("" if call.has("g") else shim.find(call.get("t"), "session").session.id)
 
 
 def accept(shim: Shim, call: Call) -> None:
     """Keys, hooks and the like of a client: there is nothing here for them to act on."""
 
 
-def _owner(shim: Shim, call: Call) -> str:
-    if call.has("g") or call.has("s"):
+def _named(word: str) -> tuple[Option | None, str]:
+    """The option and the name that it is kept by; one of the user's own (`@…`) is in no table."""
+    if word.startswith("@"):
+        return None, word
+    option, index = find_option(word)
+    return option, option.name if index is None else f"{option.name}[{index}]"
+
+
+def _usual(option: Option, name: str) -> str | None:
+    """Without being set: all of a list, or one of its items."""
+    usual = usual_value(option)
+    if name == option.name:
+        return usual
+    items, index = usual.split(), int(name[len(option.name) + 1 : -1])
+    return items[index] if index < len(items) else None
+
+
+def _owner(shim: Shim, call: Call, option: Option | None) -> str:
+    if call.has("g") or call.has("s") or (option is not None and option.level == "server"):
         return "global"
     if call.has("p"):
         return shim.find(call.get("t")).pane.id
-    if call.has("w") or call.name in ("set-window-option", "show-window-options"):
+    is_of_window = call.has("w") or call.name in ("set-window-option", "show-window-options")
+    if is_of_window or (option is not None and option.level == "window"):
         return shim.find(call.get("t"), "window").window.id
     return shim.find(call.get("t"), "session" if (call.get("t") or "")[:1] not in ("@", "%") else "pane").session.id
 
 
 def _quoted(text: str) -> str:
-    if text and not set(text) & set(" \t\"'#;${}~\\"):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
+    if not text:
+        return "''"
+    if set(text) & set(" \t#';${}%\\"):
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
+    return f"'{text}'" if '"' in text else f"\\{text}" if text[0] == "~" else text
 
 
 COMMANDS: dict[str, Run] = {
     "bind-key": accept,
     "refresh-client": accept,
-    "set-environment": accept,
+    "set-environment": set_environment,
     "set-hook": accept,
     "set-option": set_option,
     "set-window-option": set_option,
+    "show-environment": show_environment,
+    "show-hooks": accept,
     "show-options": show_options,
     "show-window-options": show_options,
     "source-file": accept,

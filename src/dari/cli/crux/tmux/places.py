@@ -11,6 +11,7 @@ from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.targets import Place
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
+_FAR = 10**6
 LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
@@ -176,6 +177,38 @@ def _show(shim: Shim, window_id: str) -> None:
     shim.call("crux:window/show", tab_id=f"t{window_id[1:]}")
 
 
+def move_window(shim: Shim, call: Call) -> None:
+    """Within its session: the windows of ours have no gaps between their numbers, so `-r` has nothing to do."""
+    if call.has("r"):
+        return
+    place = shim.find(call.get("s"), "window")
+    target = call.get("t") or ""
+    number = target.rpartition(":")[2]
+    if ":" in target and target.partition(":")[0]:
+        session = shim.find(f"{target.partition(':')[0]}:", "session").session
+        if session is not place.session:
+            raise InvalidInput("move-window: crux tmux moves windows within one session only", "crux tmux --help")
+    if number.isdigit():
+        index = int(number)
+    else:
+        index = shim.find(target, "window").window.index + (1 if call.has("a") else 0) if number else _FAR
+    _move(shim, place.window.id, index)
+
+
+def swap_window(shim: Shim, call: Call) -> None:
+    place, other = shim.find(call.get("s"), "window"), shim.find(call.get("t"), "window")
+    if place.session is not other.session:
+        raise InvalidInput("swap-window: crux tmux swaps windows of one session only", "crux tmux --help")
+    first, second = sorted((place.window, other.window), key=lambda window: window.index)
+    if first is not second:
+        _move(shim, second.id, first.index)
+        _move(shim, first.id, second.index)
+
+
+def _move(shim: Shim, window_id: str, index: int) -> None:
+    shim.call("crux:window/move-tab", tab_id=f"t{window_id[1:]}", index=index)
+
+
 def rename_window(shim: Shim, call: Call) -> None:
     window = shim.find(call.get("t"), "window").window
     shim.call("crux:window/rename", id=f"t{window.id[1:]}", name=call.words[0])
@@ -199,6 +232,7 @@ COMMANDS: dict[str, Run] = {
     "join-pane": join_pane,
     "last-pane": last_pane,
     "move-pane": join_pane,
+    "move-window": move_window,
     "next-layout": next_layout,
     "next-window": next_window,
     "previous-layout": previous_layout,
@@ -211,4 +245,5 @@ COMMANDS: dict[str, Run] = {
     "select-pane": select_pane,
     "select-window": select_window,
     "swap-pane": swap_pane,
+    "swap-window": swap_window,
 }
