@@ -87,21 +87,39 @@ def make_dirs(path: Path, mode: int = 0o700) -> None:
             raise Failed(f"cannot make {level}: {error.strerror}", "check who owns its parent") from error
 
 
+class StagedFile:
+    """A 0600 file on disk, beside the one it will replace: a full disk has said no before anything changed."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self._path = path
+        self._draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with open(file, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+                self._written = _file_id(os.fstat(stream.fileno()))
+        except BaseException:
+            self.discard()
+            raise
+
+    def commit(self) -> FileId:
+        """Take the name; readers see the old or the new file, never a part."""
+        try:
+            os.replace(self._draft, self._path)
+        except BaseException:
+            self.discard()
+            raise
+        return self._written
+
+    def discard(self) -> None:
+        self._draft.unlink(missing_ok=True)
+
+
 def write_private(path: Path, data: bytes) -> FileId:
     """Replace `path` by a 0600 file with this content; readers see the old or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(file, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-            written = _file_id(os.fstat(stream.fileno()))
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return written
+    return StagedFile(path, data).commit()
 
 
 def file_id(path: Path) -> FileId:

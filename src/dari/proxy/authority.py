@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.ipc.remote import exposed
+from dari.proxy.state_files import saves
 
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority
@@ -62,8 +63,17 @@ class AuthorityDesk:
             )
         authority = await asyncio.to_thread(CertificateAuthority.generate, name, days, key_type)
         certificate, key = machine.files.ca
-        await asyncio.to_thread(authority.save, certificate, key)
-        await machine.configure(ca_cert_path=str(certificate), ca_key_path=str(key))
+        with saves(certificate):
+            staged = await asyncio.to_thread(authority.stage, certificate, key)
+        try:
+            await machine.configure(ca_cert_path=str(certificate), ca_key_path=str(key))
+        except BaseException:
+            for file in staged:
+                file.discard()
+            raise
+        with saves(certificate):
+            for file in staged:
+                file.commit()
         machine.trust(authority)
         return await self.status()
 

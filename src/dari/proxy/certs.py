@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dari.errors import InvalidInput
-from dari.paths import write_private
+from dari.paths import StagedFile
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 KeyType = Literal["ec", "rsa2048", "rsa4096"]
@@ -91,11 +91,20 @@ class CertificateAuthority:
         return cls(certificate, key)
 
     def save(self, certificate_file: Path, key_file: Path) -> None:
+        for staged in self.stage(certificate_file, key_file):
+            staged.commit()
+
+    def stage(self, certificate_file: Path, key_file: Path) -> tuple[StagedFile, StagedFile]:
+        """Both on disk, or neither; they take their names when they are committed."""
         key = self._key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        write_private(key_file, key)
-        write_private(certificate_file, self.pem)
+        staged = StagedFile(key_file, key)
+        try:
+            return staged, StagedFile(certificate_file, self.pem)
+        except BaseException:
+            staged.discard()
+            raise
 
     @property
     def pem(self) -> bytes:

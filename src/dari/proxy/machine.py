@@ -88,7 +88,7 @@ class Machine:
                 raise ProxyAlreadyRunning
             await self.engine.apply(self.configuration.engine_config())
             await self.engine.start()
-            await self._keep(msgspec.structs.replace(self.configuration, is_running=True))
+            await self._note_running(True)
             logger.info("event=proxy_started address=%s", self.address)
 
     async def stop(self) -> None:
@@ -96,15 +96,31 @@ class Machine:
         async with self._changing:
             await self._stop_engine()
             if self.configuration.is_running:
-                await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
+                await self._note_running(False)
 
     async def configure(self, **changes: object) -> None:
-        """Change settings now, in the running engine too, and on disk. What the engine refuses changes nothing."""
+        """Change settings on disk and in the running engine. What the disk or the engine refuses changes nothing.
+
+        Shielded: a caller that goes away must not leave half of it.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._configure(changes)))
+
+    async def _configure(self, changes: dict[str, object]) -> None:
         async with self._changing:
-            wanted = msgspec.structs.replace(self.configuration, **changes)
-            await self.engine.apply(wanted.engine_config())
-            self._put_in_force(wanted)
-            await self._keep(wanted)
+            before = self.configuration
+            wanted = msgspec.structs.replace(before, **changes)
+            applied = False
+            try:
+                async with self.files.saving(wanted):
+                    await self.engine.apply(wanted.engine_config())
+                    applied = True
+                    self._put_in_force(wanted)
+            except BaseException:
+                if applied:
+                    await self.engine.apply(before.engine_config())
+                    self._put_in_force(before)
+                raise
+            self.configuration = wanted
 
     def trust(self, authority: CertificateAuthority | None) -> None:
         """Sign with this CA from the next handshake on."""
@@ -122,6 +138,14 @@ class Machine:
     async def _keep(self, configuration: Configuration) -> None:
         self.configuration = configuration
         await self.files.save_configuration(configuration)
+
+    async def _note_running(self, is_running: bool) -> None:
+        """For the next start only: a full disk must not keep anybody from starting or stopping the proxy."""
+        self.configuration = msgspec.structs.replace(self.configuration, is_running=is_running)
+        try:
+            await self.files.save_configuration(self.configuration)
+        except DariError as error:
+            self.files.notes.append(f"whether the proxy runs was not saved: {error.message}")
 
     async def _restore(self, saved: Configuration) -> None:
         """A setting that no longer holds (a CA file that is gone) costs itself, not the start."""

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from dari.errors import InvalidInput
 from dari.ipc.remote import exposed
-from dari.proxy.engine_settings import Ok
 from dari.proxy.rules import classic
-from dari.proxy.rules.book import Added
+from dari.proxy.rules.book import Added, RuleBook
 from dari.proxy.rules.explanation import Explanation, parse_url
 from dari.proxy.rules.mocks import mock_of
+from dari.proxy.rules.reach import newly_hidden
 from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
+from dari.proxy.rules.shortlist import SEES_TUNNELS
 from dari.proxy.traffic import views
 from dari.proxy.traffic.traffic import flow_id_of
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
 
+T = TypeVar("T")
 _MOCK_BYTES = 1024 * 1024
+
+
+class Changed(Struct, frozen=True, omit_defaults=True):
+    """`warnings`: what the change does to other rules, or keeps the new one from acting."""
+
+    ok: bool
+    warnings: tuple[str, ...] = ()
 
 
 class Removed(Struct, frozen=True):
@@ -50,31 +60,31 @@ class RuleList(Struct, frozen=True):
 
 
 class RuleDesk:
-    """Every change is in force, and on disk, when the call returns."""
+    """Every change is on disk, and in force, when the call returns; one that cannot be saved changes nothing."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._book = machine.book
+        self._changing = asyncio.Lock()
 
     @exposed("engine.rules_dump", "read")
     async def dump(self) -> classic.RulesDump:
         return classic.dump(self._book)
 
     @exposed("engine.rules_clear", "rules.write")
-    async def clear(self, kind: str | None = None) -> Ok:
+    async def clear(self, kind: str | None = None) -> Changed:
         """All rules, of every kind or of one."""
-        self._book.clear(kind)
-        await self._save()
-        return Ok()
+        _, warnings = await self._change(lambda book: book.clear(kind))
+        return Changed(True, warnings)
 
     @exposed("engine.rules_add_allow", "rules.write")
-    async def add_allow(self, matcher: str) -> Ok:
+    async def add_allow(self, matcher: str) -> Changed:
         return await self._add_classic(Allow(matcher=matcher))
 
     @exposed("engine.rules_add_map_local_text", "rules.write")
     async def add_map_local_text(
         self, matcher: str, text: str, status_code: int = 200, content_type: str | None = None
-    ) -> Ok:
+    ) -> Changed:
         source = Source("text", text)
         return await self._add_classic(
             MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
@@ -83,18 +93,18 @@ class RuleDesk:
     @exposed("engine.rules_add_map_local_file", "rules.write")
     async def add_map_local_file(
         self, matcher: str, file_path: str, status_code: int = 200, content_type: str | None = None
-    ) -> Ok:
+    ) -> Changed:
         source = Source("file", file_path)
         return await self._add_classic(
             MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
         )
 
     @exposed("engine.rules_add_map_remote", "rules.write")
-    async def add_map_remote(self, matcher: str, destination: str) -> Ok:
+    async def add_map_remote(self, matcher: str, destination: str) -> Changed:
         return await self._add_classic(MapRemote(matcher=matcher, destination=destination))
 
     @exposed("engine.rules_add_status_rewrite", "rules.write")
-    async def add_status_rewrite(self, matcher: str, to_status_code: int = 200, from_status_code: int = -1) -> Ok:
+    async def add_status_rewrite(self, matcher: str, to_status_code: int = 200, from_status_code: int = -1) -> Changed:
         """`from_status_code` below 0 stands for any."""
         only = from_status_code if from_status_code >= 0 else None
         return await self._add_classic(
@@ -103,24 +113,25 @@ class RuleDesk:
 
     @exposed("engine.rules_remove_allow", "rules.write")
     async def remove_allow(self, matcher: str) -> Removed:
-        return await self._removed(classic.remove_allow(self._book, matcher))
+        return await self._removed(lambda book: classic.remove_allow(book, matcher))
 
     @exposed("engine.rules_remove_map_local", "rules.write")
     async def remove_map_local(
         self, matcher: str, source_kind: Literal["file", "text"] | None = None, source_value: str | None = None
     ) -> Removed:
-        return await self._removed(classic.remove_map_local(self._book, matcher, source_kind, source_value))
+        return await self._removed(lambda book: classic.remove_map_local(book, matcher, source_kind, source_value))
 
     @exposed("engine.rules_remove_map_remote", "rules.write")
     async def remove_map_remote(self, matcher: str, destination: str | None = None) -> Removed:
-        return await self._removed(classic.remove_map_remote(self._book, matcher, destination))
+        return await self._removed(lambda book: classic.remove_map_remote(book, matcher, destination))
 
     @exposed("engine.rules_remove_status_rewrite", "rules.write")
     async def remove_status_rewrite(
         self, matcher: str, from_status_code: int | None = None, to_status_code: int | None = None
     ) -> Removed:
-        removed = classic.remove_status_rewrite(self._book, matcher, from_status_code, to_status_code)
-        return await self._removed(removed)
+        return await self._removed(
+            lambda book: classic.remove_status_rewrite(book, matcher, from_status_code, to_status_code)
+        )
 
     @exposed("rules.list", "read")
     async def list(self, kind: str | None = None) -> RuleList:
@@ -139,16 +150,14 @@ class RuleDesk:
         old = self._book.get(id)
         if isinstance(old, MapLocal) and isinstance(changes.get("source"), dict):
             self._check_file(changes["source"])
-        updated = self._book.update(id, changes)
-        await self._save()
+        updated, _ = await self._change(lambda book: book.update(id, changes))
         return _view(updated.rule, self._book.hits(id), updated.warnings)
 
     @exposed("rules.remove", "rules.write")
     async def remove(self, id: str) -> RuleView:
         hits = self._book.hits(id)
-        rule = self._book.remove(id)
-        await self._save()
-        return _view(rule, hits, ())
+        rule, warnings = await self._change(lambda book: book.remove(id))
+        return _view(rule, hits, warnings)
 
     @exposed("rules.mock", "rules.write")
     async def mock(self, request_id: str, matcher: str | None = None) -> RuleView:
@@ -177,27 +186,46 @@ class RuleDesk:
             return msgspec.structs.replace(found, is_decrypted=not passes, hints=(*found.hints, hint))
         return found
 
-    async def _add_classic(self, rule: AnyRule) -> Ok:
-        await self._add(rule)
-        return Ok()
+    async def _add_classic(self, rule: AnyRule) -> Changed:
+        # {ok} alone, as in design 000, for a rule that acts: advice and limits are in `rules.add` and `rules.list`.
+        added = await self._add(rule)
+        acts = added.obstacle is None or added.obstacle.extent == "some"
+        return Changed(True, added.hidden if acts else added.reach)
 
     async def _add(self, rule: AnyRule) -> Added:
         if isinstance(rule, MapLocal):
             self._check_file(msgspec.to_builtins(rule.source))
-        added = self._book.add(rule)
-        await self._save()
-        return added
+        added, _ = await self._change(lambda book: book.add(rule))
+        return msgspec.structs.replace(added, advice=(*added.advice, *self._about_ca(added.rule)))
+
+    def _about_ca(self, rule: AnyRule) -> Iterator[str]:
+        is_https = self._book.current.matchers[rule.id].extent.schemes == ("https",)
+        if is_https and rule.enabled and self._machine.authority is None and rule.kind not in SEES_TUNNELS:
+            yield "no CA is loaded, so HTTPS is not decrypted and the rule cannot act yet; crab_ca_generate makes one"
 
     def _check_file(self, source: dict[str, Any]) -> None:
         if source.get("kind") == "file":
             self._machine.local_files.check(str(source.get("value")), "map_local file")
 
-    async def _removed(self, count: int) -> Removed:
-        await self._save()
+    async def _removed(self, remove: Callable[[RuleBook], int]) -> Removed:
+        count, _ = await self._change(remove)
         return Removed(count)
 
-    async def _save(self) -> None:
-        await self._machine.files.save_rules(self._book)
+    async def _change(self, change: Callable[[RuleBook], T]) -> tuple[T, tuple[str, ...]]:
+        """Change a draft, save it, and only then put it in force; with what a removal does to other rules.
+
+        Shielded: a caller that goes away must not leave a saved change that is not in force.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._change_whole(change)))
+
+    async def _change_whole(self, change: Callable[[RuleBook], T]) -> tuple[T, tuple[str, ...]]:
+        async with self._changing:
+            before, draft = self._book.current, self._book.draft()
+            result = change(draft)
+            await self._machine.files.save_rules(draft)
+            self._book.adopt(draft)
+            gone = {rule.id for rule in before.rules} - {rule.id for rule in draft.current.rules}
+            return result, tuple(newly_hidden(before.live, draft.current.live, gone))
 
 
 def _read(values: dict[str, Any]) -> AnyRule:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from dari.errors import DariError, Failed
-from dari.paths import private_dir, write_private
+from dari.paths import StagedFile, private_dir, write_private
 from dari.proxy.configuration import Configuration
 from dari.proxy.rules.book import RuleBook
 
@@ -53,7 +54,8 @@ class StateFiles:
         """The system's roots and ours, for programs that take one file; written when it changed."""
         path = self.ca[0].with_name("bundle.pem")
         if self._read(path) != roots:
-            write_private(path, roots)
+            with saves(path):
+                write_private(path, roots)
         return path
 
     def load_configuration(self) -> Configuration:
@@ -75,21 +77,30 @@ class StateFiles:
         except DariError as error:
             self.set_aside(self.rules, error.message)
 
+    @asynccontextmanager
+    async def saving(self, configuration: Configuration) -> AsyncIterator[None]:
+        """Everything but the name of the file is on disk inside; leaving it keeps the file, an error drops it."""
+        data = msgspec.json.format(msgspec.json.encode(configuration), indent=2)
+        async with self._writing:
+            with saves(self.config):
+                staged = await asyncio.to_thread(StagedFile, self.config, data)
+            try:
+                yield
+            except BaseException:
+                staged.discard()
+                raise
+            with saves(self.config):
+                staged.commit()
+
     async def save_configuration(self, configuration: Configuration) -> None:
-        await self._write(self.config, msgspec.json.format(msgspec.json.encode(configuration), indent=2))
+        async with self.saving(configuration):
+            pass
 
     async def save_rules(self, book: RuleBook) -> None:
-        await self._write(self.rules, book.dump_state())
-
-    async def _write(self, path: Path, data: bytes) -> None:
         """One at a time and in order: the last change is what the file holds."""
         async with self._writing:
-            try:
-                await asyncio.to_thread(write_private, path, data)
-            except OSError as error:
-                raise Failed(
-                    f"cannot write {path}: {error.strerror}", "free some space, or check the folder"
-                ) from error
+            with saves(self.rules):
+                await asyncio.to_thread(write_private, self.rules, book.dump_state())
 
     def _read(self, path: Path) -> bytes | None:
         try:
@@ -105,3 +116,12 @@ class StateFiles:
         note = f"{path.name} could not be used ({reason}); it was kept as {kept.name} and the defaults are used"
         self.notes.append(note)
         logger.warning("event=state_unreadable file=%s", path.name)
+
+
+@contextmanager
+def saves(path: Path) -> Iterator[None]:
+    """A disk that takes no file is no fault of ours: say which file, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"cannot write {path}: {error.strerror}", "free some space, or check the folder") from error

@@ -121,20 +121,20 @@ async def _disable(arguments: argparse.Namespace, crab: Crab, out: Output) -> in
 async def _switch(arguments: argparse.Namespace, crab: Crab, out: Output, enabled: bool) -> int:
     changed = [await crab.call("rules.update", id=one, changes={"enabled": enabled}) for one in arguments.ids]
     out.show({"rules": changed}, [f"{rule['id']} is {'on' if enabled else 'off'}" for rule in changed])
-    return 0
+    return _warn(changed, out)
 
 
 async def _remove(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     removed = [await crab.call("rules.remove", id=one) for one in arguments.ids]
     out.show({"rules": removed}, [f"{rule['id']} removed: {_sentence(rule)}" for rule in removed])
-    return 0
+    return _warn(removed, out)
 
 
 async def _clear(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     count = len((await crab.call("rules.list", kind=_kind(arguments)))["rules"])
-    await crab.call("engine.rules_clear", kind=_kind(arguments))
+    changed = await crab.call("engine.rules_clear", kind=_kind(arguments))
     out.show({"removed": count}, [f"{count} rules removed"])
-    return 0
+    return _warn([changed], out)
 
 
 async def _test(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
@@ -171,8 +171,12 @@ def _verdict(is_so: bool, word: str, why: str, out: Output) -> str:
 
 def _told(rule: dict[str, Any], verb: str, out: Output) -> int:
     out.show(rule, [f"{rule['id']} {verb}: {_sentence(rule)}"])
+    return _warn([rule], out)
+
+
+def _warn(results: list[dict[str, Any]], out: Output) -> int:
     if not out.as_json:
-        out.warn(for_shell(text) for text in rule["warnings"])
+        out.warn(for_shell(text) for one in results for text in one.get("warnings", ()))
     return 0
 
 

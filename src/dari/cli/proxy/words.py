@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 COMMANDS = {
+    "crab_rules_add_allow": "dari proxy rules add allow HOST",
+    "crab_rules_list": "dari proxy rules",
     "crab_proxy_start": "dari proxy start",
     "crab_ca_generate": "dari proxy ca generate",
     "crab_env_snippet": "dari proxy env",

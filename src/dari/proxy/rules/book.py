@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -14,7 +14,8 @@ from dari.proxy.rules.advice import warnings_about
 from dari.proxy.rules.explanation import Explanation, explain
 from dari.proxy.rules.hits import Hits
 from dari.proxy.rules.matchers import Matcher
-from dari.proxy.rules.rule import KINDS, AnyRule, Rule
+from dari.proxy.rules.reach import Obstacle, newly_hidden, obstacles
+from dari.proxy.rules.rule import KINDS, AnyRule, Breakpoint, Fault, Rule
 from dari.proxy.rules.ruleset import RuleSet
 from dari.proxy.rules.validation import checked
 
@@ -34,7 +35,20 @@ class Added(Struct, frozen=True):
     """The rule as stored, and what its author should know about it."""
 
     rule: AnyRule
-    warnings: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    """Likely mistakes in the rule itself."""
+    obstacle: Obstacle | None = None
+    """What keeps it from acting."""
+    hidden: tuple[str, ...] = ()
+    """The other rules that it keeps from acting, in words."""
+
+    @property
+    def reach(self) -> tuple[str, ...]:
+        return (self.obstacle.sentence, *self.hidden) if self.obstacle is not None else self.hidden
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.advice, *self.reach)
 
 
 class Listed(Struct, frozen=True):
@@ -73,11 +87,12 @@ class RuleBook:
         if len(self._rules) >= MAX_RULES:
             raise Conflict(f"there are {MAX_RULES} rules already", "remove some, or match several URLs with one glob")
         matcher, warnings = checked(rule)
+        stored = msgspec.structs.replace(rule, id=f"r{self._last_number + 1}")
+        reach = self._check_reach(stored, matcher, None)
         self._last_number += 1
-        stored = msgspec.structs.replace(rule, id=f"r{self._last_number}")
         self._put(stored, matcher)
         self._changed("add", stored.id)
-        return Added(stored, warnings)
+        return Added(stored, warnings, *reach)
 
     def get(self, rule_id: str) -> AnyRule:
         try:
@@ -100,9 +115,10 @@ class RuleBook:
         except msgspec.ValidationError as wrong:
             raise InvalidInput(f"rule {rule_id}: {wrong}", "see the fields of this kind of rule") from None
         matcher, warnings = checked(new)
+        reach = self._check_reach(new, matcher, old)
         self._put(new, matcher)
         self._changed("update", rule_id)
-        return Added(new, warnings)
+        return Added(new, warnings, *reach)
 
     def set_enabled(self, rule_id: str, enabled: bool) -> AnyRule:
         """Switch a rule on or off without another look at its values."""
@@ -142,10 +158,35 @@ class RuleBook:
 
     def listed(self, kind: str | None = None) -> tuple[Listed, ...]:
         """The rules with their hit counts and warnings."""
+        hidden = obstacles(self.current.live)
+
+        def warnings(rule: AnyRule) -> Iterator[str]:
+            yield from warnings_about(rule, self._matchers[rule.id])
+            if rule.id in hidden:
+                yield hidden[rule.id].sentence
+
         return tuple(
-            Listed(rule, rule.kind, self._hits.of(rule.id), tuple(warnings_about(rule, self._matchers[rule.id])))
-            for rule in self.rules(kind)
+            Listed(rule, rule.kind, self._hits.of(rule.id), tuple(warnings(rule))) for rule in self.rules(kind)
         )
+
+    def draft(self) -> RuleBook:
+        """A copy to change and to save; `adopt` puts it in force. Nobody listens to it."""
+        copy = RuleBook()
+        copy._rules, copy._matchers = dict(self._rules), dict(self._matchers)
+        copy._hits, copy._last_number = self._hits.copy(), self._last_number
+        copy.revision, copy.current = self.revision, self.current
+        return copy
+
+    def adopt(self, draft: RuleBook) -> None:
+        """Put the rules of a draft of this book in force, in one step."""
+        gone = [rule_id for rule_id in self._rules if rule_id not in draft._rules]
+        changed = [rule_id for rule_id, rule in draft._rules.items() if self._rules.get(rule_id) is not rule]
+        if not gone and not changed:
+            return
+        self._rules, self._matchers, self._last_number = draft._rules, draft._matchers, draft._last_number
+        for rule_id in gone:
+            self._hits.forget(rule_id)
+        self._changed("remove" if gone else "change", *gone, *changed)
 
     def hits(self, rule_id: str) -> int:
         return self._hits.of(self.get(rule_id).id)
@@ -168,6 +209,24 @@ class RuleBook:
         self._hits.replace({rule_id: count for rule_id, count in saved.hits.items() if rule_id in self._rules})
         self._changed("load", *self._rules)
         return saved.notes
+
+    def _check_reach(
+        self, new: AnyRule, matcher: Matcher, old: AnyRule | None
+    ) -> tuple[Obstacle | None, tuple[str, ...]]:
+        """What is in its way, and which rules it is in the way of.
+
+        Raises for a breakpoint or fault that would never act: its author would wait for it in vain.
+        """
+        before = self.current.live
+        rules = {**self._rules, new.id: new}
+        matchers = {**self._matchers, new.id: matcher}
+        after = [(rule, matchers[rule.id]) for rule in rules.values() if rule.enabled]
+        own = obstacles(after, (new.id,)).get(new.id)
+        if own is not None and own.extent == "all" and own.is_certain and isinstance(new, Breakpoint | Fault):
+            was = obstacles(before, (new.id,)).get(new.id) if old is not None and old.enabled else None
+            if was is None or was.extent != "all":
+                raise InvalidInput(f"the rule cannot be reached: {own.reason}", own.fix)
+        return own, tuple(newly_hidden(before, after, (new.id,)))
 
     def _put(self, rule: AnyRule, matcher: Matcher) -> None:
         self._rules[rule.id] = rule

@@ -16,6 +16,9 @@ class Hits:
     def forget(self, rule_id: str) -> None:
         self._counts.pop(rule_id, None)
 
+    def copy(self) -> Hits:
+        return Hits(self._counts)
+
     def snapshot(self) -> dict[str, int]:
         return dict(self._counts)
 

@@ -7,17 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from dari.proxy.rules import conditions
 from dari.proxy.rules.conditions import Condition
 from dari.proxy.rules.regexes import SafeRegex
-from dari.proxy.rules.site import SCHEMES, AuthorityPattern, Site, split_authority
+from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, AuthorityPattern, Site, split_authority
 
 MatcherKind = Literal["prefix", "glob", "regex"]
 
 
+class Extent(NamedTuple):
+    """What a matcher can fit, as globs: enough to make up requests that it matches."""
+
+    hosts: tuple[str, ...] = ("*",)
+    port: int | None = None
+    path: str = "/*"
+    schemes: tuple[str, ...] = ("http", "https")
+    is_known: bool = True
+    """False for a regex, which may fit more than this."""
+
+
 class Matcher(Protocol):
+    @property
+    def extent(self) -> Extent: ...
+
     def narrow(self, site: Site) -> Condition | None:
         """What remains to be checked for this site; None if nothing there can match."""
         ...
@@ -29,6 +43,8 @@ class Matcher(Protocol):
 
 class Nothing:
     """An empty matcher, or one whose authority cannot be."""
+
+    extent = Extent(hosts=())
 
     def narrow(self, site: Site) -> Condition | None:
         return None
@@ -44,6 +60,7 @@ class UrlPrefix:
         self._scheme = scheme
         self._authority = authority
         self._condition = condition
+        self.extent = Extent(authority.globs, authority.port, _path_glob(condition.prefix), (scheme,))
 
     def narrow(self, site: Site) -> Condition | None:
         return self._condition if site.scheme == self._scheme and self._authority.matches(site) else None
@@ -57,6 +74,7 @@ class PathPrefix:
 
     def __init__(self, path: str) -> None:
         self._condition = conditions.Prefix(path)
+        self.extent = Extent(path=_path_glob(path))
 
     def narrow(self, site: Site) -> Condition | None:
         return self._condition
@@ -70,7 +88,12 @@ class TextPrefix:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._authority = AuthorityPattern.parse(text.partition("/")[0])
+        authority, slash, path = text.partition("/")
+        self._authority = AuthorityPattern.parse(authority)
+        host, port = split_authority(authority)
+        # Without a path the text may end in the middle of the host, and a text such as `exam` is meant to.
+        is_part = not slash and ("." not in host.strip(".") or host.endswith((".", "-"))) and host != "localhost"
+        self.extent = Extent((host, f"{host}*") if is_part else (host,), port, _path_glob(slash + path))
 
     def narrow(self, site: Site) -> Condition | None:
         authority = site.authority
@@ -88,6 +111,7 @@ class AllowHost:
     def __init__(self, authority: AuthorityPattern, path: str = "") -> None:
         self._authority = authority
         self._condition: Condition = conditions.CaselessPrefix(path.lower()) if path else conditions.Prefix()
+        self.extent = Extent(authority.globs, authority.port, _path_glob(path))
 
     def narrow(self, site: Site) -> Condition | None:
         return self._condition if self._authority.matches(site) else None
@@ -104,6 +128,8 @@ class AllowText:
         self._host = host
         self._condition = conditions.CaselessPrefix("/" + path)
         self._authority = AuthorityPattern.parse(host)
+        name, port = split_authority(host)
+        self.extent = Extent((name,), port, _path_glob("/" + path))
 
     def narrow(self, site: Site) -> Condition | None:
         return self._condition if site.authority.lower() == self._host else None
@@ -123,6 +149,8 @@ class GlobMatcher:
         self._host = conditions.Glob(host or "*")
         self._names_host = bool(host.strip("*."))
         self._condition: Condition = conditions.Glob("/" + path) if slash else conditions.Prefix()
+        schemes = tuple(name for name in DEFAULT_PORTS if self._scheme.holds(name))
+        self.extent = Extent((host or "*",), self._port, "/" + path if slash else "/*", schemes)
 
     def narrow(self, site: Site) -> Condition | None:
         return self._condition if self._covers(site) else None
@@ -148,6 +176,8 @@ class RegexMatcher:
         if found is not None:
             host, port = found[1].replace("\\", ""), found[2]
             self._authority = AuthorityPattern(host.lower(), int(port) if port else None)
+        globs = self._authority.globs if self._authority is not None else ("*",)
+        self.extent = Extent(globs, self._authority and self._authority.port, is_known=False)
 
     def narrow(self, site: Site) -> Condition | None:
         return conditions.Pattern(self.regex, site)
@@ -188,3 +218,7 @@ def _read_allow(text: str) -> Matcher:
 def _split_scheme(text: str) -> tuple[str, str]:
     scheme, separator, rest = text.partition("://")
     return (scheme.lower(), rest) if separator and "/" not in scheme else ("", text)
+
+
+def _path_glob(prefix: str) -> str:
+    return (prefix or "/") + "*"

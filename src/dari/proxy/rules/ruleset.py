@@ -23,7 +23,7 @@ class RuleSet:
         "matchers",
         "revision",
         "rewrites_status",
-        "_live",
+        "live",
         "_records_all",
         "_hits",
         "_sites",
@@ -42,9 +42,10 @@ class RuleSet:
         self.revision = revision
         known = matchers or {}
         self.matchers = {rule.id: known.get(rule.id) or matcher_of(rule) for rule in self.rules}
-        self._live = tuple((rule, self.matchers[rule.id]) for rule in self.rules if rule.enabled)
-        self._records_all = not any(type(rule) is Allow for rule, _ in self._live)
-        self.rewrites_status = any(type(rule) is StatusRewrite for rule, _ in self._live)
+        self.live = tuple((rule, self.matchers[rule.id]) for rule in self.rules if rule.enabled)
+        """The enabled ones, in order."""
+        self._records_all = not any(type(rule) is Allow for rule, _ in self.live)
+        self.rewrites_status = any(type(rule) is StatusRewrite for rule, _ in self.live)
         """Whether a response has to be looked at again."""
         self._hits = hits if hits is not None else Hits()
         self._sites: dict[tuple[str, str], Shortlist] = {}
@@ -55,7 +56,7 @@ class RuleSet:
 
         `authority` is the request's own (Host header inside a decrypted tunnel), `target` path and query.
         """
-        if not self._live:
+        if not self.live:
             return RECORDED
         shortlist = self._sites.get((scheme, authority)) or self._shorten(scheme, authority)
         decision = shortlist.answer(method, target)
@@ -91,20 +92,20 @@ class RuleSet:
 
         Only block, delay and fault rules that cover the whole host can act on it: there is no path to look at.
         """
-        if not self._live:
+        if not self.live:
             return RECORDED
         site = Site.of("https", connect_authority)
         if not self._records_all and not any(
-            type(rule) is Allow and matcher.names(site) for rule, matcher in self._live
+            type(rule) is Allow and matcher.names(site) for rule, matcher in self.live
         ):
             return RECORDED
-        decision = tunnel_decision(site, self._live)
+        decision = tunnel_decision(site, self.live)
         for rule_id in decision.rule_ids if counts else ():
             self._hits.count(rule_id)
         return decision
 
     def _decryption(self, site: Site) -> Decryption:
-        naming = [rule for rule, matcher in self._live if matcher.names(site)]
+        naming = [rule for rule, matcher in self.live if matcher.names(site)]
         for rule in sorted(naming, key=lambda rule: type(rule) is not Allow):
             return Decryption(True, f"{rule.kind} rule {rule.id} ({rule.matcher}) names the host", rule.id)
         if self._records_all:
@@ -114,7 +115,7 @@ class RuleSet:
     def _shorten(self, scheme: str, authority: str) -> Shortlist:
         if len(self._sites) >= MAX_SITES:
             self._sites.clear()
-        shortlist = Shortlist(Site.of(scheme, authority), self._live, records_all=self._records_all)
+        shortlist = Shortlist(Site.of(scheme, authority), self.live, records_all=self._records_all)
         self._sites[scheme, authority] = shortlist
         return shortlist
 

@@ -16,7 +16,7 @@ from dari.proxy.rules.matchers import Matcher
 from dari.proxy.rules.rule import Allow, AnyRule, MapRemote, StatusRewrite
 from dari.proxy.rules.site import Site
 
-_SEES_TUNNELS = frozenset({"block", "delay", "fault"})
+SEES_TUNNELS = frozenset({"block", "delay", "fault"})
 
 
 class Entry(NamedTuple):
@@ -96,7 +96,7 @@ def tunnel_decision(site: Site, rules: Iterable[tuple[AnyRule, Matcher]]) -> Dec
     """The rules that need no look inside."""
     found: dict[str, list[Entry]] = {}
     for place, (rule, matcher) in enumerate(rules):
-        if rule.kind in _SEES_TUNNELS and (rule.method or "CONNECT").upper() == "CONNECT":
+        if rule.kind in SEES_TUNNELS and (rule.method or "CONNECT").upper() == "CONNECT":
             condition = matcher.narrow(site)
             if condition is not None and condition.covers_all:
                 found.setdefault(rule.kind, []).append(Entry(place, condition, None, rule))

@@ -46,6 +46,13 @@ class AuthorityPattern(NamedTuple):
         host = host[2:] if is_strict else host
         return cls(host, port, is_strict) if host else None
 
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """The hosts it stands for, as globs."""
+        if self.host == "*":
+            return ("*",)
+        return (f"*.{self.host}",) if self.is_strict else (self.host, f"*.{self.host}")
+
     def matches(self, site: Site) -> bool:
         if self.port is not None and self.port != site.port:
             return False

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from dari.core.tool import tool
-from dari.proxy.engine_settings import Ok
-from dari.proxy.rule_desk import Removed
+from dari.proxy.rule_desk import Changed, Removed
 from dari.proxy.rules.classic import MapLocalDump, MapRemoteDump, RulesDump, StatusRewriteDump
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import FromStatusCode, Matcher, StatusCode, status_or_any
@@ -65,12 +64,12 @@ class RuleTools:
         return StatusRewriteRules((await self._rules.dump()).status_rewrite)
 
     @tool(scope="rules.write", destructive=True)
-    async def rules_clear(self) -> Ok:
+    async def rules_clear(self) -> Changed:
         """Remove every rule of every kind; returns {ok}."""
         return await self._rules.clear()
 
     @tool(scope="rules.write", idempotent=False)
-    async def rules_add_allow(self, matcher: Matcher) -> Ok:
+    async def rules_add_allow(self, matcher: Matcher) -> Changed:
         """Record and decrypt what matches; with no allow rule all is recorded and nothing decrypted. Returns {ok}."""
         return await self._rules.add_allow(matcher)
 
@@ -82,7 +81,7 @@ class RuleTools:
     @tool(scope="rules.write", idempotent=False)
     async def rules_add_map_local_text(
         self, matcher: Matcher, text: str, status_code: StatusCode = 200, content_type: ContentType | None = None
-    ) -> Ok:
+    ) -> Changed:
         """Answer matching requests with a text, without asking the origin; returns {ok}."""
         return await self._rules.add_map_local_text(matcher, text, status_code, content_type)
 
@@ -93,7 +92,7 @@ class RuleTools:
         file_path: Annotated[str, Meta(description="absolute path; read for each request")],
         status_code: StatusCode = 200,
         content_type: ContentType | None = None,
-    ) -> Ok:
+    ) -> Changed:
         """Answer matching requests with a file, without asking the origin; returns {ok}."""
         return await self._rules.add_map_local_file(matcher, file_path, status_code, content_type)
 
@@ -112,7 +111,7 @@ class RuleTools:
         self,
         matcher: Matcher,
         destination: Annotated[str, Meta(description="URL that takes the place of the matched prefix")],
-    ) -> Ok:
+    ) -> Changed:
         """Send matching requests to another URL; returns {ok}."""
         return await self._rules.add_map_remote(matcher, destination)
 
@@ -124,7 +123,7 @@ class RuleTools:
     @tool(scope="rules.write", idempotent=False)
     async def rules_add_status_rewrite(
         self, matcher: Matcher, to_status_code: StatusCode, from_status_code: FromStatusCode = -1
-    ) -> Ok:
+    ) -> Changed:
         """Show clients another status than the origin's; returns {ok}."""
         only = status_or_any("from_status_code", from_status_code)
         return await self._rules.add_status_rewrite(matcher, to_status_code, -1 if only is None else only)
