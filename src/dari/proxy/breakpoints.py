@@ -11,15 +11,19 @@ from msgspec import Struct
 
 from dari.errors import InvalidInput, NotFound
 from dari.ipc.remote import exposed
+from dari.proxy.content import encoded
 from dari.proxy.engine.ports import HeadEdit, Pause, Resume
-from dari.proxy.flow import Flow
+from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.rules.rule import Breakpoint
+from dari.proxy.traffic.coding import decode, text_of
+from dari.proxy.traffic.headers import codings, mime
 from dari.proxy.traffic.redactor import Redactor
 from dari.proxy.traffic.replay import header_name, header_value, read_method, read_url
 
 MOST_HELD = 256
 """Beyond this a request goes on at once: a breakpoint on a busy site must not stop it for good."""
 _SHOWN_CHARS = 4096
+_DECODED_BYTES = 4 * _SHOWN_CHARS
 
 
 class HeldFlow(Struct, frozen=True):
@@ -35,7 +39,10 @@ class HeldFlow(Struct, frozen=True):
     headers: list[list[str]]
     """Name and value of each."""
     body_sample: str
+    """The start of the body, without its content coding; a body given to resume is coded again."""
     resumes_in_s: float
+    body_note: str = ""
+    """Why `body_sample` is not the whole body as text."""
 
 
 class HeldFlows(Struct, frozen=True):
@@ -117,9 +124,15 @@ class Breakpoints:
         held = self._find(id)
         _check(held, method, url, status)
         edit = HeadEdit(method=method, url=url, status=status, abort=abort)
-        edit.body = None if body is None else body.encode()
         if set_headers or remove_headers:
             edit.headers = _edited(held, set_headers or {}, remove_headers or [])
+        if body is not None:
+            edit.body, edit.headers = encoded(body, edit.headers if edit.headers is not None else _head(held))
+        elif edit.headers is not None and codings(edit.headers) != codings(_head(held)):
+            raise InvalidInput(
+                "Content-Encoding describes the body, and the body stays as it is",
+                "give body as text with it: it is coded as the header says",
+            )
         self._release(held, edit)
         return Resumed(held.id, str(held.flow.id))
 
@@ -156,8 +169,8 @@ class Breakpoints:
 
     def _shown(self, held: _Held) -> HeldFlow:
         flow, is_request = held.flow, held.rule.on == "request"
-        head = self._redactor.headers(flow.request_headers if is_request else flow.response_headers)
-        body = flow.request_body if is_request else flow.response_body
+        head = _head(held)
+        sample, note = _sample(flow.request_body if is_request else flow.response_body, head)
         return HeldFlow(
             id=held.id,
             request_id=str(flow.id),
@@ -166,10 +179,27 @@ class Breakpoints:
             method=flow.method,
             url=self._redactor.url(flow.url),
             status=None if is_request else flow.status or flow.upstream_status,
-            headers=[[name.decode("latin-1"), value.decode("latin-1")] for name, value in head],
-            body_sample=self._redactor.body(body.sample[:_SHOWN_CHARS].decode(errors="replace"), ""),
+            headers=[[name.decode("latin-1"), value.decode("latin-1")] for name, value in self._redactor.headers(head)],
+            body_sample=self._redactor.body(sample, mime(head)),
             resumes_in_s=round(max(held.timer.when() - asyncio.get_running_loop().time(), 0), 1),
+            body_note=note,
         )
+
+
+def _head(held: _Held) -> Headers:
+    return held.flow.request_headers if held.rule.on == "request" else held.flow.response_headers
+
+
+def _sample(body: Body, head: Headers) -> tuple[str, str]:
+    """The first characters as text, and what is missing from them."""
+    decoded = decode((bytes(body.sample),), codings(head), _DECODED_BYTES)
+    found = text_of(decoded.data, head) if decoded.data else ("", "")
+    if found is None or (decoded.problem is not None and not decoded.data and body.sample):
+        why = decoded.problem or mime(head) or "binary data"
+        return "", f"{body.size_bytes} bytes are not shown as text: {why}"
+    text = found[0]
+    is_cut = len(text) > _SHOWN_CHARS or decoded.is_cut or body.size_bytes > len(body.sample)
+    return text[:_SHOWN_CHARS], f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
 
 
 def _check(held: _Held, method: str | None, url: str | None, status: int | None) -> None:
@@ -189,7 +219,7 @@ def _check(held: _Held, method: str | None, url: str | None, status: int | None)
 
 
 def _edited(held: _Held, changes: dict[str, str], removed: list[str]) -> list[tuple[bytes, bytes]]:
-    head = held.flow.request_headers if held.rule.on == "request" else held.flow.response_headers
+    head = _head(held)
     gone = {header_name(name).lower() for name in (*changes, *removed)}
     kept = [(name, value) for name, value in head if name.lower() not in gone]
     return kept + [(header_name(name), header_value(name, value)) for name, value in changes.items()]

@@ -9,9 +9,11 @@ from typing import cast
 
 from dari.proxy.flow import Headers
 from dari.proxy.traffic import headers
-from dari.proxy.traffic.coding import decode
+from dari.proxy.traffic.coding import MAX_CODINGS, decode
 
 _LIMIT_BYTES = 32 * 1024 * 1024
+_DIGESTS = (b"content-md5", b"digest", b"content-digest", b"repr-digest")
+"""Describe the bytes of a body that is no longer there."""
 
 
 def recoded(body: bytes, head: Headers, edit: Callable[[bytes], bytes]) -> bytes:
@@ -28,6 +30,24 @@ def recoded(body: bytes, head: Headers, edit: Callable[[bytes], bytes]) -> bytes
     for name in codings:
         edited = _CODE[name](edited)
     return edited
+
+
+def encoded(text: str, head: Headers) -> tuple[bytes, Headers]:
+    """A body that a person wrote, as bytes that fit the head; a coding or charset that we cannot write is dropped."""
+    head = [field for field in head if field[0].lower() not in _DIGESTS]
+    name = headers.charset(head)
+    try:
+        data = text.encode(name or "utf-8")
+    except (LookupError, UnicodeError):
+        data = text.encode()
+        kind = f"{headers.mime(head)}; charset=utf-8".encode("latin-1", "replace")
+        head = [(key, kind if key.lower() == b"content-type" else value) for key, value in head]
+    codings = headers.codings(head)
+    if len(codings) > MAX_CODINGS or any(one not in _CODE for one in codings):
+        return data, [field for field in head if field[0].lower() != b"content-encoding"]
+    for one in codings:
+        data = _CODE[one](data)
+    return data, head
 
 
 def _brotli(data: bytes) -> bytes:

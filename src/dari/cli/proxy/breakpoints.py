@@ -60,6 +60,8 @@ def _held_lines(held: list[dict[str, Any]], out: Output) -> Iterator[str]:
         if one["body_sample"]:
             yield ""
             yield from (f"    {line}" for line in printable(one["body_sample"]).splitlines())
+        if one["body_note"]:
+            yield out.paint(f"    {one_line(one['body_note'])}", "dim")
 
 
 async def _resume(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:

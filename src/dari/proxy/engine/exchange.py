@@ -21,7 +21,7 @@ from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
 from dari.proxy.engine.ports import PASS, Decision, HeadEdit
 from dari.proxy.engine.targets import Target
 from dari.proxy.engine.tunnel import ESTABLISHED, join
-from dari.proxy.engine.uplink import Uplink
+from dari.proxy.engine.uplink import BODY_WAIT_BYTES, BODY_WAIT_S, Uplink
 from dari.proxy.engine.upstream import Route, Upstream
 from dari.proxy.engine.websocket import WebSocketTap
 from dari.proxy.flow import Flow
@@ -40,6 +40,11 @@ class _Held(NamedTuple):
     raw: bytes
     payload: list[bytes]
     is_done: bool
+
+
+def _unchanged(body: bytes) -> bytes:
+    """Stands in for an edit while a breakpoint waits for the whole body."""
+    return body
 
 
 class Exchange(Uplink):
@@ -160,18 +165,30 @@ class Exchange(Uplink):
             if self.upstream is not None:
                 self.upstream.free(PAUSED)
             self._edit_when_whole_down()
+        elif self.decision.pause_response is not None and not held.is_done:
+            self._body_edit = _unchanged
+            if self.upstream is not None:
+                self.upstream.free(PAUSED)
+            self._core.loop.call_later(BODY_WAIT_S, self._stop_waiting_down)
         else:
+            self._pause_response()
+
+    def _stop_waiting_down(self) -> None:
+        if not self.is_over and self._held is not None and self._body_edit is _unchanged:
+            self._body_edit = None
             self._pause_response()
 
     def _edit_when_whole_down(self) -> None:
         held = self._held
         assert held is not None and self._body_edit is not None
-        if held.is_done:
+        if held.is_done and self._body_edit is not _unchanged:
             body = self._body_edit(b"".join(held.payload))
             head = response_heads.with_length(held.head, len(body))
             self._held = _Held(head, held.status, body, [body] if body else [], True)
-        elif len(held.raw) <= self._core.config.edit_bytes:
-            return
+        elif not held.is_done:
+            most_bytes = BODY_WAIT_BYTES if self._body_edit is _unchanged else self._core.config.edit_bytes
+            if len(held.raw) <= most_bytes:
+                return
         self._body_edit = None
         self._pause_response()
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PROPFIND"))
 _REPLAY_BYTES = 64 * 1024
 _NEVER = float("inf")
+BODY_WAIT_S = 2.0
+"""How long a breakpoint waits for the rest of a body, so that it can be shown and replaced; a stream never ends."""
+BODY_WAIT_BYTES = 1024 * 1024
 
 
 class Uplink(Ending):
@@ -51,7 +54,7 @@ class Uplink(Ending):
         if decision is PASS:
             self._send(raw)
             return
-        if decision.request_body is not None:
+        if decision.request_body is not None or (decision.pause_request is not None and not is_done):
             self._collected = list(payload)
         self.outbox = raw
         if decision.delay_s > 0:
@@ -158,9 +161,16 @@ class Uplink(Ending):
                 if not self._retarget(decision.remote_url):
                     return
             if self._collected is not None:
+                if decision.request_body is None:
+                    self._core.loop.call_later(BODY_WAIT_S, self._stop_waiting_up)
                 self._edit_when_whole()
             else:
                 self._pause_request()
+
+    def _stop_waiting_up(self) -> None:
+        if not self.is_over and self._collected is not None:
+            self._collected = None
+            self._pause_request()
 
     def _retarget(self, url: str) -> bool:
         try:
@@ -173,12 +183,14 @@ class Uplink(Ending):
         return True
 
     def _edit_when_whole(self) -> None:
-        """Give the body to the rule that edits it, unless it is larger than we may keep."""
-        assert self._collected is not None and self.decision.request_body is not None
+        """Give the body to the rule that edits it, or show it at a breakpoint, unless it is more than we may keep."""
+        assert self._collected is not None
+        edit = self.decision.request_body
         if self.is_request_done:
-            self.outbox = self.decision.request_body(b"".join(self._collected))
-            self.head = request_heads.with_length(self.head, len(self.outbox))
-        elif len(self.outbox) <= self._core.config.edit_bytes:
+            if edit is not None:
+                self.outbox = edit(b"".join(self._collected))
+                self.head = request_heads.with_length(self.head, len(self.outbox))
+        elif len(self.outbox) <= (self._core.config.edit_bytes if edit is not None else BODY_WAIT_BYTES):
             if self.head.expects_continue:
                 self._continue()
             return

@@ -17,7 +17,7 @@ PIECE_BYTES = 64 * 1024
 # RFC 9659: a zstd window above 8 MB is not for HTTP; a frame may ask for gigabytes.
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 # Each coding multiplies: five layers of gzip around zeros are 100 bytes for terabytes, all of them time.
-_MOST_CODINGS = 3
+MAX_CODINGS = 3
 
 _BINARY_KINDS = ("image/", "audio/", "video/", "font/", "application/octet-stream", "application/zip")
 _BINARY_NAMES = (
@@ -47,8 +47,8 @@ class Decoded:
 
 def decode(pieces: Iterable[bytes], codings: list[str], limit_bytes: int = DECODED_LIMIT_BYTES) -> Decoded:
     """Undo the codings, the last one first; never holds more than the limit and one piece."""
-    if len(codings) > _MOST_CODINGS:
-        return Decoded(b"", problem=f"{len(codings)} content codings on one body; {_MOST_CODINGS} are undone at most")
+    if len(codings) > MAX_CODINGS:
+        return Decoded(b"", problem=f"{len(codings)} content codings on one body; {MAX_CODINGS} are undone at most")
     stream: Iterator[bytes] = iter(pieces)
     for name in reversed(codings):
         undo = _UNDO.get(name)
