@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -32,6 +31,8 @@ class CaStatus(Struct, frozen=True):
     not_after: str | None = None
     days_left: int | None = None
     install: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Expired, not valid yet, or about to end."""
 
 
 class CaExport(Struct, frozen=True):
@@ -83,7 +84,10 @@ class AuthorityDesk:
         path = self._machine.configuration.ca_cert_path
         if authority is None:
             return CaStatus(
-                False, path, install=("crab_ca_generate makes a CA; until then HTTPS passes through unread",)
+                False,
+                path,
+                install=("crab_ca_generate makes a CA; until then HTTPS passes through unread",),
+                warnings=tuple(note for note in self._machine.files.notes if note.startswith("the CA ")),
             )
         certificate = authority.certificate
         ends = certificate.not_valid_after_utc
@@ -94,7 +98,8 @@ class AuthorityDesk:
             sha256=authority.fingerprint,
             key_type=_key_type(authority),
             not_after=ends.isoformat(),
-            days_left=(ends - datetime.datetime.now(datetime.UTC)).days,
+            days_left=authority.days_left,
+            warnings=authority.warnings(),
             install=(
                 "crab_env_snippet has the variables for programs started from a shell",
                 "devices: http://crab-proxy.local/ through the proxy serves the certificate",

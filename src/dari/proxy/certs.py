@@ -32,6 +32,8 @@ _CACHED_HOSTS = 2048
 # What X.520 allows for a common name; a longer host name stands in the SAN alone.
 _NAME_CHARS = 64
 _DAY = datetime.timedelta(days=1)
+EXPIRES_SOON_DAYS = 30
+_NEW_CA = "crab_ca_generate with replace=true makes a new one, which clients must trust again"
 CRL_URL = "http://crab-proxy.local/ca.crl"
 
 
@@ -88,7 +90,21 @@ class CertificateAuthority:
             constraints = None
         if constraints is None or not constraints.ca:
             raise InvalidInput("the certificate may not sign others", "use one with CA:TRUE, or generate a CA")
+        _check_usage(certificate)
+        _check_dates(certificate)
         return cls(certificate, key)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What clients will complain about now or soon; a CA that ran out while it was loaded is still signing."""
+        problem = date_problem(self.certificate)
+        if problem is not None:
+            return (f"{problem}; {_NEW_CA}",)
+        left = self.days_left
+        return (f"the CA ends in {left} days; {_NEW_CA}",) if left < EXPIRES_SOON_DAYS else ()
+
+    @property
+    def days_left(self) -> int:
+        return (self.certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)).days
 
     def save(self, certificate_file: Path, key_file: Path) -> None:
         for staged in self.stage(certificate_file, key_file):
@@ -171,6 +187,33 @@ class CertificateAuthority:
         with _unlinked_file(key + chain) as path:
             context.load_cert_chain(path)
         return context
+
+
+def date_problem(certificate: x509.Certificate) -> str | None:
+    """Why no client will trust it today; None when its dates are right."""
+    now = datetime.datetime.now(datetime.UTC)
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > ends:
+        return f"the CA expired on {ends:%Y-%m-%d}"
+    if now < begins:
+        return f"the CA is not valid before {begins:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def _check_dates(certificate: x509.Certificate) -> None:
+    problem = date_problem(certificate)
+    if problem is not None:
+        today = f"today is {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+        raise InvalidInput(f"{problem}, so no client would trust it; {today}", f"check the clock, or: {_NEW_CA}")
+
+
+def _check_usage(certificate: x509.Certificate) -> None:
+    try:
+        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    except x509.ExtensionNotFound:
+        return
+    if not usage.key_cert_sign:
+        raise InvalidInput("the CA's key usage leaves out keyCertSign", "use a certificate that may sign others")
 
 
 @contextmanager

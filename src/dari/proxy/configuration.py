@@ -38,7 +38,9 @@ class UpstreamSettings(Struct, frozen=True):
     """How origins are reached and trusted."""
 
     proxy: str | None = None
-    """`http://[user:password@]host:port`; every origin is reached through it."""
+    """`http://`, `https://` or `socks5://[user:password@]host:port`; origins are reached through it."""
+    bypass: tuple[str, ...] = ()
+    """Hosts that are reached without it, written as in `NO_PROXY`."""
     ca_file: str | None = None
     insecure_hosts: tuple[str, ...] = ()
     client_certificates: tuple[ClientCertificate, ...] = ()
@@ -73,6 +75,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             client_certificates={one.host: (one.cert_path, one.key_path) for one in self.upstream.client_certificates},
             ca_file=self.upstream.ca_file,
             upstream_proxy=self.upstream.proxy,
+            upstream_bypass=self.upstream.bypass,
             finds_process=True,
             passes_through_pinned=self.passes_through_pinned,
         )

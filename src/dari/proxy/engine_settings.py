@@ -31,6 +31,13 @@ class Ok(Struct, frozen=True):
     ok: bool = True
 
 
+class Changed(Struct, frozen=True, omit_defaults=True):
+    """`warnings`: what its author should know about the change."""
+
+    ok: bool
+    warnings: tuple[str, ...] = ()
+
+
 class InspectDump(Struct, frozen=True):
     enabled: bool
     sample_bytes: int
@@ -52,6 +59,7 @@ class UpstreamDump(Struct, frozen=True):
     ca_file: str | None
     insecure_hosts: tuple[str, ...]
     client_certificates: tuple[ClientCertificate, ...]
+    bypass: tuple[str, ...] = ()
 
 
 class ConfigDump(Struct, frozen=True):
@@ -96,6 +104,7 @@ class EngineSettings:
                 upstream.ca_file,
                 upstream.insecure_hosts,
                 upstream.client_certificates,
+                upstream.bypass,
             ),
             blocks_private_targets=now.blocks_private_targets,
             passes_through_pinned=now.passes_through_pinned,
@@ -171,6 +180,7 @@ class EngineSettings:
         ca_file: str | None = None,
         insecure_hosts: list[str] | None = None,
         client_certificates: list[ClientCertificate] | None = None,
+        bypass: list[str] | None = None,
     ) -> Ok:
         """How origins are reached. What is left out stays; an empty text or list takes a setting back."""
         now = self._machine.configuration.upstream
@@ -183,6 +193,7 @@ class EngineSettings:
             ca_file=now.ca_file if ca_file is None else ca_file or None,
             insecure_hosts=now.insecure_hosts if insecure_hosts is None else tuple(insecure_hosts),
             client_certificates=now.client_certificates if client_certificates is None else tuple(client_certificates),
+            bypass=now.bypass if bypass is None else tuple(bypass),
         )
         await self._machine.configure(upstream=wanted)
         return Ok()
@@ -197,7 +208,7 @@ class EngineSettings:
         return Ok()
 
     @exposed("engine.load_ca", "control")
-    async def load_ca(self, cert_path: str, key_path: str) -> Ok:
+    async def load_ca(self, cert_path: str, key_path: str) -> Changed:
         """Sign with this CA from now on. Both files are read at once, so a wrong one is told here."""
         for path in (cert_path, key_path):
             if not os.path.isfile(path):
@@ -207,7 +218,7 @@ class EngineSettings:
         authority = await asyncio.to_thread(CertificateAuthority.load, Path(cert_path), Path(key_path))
         await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
         self._machine.trust(authority)
-        return Ok()
+        return Changed(True, authority.warnings())
 
 
 def _check_certificates(ca_file: str | None, pairs: Iterable[ClientCertificate]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import os
 import shutil
 import stat
@@ -128,15 +127,16 @@ class Health:
         authority = self._machine.authority
         if authority is None:
             return Finding("ca", "warning", "no CA: HTTPS passes through unread", "crab_ca_generate makes one")
-        left = (authority.certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)).days
-        if left < 30:
-            return Finding("ca", "warning", f"the CA ends in {left} days", "crab_ca_generate with replace=true")
+        for warning in authority.warnings():
+            problem, _, hint = warning.partition("; ")
+            is_over = authority.days_left < 0 or "not valid before" in problem
+            return Finding("ca", "failed" if is_over else "warning", problem, hint)
         pinned = sorted(self._machine.engine.pinned_hosts)
         if pinned:
             shown = ", ".join(pinned[:5])
             hint = "make these clients trust the CA; a pinned client needs crab_engine_set_policy"
             return Finding("ca", "warning", f"clients refused our certificate for {shown}", hint)
-        return Finding("ca", "ok", f"{left} days left, SHA-256 {authority.fingerprint[:23]}…")
+        return Finding("ca", "ok", f"{authority.days_left} days left, SHA-256 {authority.fingerprint[:23]}…")
 
     def _check_listener(self) -> Finding:
         machine = self._machine

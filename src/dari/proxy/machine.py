@@ -153,7 +153,7 @@ class Machine:
             try:
                 self.trust(deferred(Path(saved.ca_cert_path), Path(saved.ca_key_path)))
             except DariError as error:
-                self.files.notes.append(f"the CA was not loaded: {error.message}")
+                self.files.notes.append(f"the CA was not loaded: {_whole(error)}")
         try:
             await self.engine.apply(saved.engine_config())
             self._put_in_force(saved)
@@ -175,7 +175,7 @@ class Machine:
         try:
             await asyncio.to_thread(getattr, authority, "certificate")
         except DariError as error:
-            self.files.notes.append(f"the CA was not loaded: {error.message}")
+            self.files.notes.append(f"the CA was not loaded, so HTTPS passes through unread: {_whole(error)}")
             if self.authority is authority:
                 self.trust(None)
 
@@ -186,6 +186,10 @@ class Machine:
         self.gate.targets = PrivateTargetPolicy(configuration.blocks_private_targets)
         self.traffic.recorder.is_on = configuration.capture
         self.traffic.recorder.keeps_bodies = configuration.inspect
+
+
+def _whole(error: DariError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 class _NotingGate:

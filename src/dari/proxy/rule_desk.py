@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dari.errors import InvalidInput
 from dari.ipc.remote import exposed
+from dari.proxy.engine_settings import Changed
 from dari.proxy.rules import classic
 from dari.proxy.rules.book import Added, RuleBook
 from dari.proxy.rules.explanation import Explanation, parse_url
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOCK_BYTES = 1024 * 1024
-
-
-class Changed(Struct, frozen=True, omit_defaults=True):
-    """`warnings`: what the change does to other rules, or keeps the new one from acting."""
-
-    ok: bool
-    warnings: tuple[str, ...] = ()
 
 
 class Removed(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ class Relay:
 
 
 @asynccontextmanager
-async def relay(port: int, refuses: Callable[[bytes], bytes | None] = lambda first: None) -> AsyncIterator[Relay]:
+async def relay(
+    port: int, refuses: Callable[[bytes], bytes | None] = lambda first: None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Relay]:
     """`refuses` gets the first bytes and gives the last word, or None to let them through."""
     made = Relay()
     tasks: set[asyncio.Task[None]] = set()
@@ -39,7 +42,7 @@ async def relay(port: int, refuses: Callable[[bytes], bytes | None] = lambda fir
             tasks.discard(task)
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

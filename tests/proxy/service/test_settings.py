@@ -169,7 +169,7 @@ async def test_wrong_ways_to_an_origin_are_refused_whether_it_runs_or_not(tmp_pa
         with pytest.raises(InvalidInput, match=r"bad\.pem"):
             await rig.service.settings.set_upstream(client_certificates=[ClientCertificate("a.test", bad, bad)])
         with pytest.raises(InvalidInput):
-            await rig.service.settings.set_upstream(proxy="socks5://a:1")
+            await rig.service.settings.set_upstream(proxy="socks4://a:1")
         with pytest.raises(Failed):
             await rig.service.settings.set_upstream(ca_file=str(tmp_path / "missing.pem"))
         assert await rig.service.settings.dump() == before

@@ -65,6 +65,8 @@ async def _status(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
 def _told(status: dict[str, Any], out: Output) -> int:
     status["install"] = [for_shell(line) for line in status["install"]]
     out.show(status, _status_lines(status))
+    if not out.as_json:
+        out.warn(for_shell(text) for text in status["warnings"])
     return 0
 
 

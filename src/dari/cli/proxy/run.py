@@ -20,6 +20,7 @@ from dari.cli.proxy.failures import tell
 from dari.cli.proxy.lease import Borrowed, Lease
 from dari.cli.proxy.options import Commands, leaf
 from dari.cli.proxy.output import Output, encoded, size, takes_colour
+from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.proxy.faults import ProxyAlreadyRunning
 
@@ -144,7 +145,9 @@ async def _give_back(crab: Crab, borrowed: Borrowed) -> None:
 
 
 async def _ensure_ca(crab: Crab, out: Output) -> None:
-    if not (await crab.call("ca.status"))["loaded"]:
+    status = await crab.call("ca.status")
+    out.note(*(f"dari proxy run: {for_shell(warning)}" for warning in status["warnings"]))
+    if not status["loaded"]:
         made = await crab.call("ca.generate")
         out.note(f"dari proxy run: made a CA to decrypt with: {made['cert_path']}")
 

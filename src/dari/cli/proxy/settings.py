@@ -86,7 +86,15 @@ def _add_upstream(setting: Callable[[str, Handle, str, str], argparse.ArgumentPa
         "upstream --proxy http://proxy.example:3128\nupstream --proxy none\nupstream --insecure-host dev.local\n"
         "upstream --client-cert bank.example client.pem client.key",
     )
-    parser.add_argument("--proxy", metavar="URL", help="another proxy to go through; 'none' takes it back")
+    parser.add_argument(
+        "--proxy", metavar="URL", help="another proxy (http, https, socks5) to go through; 'none' takes it back"
+    )
+    parser.add_argument(
+        "--bypass",
+        metavar="HOST",
+        action="append",
+        help="reached without it, as in NO_PROXY; repeatable, 'none' for none",
+    )
     parser.add_argument("--ca-file", metavar="PEM", help="roots to trust origins by; 'none' for the system's")
     parser.add_argument(
         "--insecure-host",
@@ -158,6 +166,8 @@ async def _upstream(arguments: argparse.Namespace, crab: Crab, out: Output) -> i
     changes: dict[str, object] = {}
     if arguments.proxy is not None:
         changes["proxy"] = "" if arguments.proxy.lower() in _NONE else arguments.proxy
+    if arguments.bypass is not None:
+        changes["bypass"] = [host for host in arguments.bypass if host.lower() not in _NONE]
     if arguments.ca_file is not None:
         changes["ca_file"] = "" if arguments.ca_file.lower() in _NONE else _absolute(arguments.ca_file)
     if arguments.insecure_host is not None:
@@ -167,7 +177,7 @@ async def _upstream(arguments: argparse.Namespace, crab: Crab, out: Output) -> i
             {"host": host, "cert_path": _absolute(cert), "key_path": _absolute(key)}
             for host, cert, key in arguments.client_cert or []
         ]
-    _need(changes, "--proxy, --ca-file, --insecure-host or --client-cert")
+    _need(changes, "--proxy, --bypass, --ca-file, --insecure-host or --client-cert")
     return await _set(crab, out, "engine.set_upstream", **changes)
 
 
@@ -211,6 +221,7 @@ def _lines(config: dict[str, Any]) -> Iterator[str]:
             "clients": shown(allowed) if config["client_allowlist"]["enabled"] else "all",
             "CA": config["ca"]["cert_path"] if config["ca"]["loaded"] else "none",
             "upstream proxy": upstream["proxy"] or "none",
+            "without it": upstream["bypass"],
             "upstream roots": upstream["ca_file"] or "the system's",
             "not verified": upstream["insecure_hosts"],
             "client certs": certificates,

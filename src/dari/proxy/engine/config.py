@@ -41,7 +41,9 @@ class EngineConfig:
     ca_file: str | None = None
     """Roots for origins, besides the system's."""
     upstream_proxy: str | None = None
-    """`http://[user:password@]host:port`; every origin is reached through it."""
+    """`http://`, `https://` or `socks5://[user:password@]host:port`; origins are reached through it."""
+    upstream_bypass: tuple[str, ...] = ()
+    """Hosts that are reached without it, written as in `NO_PROXY`."""
     finds_process: bool = False
     """Write the client's pid and name into its flows (Linux, clients on this machine)."""
     passes_through_pinned: bool = False

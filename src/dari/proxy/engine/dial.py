@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import os
 import socket
@@ -11,21 +10,20 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
-from urllib.parse import unquote, urlsplit
 
-from dari.errors import InvalidInput
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.heads import BadHead, ResponseHead, head_end
 from dari.proxy.engine.peer import CONNECTING, Peer
 from dari.proxy.engine.ports import Gate
 from dari.proxy.engine.tls import TlsLayer
 from dari.proxy.engine.upstream import Route
+from dari.proxy.engine.upstream_proxy import Blank, ProxyRefused, UpstreamProxy
 
 # RFC 8305: the second family gets its turn after this long without an answer from the first.
 _STAGGER_S = 0.25
 _SESSIONS = 256
 
 P = TypeVar("P", bound=Peer)
+T = TypeVar("T", bound=Peer | Blank)
 
 
 class DialFailed(Exception):
@@ -48,15 +46,20 @@ class Dialer:
         self._is_self = is_self
         self._contexts: dict[tuple[bool, bool, str], ssl.SSLContext] = {}
         self._sessions: OrderedDict[Route, ssl.SSLSession] = OrderedDict()
-        self._proxy = _Proxy(config.upstream_proxy) if config.upstream_proxy else None
+        url = config.upstream_proxy
+        self._proxy = UpstreamProxy(url, config.upstream_bypass) if url else None
 
-    @property
-    def proxy_authorization(self) -> bytes | None:
-        return self._proxy.authorization if self._proxy else None
+    def proxy_for(self, route: Route) -> UpstreamProxy | None:
+        """The proxy behind this one, for a host that is reached through it."""
+        proxy = self._proxy
+        return proxy if proxy is not None and proxy.serves(route.host, route.port) else None
 
-    @property
-    def has_proxy(self) -> bool:
-        return self._proxy is not None
+    def forwarder(self, route: Route) -> UpstreamProxy | None:
+        """The same, where it is sent requests with their whole URL instead of a tunnel."""
+        if route.scheme != "http" or route.is_multiplexed:
+            return None
+        proxy = self.proxy_for(route)
+        return proxy if proxy is not None and proxy.forwards else None
 
     async def open(self, route: Route, factory: Callable[[str | None], P], is_tunnel: bool = False) -> P:
         """A connected protocol, after TLS where the route asks for it. Raises DialFailed, and nothing else.
@@ -64,11 +67,12 @@ class Dialer:
         `factory` is called once the connection stands, with what was agreed by ALPN.
         """
         timeout_s = self._config.connect_timeout_s
+        stage = _Stage(f"connection to {route.host}:{route.port}")
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._open(route, factory, is_tunnel)
+                return await self._open(route, factory, is_tunnel, stage)
         except TimeoutError as error:
-            raise DialFailed(504, f"no connection to {route.host}:{route.port} within {timeout_s:g} s") from error
+            raise DialFailed(504, f"no {stage.awaits} within {timeout_s:g} s") from error
         except ssl.SSLCertVerificationError as error:
             raise DialFailed(502, f"certificate of {route.server_name}: {error.verify_message}", True) from error
         except ssl.SSLError as error:
@@ -83,12 +87,14 @@ class Dialer:
         except Exception as error:  # whatever it is, the client gets an answer
             raise DialFailed(502, f"cannot connect to {route.host}:{route.port}: {_reason(error)}") from error
 
-    async def _open(self, route: Route, factory: Callable[[str | None], P], is_tunnel: bool) -> P:
+    async def _open(self, route: Route, factory: Callable[[str | None], P], is_tunnel: bool, stage: _Stage) -> P:
         is_tls = route.scheme == "https" and not is_tunnel
-        if self._proxy is not None:
-            transport = await self._connect(self._proxy.host, self._proxy.port, is_checked=False)
-            if is_tls or is_tunnel or route.is_multiplexed:
-                await self._proxy.connect(transport, route)
+        proxy = self.proxy_for(route)
+        if proxy is not None:
+            if not self._gate.permits(route.host):
+                raise DialFailed(403, f"{route.host} is a private address, blocked by policy")
+            is_tunnelled = is_tls or is_tunnel or route.is_multiplexed or not proxy.forwards
+            transport = await self._through(proxy, route, is_tunnelled, stage)
         else:
             transport = await self._connect(route.host, route.port, is_checked=True)
         if is_tls:
@@ -102,6 +108,41 @@ class Dialer:
         transport.resume_reading()
         return peer
 
+    async def _through(
+        self, proxy: UpstreamProxy, route: Route, is_tunnelled: bool, stage: _Stage
+    ) -> asyncio.Transport:
+        """A connection to the upstream proxy, or through it. What fails on the way there is not the origin's fault."""
+        direct, stage.awaits = stage.awaits, f"connection to the upstream proxy {proxy.name}"
+        try:
+            transport = await self._connect(proxy.host, proxy.port, is_checked=False)
+            if proxy.scheme == "https":
+                stage.awaits = f"TLS handshake with the upstream proxy {proxy.name}"
+                transport = await self._tls_to(proxy, transport)
+            if is_tunnelled:
+                stage.awaits = f"tunnel to {route.host}:{route.port} from the upstream proxy {proxy.name}"
+                await proxy.open_tunnel(transport, route)
+        except (DialFailed, TimeoutError):
+            raise
+        except ProxyRefused as error:
+            raise DialFailed(502, str(error)) from error
+        except ssl.SSLCertVerificationError as error:
+            reason = f"certificate of the upstream proxy {proxy.name}: {error.verify_message}"
+            raise DialFailed(502, reason) from error
+        except ssl.SSLError as error:
+            reason = f"TLS with the upstream proxy {proxy.name}: {error.reason or error}"
+            raise DialFailed(502, reason) from error
+        except socket.gaierror as error:
+            reason = f"the upstream proxy {proxy.name} is not known: {error.strerror}"
+            raise DialFailed(502, reason) from error
+        except Exception as error:
+            raise DialFailed(502, f"no {stage.awaits}: {_reason(error)}") from error
+        stage.awaits = f"{direct} through the upstream proxy {proxy.name}"
+        return transport
+
+    async def _tls_to(self, proxy: UpstreamProxy, transport: asyncio.Transport) -> asyncio.Transport:
+        route = Route("https", proxy.host, proxy.port, proxy.host)
+        return (await self._start_tls(transport, route, lambda _: Blank())).transport
+
     async def _connect(self, host: str, port: int, is_checked: bool) -> asyncio.Transport:
         addresses = await _addresses(host, port)
         if is_checked:
@@ -114,8 +155,8 @@ class Dialer:
             raise DialFailed(508, f"{host}:{port} is this proxy itself")
         return transport
 
-    async def _start_tls(self, transport: asyncio.Transport, route: Route, factory: Callable[[str | None], P]) -> P:
-        done: asyncio.Future[P] = asyncio.get_running_loop().create_future()
+    async def _start_tls(self, transport: asyncio.Transport, route: Route, factory: Callable[[str | None], T]) -> T:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def failed(error: Exception) -> None:
             if not done.done():
@@ -160,10 +201,17 @@ class Dialer:
         return context
 
 
-class _Waiter(asyncio.Protocol, Generic[P]):
+class _Stage:
+    """What a connection waits for now, for the message when it waited in vain."""
+
+    def __init__(self, awaits: str) -> None:
+        self.awaits = awaits
+
+
+class _Waiter(asyncio.Protocol, Generic[T]):
     """Hands the connection to its protocol once TLS stands."""
 
-    def __init__(self, factory: Callable[[str | None], P], done: asyncio.Future[P]) -> None:
+    def __init__(self, factory: Callable[[str | None], T], done: asyncio.Future[T]) -> None:
         self._factory = factory
         self._done = done
 
@@ -173,70 +221,6 @@ class _Waiter(asyncio.Protocol, Generic[P]):
         peer.connection_made(transport)
         if not self._done.done():
             self._done.set_result(peer)
-
-
-class _Proxy:
-    """The proxy behind this one."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port or 8080
-        except ValueError as error:
-            raise InvalidInput(f"upstream proxy: {error}", "give http://host:port") from error
-        if parts.scheme != "http" or not host:
-            # Without the URL itself: it may hold a password.
-            raise InvalidInput("the upstream proxy's URL is not http://host:port", "give http://host:port")
-        self.host = host
-        self.port = port
-        self.authorization: bytes | None = None
-        if parts.username is not None:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-            self.authorization = b"Basic " + base64.b64encode(pair)
-
-    async def connect(self, transport: asyncio.Transport, route: Route) -> None:
-        host = f"[{route.host}]" if ":" in route.host else route.host
-        authority = f"{host}:{route.port}".encode("ascii")
-        head = b"CONNECT " + authority + b" HTTP/1.1\r\nHost: " + authority + b"\r\n"
-        if self.authorization is not None:
-            head += b"Proxy-Authorization: " + self.authorization + b"\r\n"
-        answer = _ProxyAnswer()
-        transport.set_protocol(answer)
-        transport.write(head + b"\r\n")
-        transport.resume_reading()
-        try:
-            status = await answer.status
-            transport.pause_reading()
-        except BaseException:
-            transport.abort()
-            raise
-        if not 200 <= status < 300:
-            transport.abort()
-            raise DialFailed(502, f"the upstream proxy answered {status} for {host}:{route.port}")
-
-
-class _ProxyAnswer(asyncio.Protocol):
-    def __init__(self) -> None:
-        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._buffer = b""
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        try:
-            end = head_end(self._buffer)
-            if end < 0 or self.status.done():
-                return
-            head = ResponseHead(self._buffer[:end], "CONNECT")
-            if len(self._buffer) > end and head.status < 300:
-                raise BadHead("bytes before the tunnel was used")
-        except BadHead as error:
-            self.connection_lost(ConnectionError(f"the upstream proxy's answer is malformed: {error}"))
-        else:
-            self.status.set_result(head.status)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.status.done():
-            self.status.set_exception(exc or ConnectionResetError("the upstream proxy closed the connection"))
 
 
 class FarEnd(Peer):
@@ -259,29 +243,10 @@ class FarEnd(Peer):
             self._on_news()
 
 
-class _Blank(asyncio.Protocol):
-    """Reads nothing until the connection's real protocol takes over. uvloop starts to read all the same."""
-
-    def __init__(self) -> None:
-        self.early = b""
-        self.is_ended = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.pause_reading()
-
-    def data_received(self, data: bytes) -> None:
-        self.early += data
-        self._transport.pause_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.is_ended = True
-
-
 def _early(transport: asyncio.Transport) -> bytes:
     """What came before anybody was there to read it. Raises ConnectionError when the connection is gone again."""
     blank = transport.get_protocol()
-    if not isinstance(blank, _Blank):
+    if not isinstance(blank, Blank):
         return b""
     if blank.is_ended or (transport.is_closing() and not blank.early):
         raise ConnectionResetError("closed at once")
@@ -307,15 +272,15 @@ async def _addresses(host: str, port: int) -> list[str]:
 async def _race(addresses: Sequence[str], port: int) -> asyncio.Transport:
     loop = asyncio.get_running_loop()
     if len(addresses) == 1:
-        transport, _ = await loop.create_connection(_Blank, addresses[0], port)
+        transport, _ = await loop.create_connection(Blank, addresses[0], port)
         return transport
     waiting = list(addresses)
-    running: set[asyncio.Task[tuple[asyncio.Transport, _Blank]]] = set()
+    running: set[asyncio.Task[tuple[asyncio.Transport, Blank]]] = set()
     problem: BaseException | None = None
     try:
         while waiting or running:
             if waiting:
-                running.add(loop.create_task(loop.create_connection(_Blank, waiting.pop(0), port)))
+                running.add(loop.create_task(loop.create_connection(Blank, waiting.pop(0), port)))
             limit_s = _STAGGER_S if waiting else None
             done, running = await asyncio.wait(running, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             winner: asyncio.Transport | None = None
@@ -336,7 +301,7 @@ async def _race(addresses: Sequence[str], port: int) -> asyncio.Transport:
             task.add_done_callback(_abort_late)
 
 
-def _abort_late(task: asyncio.Task[tuple[asyncio.Transport, _Blank]]) -> None:
+def _abort_late(task: asyncio.Task[tuple[asyncio.Transport, Blank]]) -> None:
     if not task.cancelled() and task.exception() is None:
         task.result()[0].abort()
 

@@ -70,6 +70,11 @@ class Exchange(Uplink):
 
     def response_begins(self, head: ResponseHead, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
         flow = self.flow
+        if head.status == 407 and (proxy := self._core.dialer.forwarder(self.route)) is not None:
+            # A client would take it for ours, and has no password for a proxy that it does not know.
+            self._detach()
+            self._fail(502, proxy.wants_login())
+            return
         self.outbox = b""
         if self.is_request_done:
             self.client.deadline = _NEVER
@@ -116,10 +121,10 @@ class Exchange(Uplink):
             return  # an early response; the rest of the upload is read and dropped
         if self.has_begun_response or self._held is not None:
             self._held = None
-            self._fail(502, "the origin closed the connection in the middle of its response")
+            self._fail(502, f"{self._far_end()} closed the connection in the middle of its response")
         elif not self._retries(upstream):
             detail = f": {exc}" if exc is not None else ""
-            self._fail(502, f"the origin closed the connection without a response{detail}")
+            self._fail(502, f"{self._far_end()} closed the connection without a response{detail}")
 
     def switched(self, head: ResponseHead, rest: bytes) -> None:
         """101: from here on both sides speak another protocol."""

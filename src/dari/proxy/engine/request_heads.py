@@ -17,9 +17,9 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dialer, route: Route) -> bytes:
-    is_proxied = dialer.has_proxy and route.scheme == "http" and not route.is_multiplexed
+    proxy = dialer.forwarder(route)
     keeps_host = head.authority is not None and head.authority.text == target.authority.text
-    is_same = keeps_host and decision is PASS and not is_proxied and head.version == "1.1"
+    is_same = keeps_host and decision is PASS and proxy is None and head.version == "1.1"
     if is_same and head.kept is not None:
         if head.drop is None and head.url == target.path:
             return head.raw
@@ -28,10 +28,10 @@ def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dia
     if decision.request_edits is not None:
         headers = edited(headers, decision.request_edits)
     path = target.path
-    if is_proxied:
+    if proxy is not None:
         path = b"http://" + target.authority.text.encode("ascii") + (b"" if path == b"*" else path)
-        if dialer.proxy_authorization is not None:
-            headers.append((b"Proxy-Authorization", dialer.proxy_authorization))
+        if proxy.authorization is not None:
+            headers.append((b"Proxy-Authorization", proxy.authorization))
     return joined(b"%b %b HTTP/1.1" % (head.method.encode("ascii"), path), headers)
 
 

@@ -288,9 +288,14 @@ class Uplink(Ending):
         if self.is_over:
             upstream.drop()
         elif upstream.is_lost:
-            self._fail(502, "the origin closed the connection without a response")
+            self._fail(502, f"{self._far_end()} closed the connection without a response")
         else:
             self.attach(upstream)
+
+    def _far_end(self) -> str:
+        """Whom the connection leads to, for messages."""
+        proxy = self._core.dialer.forwarder(self.route)
+        return "the origin" if proxy is None else f"the upstream proxy {proxy.name}, or the origin behind it,"
 
     def _await_response(self) -> None:
         self.client.deadline = self._core.clock() + self._core.config.response_timeout_s

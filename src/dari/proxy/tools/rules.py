@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from dari.core.tool import tool
-from dari.proxy.rule_desk import Changed, Removed
+from dari.proxy.engine_settings import Changed
+from dari.proxy.rule_desk import Removed
 from dari.proxy.rules.classic import MapLocalDump, MapRemoteDump, RulesDump, StatusRewriteDump
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import FromStatusCode, Matcher, StatusCode, status_or_any

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from dari.core.tool import tool
 from dari.proxy.configuration import ClientCertificate
-from dari.proxy.engine_settings import ConfigDump, Ok
+from dari.proxy.engine_settings import Changed, ConfigDump, Ok
 from dari.proxy.presets import PRESETS
 from dari.proxy.service import ProxyService
 from dari.proxy.throttle import ThrottleSettings
@@ -17,6 +17,9 @@ AtLeastZero = Annotated[int, Meta(ge=0)]
 BytesPerSecond = Annotated[int, Meta(ge=0, description="bytes per second; 0 for no limit")]
 Hosts = Annotated[list[str], Meta(description="hosts to slow down; a host stands for its sub-domains, too")]
 PresetName = Annotated[str, Meta(description=f"off, {', '.join(link.name for link in PRESETS)}")]
+
+
+_PROXY_URL = "http, https or socks5://[user:password@]host:port; empty for none"
 
 
 class SettingsTools:
@@ -74,8 +77,8 @@ class SettingsTools:
         self,
         cert_path: Annotated[str, Meta(description="absolute path of the PEM certificate")],
         key_path: Annotated[str, Meta(description="absolute path of its PEM key")],
-    ) -> Ok:
-        """Sign with this CA from now on; returns {ok}. crab_ca_generate makes one instead."""
+    ) -> Changed:
+        """Sign with this CA from now on; returns {ok} and warnings. crab_ca_generate makes one instead."""
         return await self._settings.load_ca(cert_path, key_path)
 
     @tool(scope="control")
@@ -88,13 +91,15 @@ class SettingsTools:
     @tool(scope="control")
     async def engine_set_upstream(
         self,
-        proxy: Annotated[str, Meta(description="http://[user:password@]host:port; empty for none")] | None = None,
+        proxy: Annotated[str, Meta(description=_PROXY_URL)] | None = None,
         ca_file: Annotated[str, Meta(description="PEM file of roots to trust; empty for the system's")] | None = None,
         insecure_hosts: Annotated[list[str], Meta(description="hosts whose certificate is not checked")] | None = None,
         client_certificates: list[ClientCertificate] | None = None,
+        bypass: Annotated[list[str], Meta(description="hosts reached without that proxy, as in NO_PROXY")]
+        | None = None,
     ) -> Ok:
         """Set how origins are reached and trusted; what is left out stays. Returns {ok}."""
-        return await self._settings.set_upstream(proxy, ca_file, insecure_hosts, client_certificates)
+        return await self._settings.set_upstream(proxy, ca_file, insecure_hosts, client_certificates, bypass)
 
     @tool(scope="control")
     async def engine_set_policy(
