@@ -151,7 +151,8 @@ async def test_a_server_that_crashes_at_the_start_tells_why() -> None:
 
 
 async def test_a_server_that_hangs_at_the_start_runs_into_the_limit_and_is_ended(monkeypatch: Any) -> None:
-    monkeypatch.setattr(process, "GRACE_S", 0.1)
+    monkeypatch.setattr(process, "AFTER_EOF_S", 0.1)
+    monkeypatch.setattr(process, "AFTER_TERM_S", 0.1)
     script = "import sys, time; print('loading', file=sys.stderr, flush=True); time.sleep(60)"
     client = connect([sys.executable, "-c", script], open_timeout_s=0.5, probe_s=0.1)
     with pytest.raises(TimedOut, match=r"within 0\.5 s") as caught:
@@ -181,7 +182,8 @@ async def test_the_child_leads_a_session_of_its_own() -> None:
 
 
 async def test_a_child_that_ignores_the_end_of_input_and_sigterm_is_killed(monkeypatch: Any) -> None:
-    monkeypatch.setattr(process, "GRACE_S", 0.1)
+    monkeypatch.setattr(process, "AFTER_EOF_S", 0.1)
+    monkeypatch.setattr(process, "AFTER_TERM_S", 0.1)
     before = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     client = client_of(child(before=before, after="time.sleep(60)"))
     async with client:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dari.ipc.peer import ConnectedSocket, Peer
 
 PLACE_S = 25.0
-"""How long a new host waits for the one before: its commands get 5 s, its servers 5 s to end, and some."""
+"""How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
 LOOK_S = 10.0
 _POLL_S = 0.02
 

@@ -191,9 +191,8 @@ async def test_a_grandchild_that_holds_stdout_does_not_delay_the_end() -> None:
         assert left_of(child.mark.as_dict()) == []
 
 
-async def test_a_stubborn_child_is_asked_first_and_killed_after_five_seconds_by_default() -> None:
-    patience = Patience()
-    assert patience.after_eof_s + patience.after_term_s == 5.0
+async def test_a_stubborn_child_is_asked_first_and_killed_five_seconds_after_sigterm_by_default() -> None:
+    assert Patience().after_term_s == 5.0
     async with Children() as children:
         child = await ready(children, "ignores EOF and SIGTERM")
         await child.stop()

@@ -102,7 +102,7 @@ def test_a_job_needs_no_guardian_and_a_group_does() -> None:
     assert family.GroupFamily.needs_guardian and not JobFamily.needs_guardian
     guard = Guard(is_needed=False)
     guard.watch(Mark.new())
-    assert guard.pid is None
+    assert guard.pids == ()
     guard.close()
 
 

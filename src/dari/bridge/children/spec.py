@@ -14,7 +14,8 @@ class Patience(Struct, frozen=True):
     """How long each step of an end may take, in seconds; then comes the next, harder one."""
 
     after_eof_s: float = 2.0
-    after_term_s: float = 3.0
+    after_term_s: float = 5.0
+    """As design 003 says: SIGTERM, five seconds, SIGKILL."""
 
 
 class ChildSpec(Struct, frozen=True):

@@ -9,7 +9,7 @@ import select
 from dari.cli.crux.line import Line
 from dari.cli.crux.options import OK, Crux
 
-END_S = 10.0
+END_S = 20.0
 
 EXAMPLES = {
     "info": """

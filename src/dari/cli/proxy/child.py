@@ -11,6 +11,7 @@ from contextlib import suppress
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+AFTER_TERM_S = 5.0
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
@@ -71,7 +72,13 @@ async def run_child(words: Sequence[str], environment: Mapping[str, str], signal
     except asyncio.CancelledError:
         with suppress(ProcessLookupError):
             process.terminate()
-        await process.wait()
+        try:
+            async with asyncio.timeout(AFTER_TERM_S):
+                await process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
         raise
     finally:
         signals.over()

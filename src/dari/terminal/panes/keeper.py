@@ -5,7 +5,7 @@ speaks to it over a socket, one JSON object a line; the terminal of a new progra
 
     → {"start": 7, "argv": […], "env": {…}, "cwd": "/", "token": "…"}    ← {"started": 7, "pid": 4711}
                                                                          ← {"failed": 7, "errno": 2, …}
-    → {"end": 4711, "token": "…", "grace_s": 0.5}                        ← {"ended": 4711} when none is left
+    → {"end": 4711, "token": "…", "hangup_s": 0.5, "term_s": 5}          ← {"ended": 4711} when none is left
                                                                          ← {"exit": 4711, "code": 0}
 
 Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
@@ -41,7 +41,7 @@ class Keeper:
         self._rest = b""
         self._tokens: dict[int, str] = {}
         self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
-        self._ending: dict[int, tuple[str, float]] = {}  # pid → token, when to kill
+        self._ending: dict[int, tuple[str, float, float]] = {}  # pid → token, when to ask again, when to kill
         self._sockets: list[list] = []  # type: ignore[type-arg]
         self._understudy = 0
         self._cue = -1
@@ -141,20 +141,23 @@ class Keeper:
         elif "end" in wish:
             pid = wish["end"]
             token = self._tokens.get(pid, wish["token"])
-            grace_s = wish["grace_s"]
-            if grace_s > 0:
+            ask_at = time.monotonic() + wish["hangup_s"]
+            if wish["hangup_s"] > 0:
                 for member in _members(pid, token):
                     _signal(member, signal.SIGHUP)
                     _signal(member, signal.SIGCONT)
-            self._ending[pid] = (token, time.monotonic() + grace_s)
+            self._ending[pid] = (token, ask_at, ask_at + wish["term_s"])
             self._sweep()
 
     def _sweep(self) -> None:
-        for pid, (token, kill_at) in list(self._ending.items()):
+        for pid, (token, ask_at, kill_at) in list(self._ending.items()):
             left = _members(pid, token)
-            if left and time.monotonic() >= kill_at:
+            now = time.monotonic()
+            if left and now >= ask_at:
                 for member in left:
-                    _signal(member, signal.SIGKILL)
+                    _signal(member, signal.SIGKILL if now >= kill_at else signal.SIGTERM)
+                if now < kill_at:
+                    self._ending[pid] = (token, kill_at, kill_at)
             if not left or time.monotonic() >= kill_at + SWEEP_S:
                 self._reap()
                 del self._ending[pid]

@@ -20,7 +20,10 @@ import msgspec
 from dari.errors import DariError, Failed, InvalidInput, NotFound, Unavailable
 
 START_S = 10.0
-GRACE_S = 0.5
+HANGUP_S = 0.5
+"""From SIGHUP to SIGTERM."""
+TERM_S = 5.0
+"""From SIGTERM to SIGKILL, as for every other child of ours."""
 END_S = 8.0
 _SCRIPT = Path(__file__).with_name("keeper.py")
 
@@ -103,16 +106,16 @@ class Keepers:
         kept.token = token
         return kept
 
-    async def end(self, kept: Kept, grace_s: float = GRACE_S) -> None:
-        """SIGHUP to every process of the pane, SIGKILL to those that are left after the grace; returns when none is."""
+    async def end(self, kept: Kept, *, hangup_s: float = HANGUP_S, term_s: float = TERM_S) -> None:
+        """SIGHUP to every process of the pane, SIGTERM to those that are left, then SIGKILL; returns when none is."""
         line = self._line
         if line is None:
             return
-        wish = {"end": kept.pid, "token": kept.token, "grace_s": grace_s}
+        wish = {"end": kept.pid, "token": kept.token, "hangup_s": hangup_s, "term_s": term_s}
         async with self._lock:
             await self._send(line, msgspec.json.encode(wish) + b"\n")
         try:
-            await asyncio.wait_for(kept.ended.wait(), END_S + grace_s)
+            await asyncio.wait_for(kept.ended.wait(), END_S + hangup_s + term_s)
         except TimeoutError:
             raise Failed(f"processes of {kept.pid} did not end", "look for processes stuck in the kernel") from None
         finally:

@@ -18,7 +18,7 @@ from dari.terminal.panes.environment import first_directory, make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.intake import Intake
 from dari.terminal.panes.integration import Launch, plan_launch
-from dari.terminal.panes.keeping import GRACE_S, Keepers, Kept
+from dari.terminal.panes.keeping import Keepers, Kept
 from dari.terminal.panes.line import PromptLine
 from dari.terminal.panes.output import to_text
 from dari.terminal.panes.processes import Process, describe, directory_of
@@ -395,7 +395,7 @@ class Pane:
         return self.exit_code or 0
 
     async def close(self, *, force: bool = False) -> None:
-        """End every process of the pane: SIGHUP, then SIGKILL for those that are left. The screen stays readable.
+        """End every process of the pane: SIGHUP, then SIGTERM, then SIGKILL. The screen stays readable.
 
         Without `force`, Conflict when something other than the shell at its prompt runs.
         """
@@ -406,6 +406,6 @@ class Pane:
             raise Conflict(f"{busy.name if busy else 'a program'} runs in pane {self.id}", "close it with force")
         self._is_closed = True
         if self._keepers is not None and self._kept is not None:
-            await self._keepers.end(self._kept, GRACE_S)
+            await self._keepers.end(self._kept)
             self._exit(self._kept.exit_code if self._kept.exit_code is not None else -signal.SIGHUP)
         self._pty.close()

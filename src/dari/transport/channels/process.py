@@ -15,7 +15,8 @@ from dari.errors import InvalidInput, Unavailable
 
 INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 TAIL_BYTES = 8192
-GRACE_S = 2.0
+AFTER_EOF_S = 2.0
+AFTER_TERM_S = 5.0
 REAP_S = 1.0
 _POLL_S = 0.02
 # Escape sequences and other control characters of a server never reach a terminal of ours.
@@ -79,11 +80,11 @@ class Process:
         return True
 
     async def end(self) -> None:
-        """Its stdin is closed by now. Give it two seconds, then SIGTERM, two more, then SIGKILL."""
+        """Its stdin is closed by now. Give it two seconds, then SIGTERM, five seconds, then SIGKILL."""
         try:
-            if not await self.exited(GRACE_S):
+            if not await self.exited(AFTER_EOF_S):
                 self._signal(signal.SIGTERM)
-                await self.exited(GRACE_S)
+                await self.exited(AFTER_TERM_S)
         finally:
             self.kill()
 
