@@ -36,7 +36,26 @@ def test_help_of_a_serving_command_names_its_options_and_defaults(
         assert word in shown
 
 
-@pytest.mark.parametrize("arguments", [(), ("nothing",), ("mcp", "--transport", "carrier"), ("mcp", "--protocol", "x")])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "usage: dari [-h]"),
+        (("proxy",), "usage: dari proxy [-h]"),
+        (("proxy", "har"), "usage: dari proxy har"),
+        (("proxy", "rules", "add"), "usage: dari proxy rules add"),
+    ],
+)
+def test_a_command_without_words_shows_its_help(
+    words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(list(words)) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith(expected)
+    assert "examples:" in shown.out
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize("arguments", [("nothing",), ("mcp", "--transport", "carrier"), ("mcp", "--protocol", "x")])
 def test_a_wrong_word_is_refused_with_2_and_names_the_right_ones(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

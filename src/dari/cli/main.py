@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
+from dari.cli.guarded import guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -17,6 +18,7 @@ examples:
   dari mcp                        serve one client over stdin and stdout (what an IDE starts)
   dari mcp --transport both       the same, and HTTP beside it
   dari doctor                     check the installation
+  dari uninstall                  list what lives in your home, then remove it if you say so
   dari proxy run -- CMD           run a command through the proxy, and see what it requests
   dari remote list-tools          the tools of every other MCP server you use
   dari audit verify               is the record of every call to them whole?
@@ -35,11 +37,12 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dari {VERSION}")
-    commands = parser.add_subparsers(prog="dari", dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(prog="dari", dest="command", metavar="COMMAND")
     _add_up(commands)
     _add_mcp(commands)
     doctor = commands.add_parser("doctor", help="check token, sockets, port and versions")
     doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
+    _add_uninstall(commands)
     # Its many words are parsed by `dari.cli.proxy.main`, which is loaded when one of them is used.
     commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
@@ -49,10 +52,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    return guarded(lambda: _main(words, leaves=argv is None))
+
+
+def _main(words: list[str], *, leaves: bool) -> int:
     if words[:1] == ["remote"]:
         from dari.cli.thin import main as thin
 
-        return thin("dari remote", words[1:], leaves=argv is None)
+        return thin("dari remote", words[1:], leaves=leaves)
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 
@@ -62,7 +69,15 @@ def main(argv: list[str] | None = None) -> int:
         from dari.cli.proxy.main import main as proxy
 
         return proxy(words[1:])
-    arguments = make_parser().parse_args(words)
+    parser = make_parser()
+    arguments = parser.parse_args(words)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    if arguments.command == "uninstall":
+        from dari.cli.uninstall import run_uninstall
+
+        return run_uninstall(arguments)
     if arguments.command == "doctor":
         from dari.cli.doctor import run_doctor
 
@@ -92,6 +107,19 @@ def _add_mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument("--transport", choices=("stdio", "http", "both"), default="stdio", help="default: %(default)s")
     _add_serving(parser)
+
+
+def _add_uninstall(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "uninstall",
+        help="list what Dari keeps in your home, keys included, and remove it",
+        description="List everything that Dari keeps in your home; with --yes, or when you say so, stop its daemons "
+        "and remove all of it: tokens, the CA's private key, logins, recorded traffic, logs, settings.",
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--yes", action="store_true", help="remove without asking")
+    chosen.add_argument("--dry-run", action="store_true", help="only list; nothing is stopped or removed")
+    parser.add_argument("--keep-settings", action="store_true", help="leave mcp.json, crux.toml and workspaces alone")
 
 
 def _add_serving(parser: argparse.ArgumentParser) -> None:

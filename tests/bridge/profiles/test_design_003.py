@@ -11,6 +11,7 @@ import pytest
 
 from dari.bridge.profiles.profile import AllowedPath, Profile, Restart
 from dari.bridge.profiles.reading import read
+from dari.installation import install_extra
 from tests.bridge.profiles.world import World, contents, http, put, stdio
 
 EXAMPLE = """\
@@ -158,7 +159,7 @@ def test_a_bomb_of_aliases_is_refused() -> None:
 def test_without_pyyaml_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     found = read(EXAMPLE.encode(), Path("/x/mcp.yaml"), "user")
-    assert "pip install 'dari[bridge]'" in found.problems[0]
+    assert install_extra("bridge") in found.problems[0]
 
 
 def test_a_yaml_file_beside_the_json_one_is_read_after_it(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from dari.bridge.profiles.book import ProfileBook
 from dari.errors import InvalidInput
+from dari.installation import install_extra
 from tests.bridge.profiles.world import World, http, put, stdio
 
 
@@ -189,7 +190,7 @@ def test_without_the_keyring_package_the_error_says_so(world: World, monkeypatch
     book = ProfileBook(world.book.around, world.store)
     with pytest.raises(InvalidInput, match="the package 'keyring' is not installed") as caught:
         book.resolve(book.load().usable("s"))
-    assert caught.value.hint == "pip install keyring"
+    assert caught.value.hint == install_extra("keyring")
 
 
 def test_a_keyring_that_fails_tells_nothing_of_its_entry(world: World) -> None:

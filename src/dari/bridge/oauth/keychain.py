@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 
 from dari.errors import Unavailable
+from dari.installation import install_extra
 
 SERVICE = "dari-oauth"
 TIMEOUT_S = 5.0
@@ -107,7 +108,7 @@ class Keychain:
     def _found(self) -> Backend:
         backend = self._find()
         if backend is None:
-            raise Unavailable("there is no keyring here", "pip install 'dari[keyring]', or set auth.keyring to false")
+            raise Unavailable("there is no keyring here", f"{install_extra('keyring')}, or set auth.keyring to false")
         return backend
 
     def _find(self) -> Backend | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dari.bridge.oauth.login import Login
 from dari.bridge.profiles.profile import Auth
 from dari.errors import Unavailable
+from dari.installation import install_extra
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ async def load_sdk(url: str) -> None:
     try:
         await asyncio.to_thread(_import_sdk)
     except ImportError:
-        raise Unavailable(f"{url} asks for OAuth, which needs the official SDK", "pip install 'dari[oauth]'") from None
+        raise Unavailable(f"{url} asks for OAuth, which needs the official SDK", install_extra("oauth")) from None
     # It logs whole answers of token endpoints; what went wrong is told by the error that it raises.
     logger = logging.getLogger("mcp.client.auth")
     logger.propagate = False

@@ -23,6 +23,7 @@ from dari.bridge.profiles.dotenv import read_variables
 from dari.bridge.profiles.profile import AllowedPath, Auth, HttpSettings, Input, Profile, StdioSettings
 from dari.bridge.profiles.secret import Mask, Secret, is_sensitive
 from dari.errors import DariError, InvalidInput, NotFound, Unavailable
+from dari.installation import install_extra
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_DEPTH = 5
@@ -283,7 +284,7 @@ def _from_keyring(body: str, ask: AskKeyring | None) -> str:
         try:
             ask = import_module("keyring").get_password
         except ImportError:
-            raise Unavailable("the package 'keyring' is not installed", "pip install keyring") from None
+            raise Unavailable("the package 'keyring' is not installed", install_extra("keyring")) from None
     try:
         value = ask(service, name)
     except Exception as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dari.bridge.profiles.nodes import Member, Node
 from dari.errors import InvalidInput, Unavailable
+from dari.installation import install_extra
 
 if TYPE_CHECKING:
     import yaml
@@ -20,7 +21,7 @@ def parse(text: str, file: str) -> Node:
     try:
         import yaml
     except ImportError as error:
-        raise Unavailable(f"{file} is YAML, and PyYAML is not installed", "pip install 'dari[bridge]'") from error
+        raise Unavailable(f"{file} is YAML, and PyYAML is not installed", install_extra("bridge")) from error
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()

@@ -58,7 +58,8 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_place(parser)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(shows_help=parser)
+    commands = parser.add_subparsers(metavar="COMMAND")
     for one in GROUPS:
         if only in (None, one.name):
             module = importlib.import_module(f"dari.cli.proxy.{one.module}")
@@ -73,6 +74,9 @@ def main(words: list[str]) -> int:
     named = words[_command_at(words) : _command_at(words) + 1]
     known = {one.name for one in GROUPS}
     arguments = make_parser(named[0] if named and named[0] in known else "").parse_args(words)
+    if not hasattr(arguments, "handle"):
+        arguments.shows_help.print_help()
+        return 0
     try:
         return _run(arguments)
     except KeyboardInterrupt:

@@ -27,7 +27,9 @@ DEFAULT_WORDS = {
 
 
 def subcommands(parser: argparse.ArgumentParser) -> Commands[argparse.ArgumentParser]:
-    return parser.add_subparsers(metavar="COMMAND", required=True)
+    """The words below a word; without one of them its help is shown."""
+    parser.set_defaults(shows_help=parser)
+    return parser.add_subparsers(metavar="COMMAND")
 
 
 def group(

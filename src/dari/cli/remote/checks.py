@@ -20,6 +20,7 @@ from dari.bridge.upstream.target import Target
 from dari.cli.remote.terminal import ProcessTerminal
 from dari.cli.remote.world import World
 from dari.errors import DariError
+from dari.installation import install_extra
 
 Mark = Literal["ok", "warning", "failed"]
 RESOLVE_S = 10.0
@@ -177,7 +178,7 @@ def _extras() -> Iterator[Check]:
 
     for module, package, extra, loss in _EXTRAS:
         if find_spec(module) is None:
-            yield Check("library", "warning", f"{package} is missing: {loss}", f"pip install 'dari[{extra}]'")
+            yield Check("library", "warning", f"{package} is missing: {loss}", install_extra(extra))
         else:
             yield Check("library", "ok", f"{package} {metadata.version(package)}")
 

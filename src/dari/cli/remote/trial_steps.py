@@ -29,6 +29,7 @@ from dari.bridge.sandbox.report import report
 from dari.bridge.upstream.opening import Opening
 from dari.bridge.upstream.target import Target
 from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
+from dari.installation import install_extra
 from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
 from dari.rpc.codec import decode_any
@@ -252,7 +253,7 @@ def _judge_schemas(step: Step, tools: list[dict[str, Any]]) -> None:
     try:
         import jsonschema_rs
     except ImportError:
-        step.warn("not checked: jsonschema-rs is not installed", "pip install 'dari[schemas]'")
+        step.warn("not checked: jsonschema-rs is not installed", install_extra("schemas"))
         return
     wrong = []
     checked = 0

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from dari.errors import DariError, Unavailable
+from dari.installation import install_extra
 from dari.mcp.client.failures import Unauthorized
 
 FLOW_TIMEOUT_S = 300.0
@@ -98,7 +99,7 @@ async def run_flow(
         import httpx2
     except ImportError:
         raise Unavailable(
-            f"{url} asks for OAuth, which needs the official SDK", "install it: pip install 'dari[oauth]'"
+            f"{url} asks for OAuth, which needs the official SDK", f"install it: {install_extra('oauth')}"
         ) from None
     headers = {"mcp-protocol-version": refusal.version} if refusal.version else {}
     ours = httpx2.Request("POST", url, headers=headers)

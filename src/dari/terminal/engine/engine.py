@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
 from dari.errors import InvalidInput, Unavailable
+from dari.installation import install_extra
 from dari.terminal.engine.grid import Grid
 from dari.terminal.engine.keys import Key
 
@@ -210,4 +211,4 @@ def _is_installed(package: str) -> bool:
 
 
 def _missing(package: str) -> Unavailable:
-    return Unavailable(f"{package} is not installed", "install Dari with its extra: pip install 'dari[terminal]'")
+    return Unavailable(f"{package} is not installed", install_extra("terminal"))

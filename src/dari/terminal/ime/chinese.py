@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from dari.errors import Unavailable
+from dari.installation import install_extra
 from dari.terminal.ime.composer import Step
 from dari.terminal.ime.pinyin import split_syllables
 
@@ -90,5 +91,5 @@ def _dictionary() -> tuple[Any, Any, Any, Any, Any]:
         # About a second and 6 MB: only when somebody types Chinese.
         from Pinyin2Hanzi import DefaultDagParams, DefaultHmmParams, dag, simplify_pinyin, viterbi
     except ImportError as error:
-        raise Unavailable("the Chinese dictionary is not installed", "pip install 'dari[chinese]'") from error
+        raise Unavailable("the Chinese dictionary is not installed", install_extra("chinese")) from error
     return dag, DefaultDagParams(), viterbi, DefaultHmmParams(), simplify_pinyin

