@@ -75,8 +75,9 @@ def main(words: list[str]) -> int:
     known = {one.name for one in GROUPS}
     arguments = make_parser(named[0] if named and named[0] in known else "").parse_args(words)
     if not hasattr(arguments, "handle"):
-        arguments.shows_help.print_help()
-        return 0
+        # Nothing was asked for, which is no mistake; half a command is one.
+        arguments.shows_help.print_help(sys.stderr if named else sys.stdout)
+        return 2 if named else 0
     try:
         return _run(arguments)
     except KeyboardInterrupt:
