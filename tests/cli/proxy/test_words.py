@@ -97,7 +97,7 @@ def test_the_engine_is_not_loaded_by_a_command(shell: Shell) -> None:
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
-@pytest.mark.parametrize("words", [["nothing"], ["start", "--nothing"], ["set"], ["rules", "add"]])
+@pytest.mark.parametrize("words", [["nothing"], ["start", "--nothing"], ["rules", "remember"]])
 def test_a_wrong_word_is_refused_with_2(words: list[str], shell: Shell) -> None:
     said = shell.refused(*words)
     assert said.startswith("usage: dari proxy")
