@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
+from dari.terminal.policy.evaluation import COMPARISONS
 from dari.terminal.policy.reader import WordReader
-from dari.terminal.policy.words import ShellError, Word
+from dari.terminal.policy.words import Evaluated, ShellError, Word
 
 MOST_GUESSES = 10
 _BARE = re.compile(r"[A-Za-z_!{}\[\]]+(?=[\s;&|<>()]|\Z)")
@@ -29,7 +31,7 @@ class CompoundReader(WordReader):
         """Read the rest after a reserved word; True when what follows was read to its end as a command."""
         if word in ("!", "not", "and", "or", "time", "coproc", "nocorrect"):
             self.skip(newlines=False)
-            if word == "time" and self.at("-p"):
+            while word == "time" and self.bare_option() in ("-p", "--"):
                 self.position += 2
                 self.skip(newlines=False)
             if self.position < len(self.text) and self.here not in "\n;&|)":
@@ -73,7 +75,7 @@ class CompoundReader(WordReader):
         start = self.position
         self.position += 2
         try:
-            self._arithmetic("))")
+            self.read_arithmetic("))")
         except ShellError:
             # One inside the other, each would be read twice: a text of 100 characters could take for ever.
             self.guesses += 1
@@ -100,15 +102,17 @@ class CompoundReader(WordReader):
         self.skip(newlines=False)
         if self.at("(("):
             self.position += 2
-            self._arithmetic("))")
+            self.read_arithmetic("))")
         else:
             name, _ = self.read_word()
             self.note_assignment(name.text)
             self.skip(newlines=True)
             if self.bare() == "in":
                 self.position += 2
-                self._words_until_separator()
-            elif self.at("("):
+                self.assigned += [(name.text, word) for word in self._words_until_separator()]
+            else:
+                self.assigned.append((name.text, Word("$@", False)))
+            if self.at("("):
                 raise ShellError("a short loop of zsh")
         self.skip(newlines=True)
         if self.here == ";":
@@ -151,20 +155,22 @@ class CompoundReader(WordReader):
             self.read_word()
 
     def _test(self) -> None:
-        """`[[ … ]]` runs nothing but what is substituted inside it."""
+        """`[[ … ]]` runs what is substituted inside it, also in what it evaluates as numbers or as a name."""
+        words: list[Word] = []
         while True:
             self.skip(newlines=True)
             if self.position >= len(self.text):
                 raise ShellError("a [[ is not closed")
             if self.at("]]"):
                 self.position += 2
+                self.evaluated += tested(words, True)
                 return
             if self.here in "()<>&|" and not self.opens_substitution():
                 self.position += 1
             elif self.here in ";":
                 raise ShellError("; inside [[")
             else:
-                self.read_word()
+                words.append(self.read_word()[0])
 
     def _fish(self, word: str) -> bool:
         if word == "function":
@@ -220,14 +226,15 @@ class CompoundReader(WordReader):
             raise ShellError("( after a word")
         self.position += 1
 
-    def _words_until_separator(self) -> None:
+    def _words_until_separator(self) -> list[Word]:
+        words: list[Word] = []
         while True:
             self.skip(newlines=False)
             if self.position >= len(self.text) or self.here in ";\n":
-                return
+                return words
             if self.here in "&|<>()" and not self.opens_substitution():
                 raise ShellError(f"{self.here!r} is not expected in a list of words")
-            self.read_word()
+            words.append(self.read_word()[0])
 
     def opens_substitution(self) -> bool:
         return (self.here in "<>" and self.text[self.position + 1 : self.position + 2] == "(") or (
@@ -252,6 +259,19 @@ class CompoundReader(WordReader):
             else:
                 return
 
+    def bare_option(self) -> str:
+        match = re.compile(r"--?\w*(?=[\s;&|<>()]|\Z)").match(self.text, self.position)
+        return match[0] if match else ""
+
     def bare(self) -> str:
         match = _BARE.match(self.text, self.position)
         return match[0] if match else ""
+
+
+def tested(words: Sequence[Word], compares_arithmetic: bool) -> Iterator[Evaluated]:
+    """What a test evaluates: both sides of a comparison of numbers where the shell does so, the name after -v."""
+    for index, word in enumerate(words):
+        if word.text in ("-v", "-R"):
+            yield from map(Evaluated, words[index + 1 : index + 2])
+        elif compares_arithmetic and word.text in COMPARISONS:
+            yield from map(Evaluated, [*words[max(index - 1, 0) : index], *words[index + 1 : index + 2]])

@@ -1,4 +1,4 @@
-"""What single programs do with their arguments: git, sed, tmux, settings of the shell."""
+"""What single programs do with their arguments: git, sed, tmux, editors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from fnmatch import fnmatchcase
 
 from dari.terminal.policy.filters import FilterError, effects_of_awk, effects_of_sed
 from dari.terminal.policy.options import has_option, option_values, split_options
-from dari.terminal.policy.words import Dialect, Word
+from dari.terminal.policy.shell_builtins import BuiltinReader
+from dari.terminal.policy.words import Word
 from dari.terminal.policy.wrappers import (
     CODE,
-    COMMAND_NAMES,
-    DECIDING_NAMES,
     DOUBTFUL,
-    FINDING_NAMES,
     GIT_FILES,
     GIT_GLOBAL,
     GIT_OPTIONS,
@@ -22,9 +20,6 @@ from dari.terminal.policy.wrappers import (
     GIT_RUNS,
 )
 
-_SETTERS = frozenset(
-    ("export", "declare", "typeset", "local", "readonly", "set", "read", "printf", "let", "unset", "setenv")
-)
 _KEYS = {"Enter": "\n", "C-m": "\n", "C-j": "\n", "KPEnter": "\n", "Space": " ", "Tab": "\t"}
 _STARTS = re.compile(
     r"new(-session|-window|w)?|split(-window|w)|respawn-?(pane|window|p|w)|run(-shell)?|popup|display-popup"
@@ -40,29 +35,8 @@ def program(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-class ProgramReader:
-    """Notes `doubts` and what is `unread`; `text` reads a shell text that a program would run."""
-
-    def __init__(self) -> None:
-        self.doubts: list[str] = []
-        self.unread: list[str] = []
-
-    def text(self, word: Word, dialect: Dialect, depth: int) -> None:
-        raise NotImplementedError
-
-    def assigned(self, name: str, value: Word, depth: int) -> None:
-        """A variable is set, for one command or for good."""
-        if name in DECIDING_NAMES or name.startswith(("GIT_CONFIG_KEY", "GIT_CONFIG_VALUE", "BASH_FUNC")):
-            self.doubts.append(f"setting {name} changes what later commands run")
-        elif name in COMMAND_NAMES:
-            if not value.is_known:
-                self.unread.append(f"setting {name} decides what other programs run")
-            elif value.text.strip():
-                self.text(value, "sh", depth)
-        elif name == "HOME" and not (value.is_known and re.fullmatch(r"[\w./+@-]*", value.text)):
-            self.doubts.append("setting HOME to what is known only then changes what $HOME/… runs")
-        elif name in FINDING_NAMES:
-            self.unread.append(f"setting {name} decides which programs or libraries later commands find")
+class ProgramReader(BuiltinReader):
+    """What programs with options and languages of their own would run."""
 
     def doubtful_options(self, name: str, arguments: Sequence[Word]) -> None:
         for option in CODE.get(name, "").split():
@@ -87,62 +61,6 @@ class ProgramReader:
             self.doubts.append(f"{name} -o …Command starts another program")
         if name == "socat" and any(re.match(r"(EXEC|SYSTEM|SHELL):", word.text, re.I) for word in arguments):
             self.doubts.append(f"{name} can start programs that are not read")
-
-    def setting(self, name: str, arguments: Sequence[Word], dialect: Dialect, depth: int) -> None:
-        """Builtins that change the shell itself: variables, keys, names."""
-        words = [word.text for word in arguments]
-        if name in _SETTERS:
-            self._set(name, arguments, dialect, depth)
-        elif name in ("alias", "abbr"):
-            if any("=" in word.text or not word.is_known for word in arguments) or (dialect == "fish" and arguments):
-                self.doubts.append(f"{name} changes what a later word runs")
-        elif (
-            (name in ("bind", "bindkey") and any(not re.fullmatch(r"-[lpPsSvVLM]+", word) for word in words))
-            or (name == "complete" and {"-C", "-F", "-c", "-a"} & set(words))
-            or (name == "hash" and "-p" in words)
-            or (name == "enable" and words)
-        ):
-            self.doubts.append(f"{name} changes what keys or words do in this shell")
-        elif name == "fc" and not any(re.fullmatch(r"-[A-Za-z]*l[A-Za-z]*", word) for word in words):
-            self.doubts.append("fc runs commands of the history")
-        elif name == "stty" and any(re.fullmatch(r"-echo|raw|cbreak|-icanon|-cooked", word) for word in words):
-            self.doubts.append("stty hides what is typed next, which is then not judged")
-        if name == "set" and {"vi", "emacs"} & set(words):
-            self.doubts.append("set -o changes what keys do in this shell")
-
-    def _set(self, name: str, arguments: Sequence[Word], dialect: Dialect, depth: int) -> None:
-        if name == "printf":
-            for value in option_values(arguments, ["-v"]):
-                self._odd(name, value.text)
-            return
-        if dialect == "fish" and name == "set":
-            plain = [word for word in arguments if not word.text.startswith("-")]
-            if plain:
-                text = " ".join(word.text for word in plain[1:])
-                self.assigned(plain[0].text, Word(text, all(word.is_known for word in plain[1:])), depth)
-            return
-        for word in arguments:
-            match = re.match(r"([A-Za-z_]\w*)(\+?=)?", word.text)
-            if match is None:
-                if word.text.startswith("$") and name not in ("printf", "set", "let"):
-                    self.doubts.append(f"which variable {name} sets is known only then")
-                continue
-            is_set = match[2] is not None
-            if name == "read":
-                self._odd(name, match[1])
-            elif name == "unset":
-                continue
-            elif is_set or name == "let":
-                rest = word.text[match.end() :]
-                is_known = is_set and (word.is_known or not re.search(r"[$`(]", rest))
-                self.assigned(match[1], Word(rest.strip("\"'"), is_known), depth)
-            elif match[1] in DECIDING_NAMES:
-                self.assigned(match[1], Word("", False), depth)
-
-    def _odd(self, way: str, name: str) -> None:
-        """Nobody sets these in such a way without a reason."""
-        if name in DECIDING_NAMES | FINDING_NAMES | COMMAND_NAMES:
-            self.doubts.append(f"{way} sets {name}, which changes what later commands run")
 
     def filter(self, name: str, arguments: Sequence[Word]) -> None:
         """sed and awk."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from dari.terminal.policy.evaluation import follow
 from dari.terminal.policy.options import has_option, option_values, split_options
 from dari.terminal.policy.programs import ProgramReader, program
-from dari.terminal.policy.script import read_script
-from dari.terminal.policy.words import Command, Dialect, ShellError, Word
+from dari.terminal.policy.script import read_expansions, read_script
+from dari.terminal.policy.words import Command, Dialect, Evaluated, Script, ShellError, Word
 from dari.terminal.policy.wrappers import (
     CARRYING,
     FETCHERS,
@@ -45,6 +46,7 @@ def reach(text: str, dialect: Dialect = "bash") -> Reach:
     """What `text` would run; ShellError when the text cannot be read."""
     finder = _Finder()
     functions = finder.read(text, dialect, 0)
+    finder.follow_evaluated()
     doubts, unread = (tuple(dict.fromkeys(each)) for each in (finder.doubts, finder.unread))
     return Reach(tuple(finder.commands), doubts, functions, unread)
 
@@ -58,19 +60,44 @@ class _Finder(ProgramReader):
         if depth > DEEPEST:
             raise ShellError(f"commands call commands more than {DEEPEST} deep")
         script = read_script(text, dialect)
-        self.doubts += script.doubts
-        for command in script.commands:
-            self.look(command, dialect, depth)
+        self._take(script, dialect, depth)
         for name in sorted(script.functions):
             self.unread.append(f"it defines the function {name}, which stays in the shell and takes that name")
         return script.functions
+
+    def expansions(self, text: str, dialect: Dialect, depth: int) -> None:
+        if depth > DEEPEST:
+            raise ShellError(f"commands call commands more than {DEEPEST} deep")
+        self._take(read_expansions(text, dialect), dialect, depth + 1)
+
+    def _take(self, script: Script, dialect: Dialect, depth: int) -> None:
+        self.doubts += script.doubts
+        self.evaluate(script.evaluated, dialect, depth)
+        for name, value in script.assigned:
+            self.keep(name, value, dialect, depth)
+        for command in script.commands:
+            self.look(command, dialect, depth)
+
+    def follow_evaluated(self) -> None:
+        """Read the strings that are evaluated, once all values are known; what they run may evaluate more."""
+        seen: set[str] = set()
+        for name in sorted(self.variables.integers):
+            self.evaluate(map(Evaluated, self.variables.values.get(name, [])), "bash", 0)
+        while self.evaluated:
+            waiting, self.evaluated = self.evaluated, []
+            for each, dialect, depth in waiting:
+
+                def read(text: str, dialect: Dialect = dialect, depth: int = depth) -> None:
+                    self.expansions(text, dialect, depth)
+
+                self.doubts += follow([each], self.variables, read, seen)
 
     def look(self, command: Command, dialect: Dialect, depth: int) -> None:
         at = len(self.commands)
         self.commands.append(command)
         for name, value in command.assignments:
             if name != "IFS" or command.name != "read":
-                self.assigned(name, value, depth)
+                self.assigned(name, value, depth, dialect)
         if command.name is None:
             self.doubts.append(f"what {command.words[0].text!r} runs is known only when it runs")
             return

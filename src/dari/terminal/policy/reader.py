@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dari.terminal.policy.quoting import decode_ansi_c, decode_fish, may_expand_braces
-from dari.terminal.policy.words import Dialect, ShellError, Word
+from dari.terminal.policy.words import Dialect, Evaluated, ShellError, Word
 from dari.terminal.policy.wrappers import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES
 
 DEEPEST = 40
@@ -13,8 +13,12 @@ DEEPEST = 40
 _META = frozenset(" \t\n;&|<>()")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 _ASSIGNS = re.compile(r"\$\{([A-Za-z_]\w*):?:?=")
+_PARAMETER = re.compile(r"\$\{([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])")
 _GLOB = re.compile(r"[*?]|\[.+\]", re.DOTALL)
 _QUOTED = re.compile(r"'[^'}\"\\]*'")
+# Other quotes inside arithmetic hide nothing: `(( '$(rm x)' ))` runs rm.
+_QUOTED_PARENTHESIS = re.compile(r"""'[^'$()]{0,999}[()]|"[^"$()]{0,999}[()]""")
+_SETS = re.compile(r"([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _HISTORY = re.compile(r"!(?:[A-Za-z0-9!?$^*#-])")
 
 
@@ -29,6 +33,8 @@ class WordReader:
         self.depth = depth
         self.position = 0
         self.doubts: list[str] = []
+        self.evaluated: list[Evaluated] = []
+        self.assigned: list[tuple[str, Word]] = []
 
     def read_list(self, closers: frozenset[str]) -> str:
         raise NotImplementedError
@@ -192,7 +198,7 @@ class WordReader:
             self._dollar_brace()
         elif after == "[" and self.dialect in ("bash", "zsh"):
             self.position += 2
-            self._arithmetic("]")
+            self.read_arithmetic("]")
         elif after == "'" and not in_quotes and self.dialect != "fish":
             return self._ansi_c()
         elif after == '"' and not in_quotes and self.dialect != "fish":
@@ -205,7 +211,7 @@ class WordReader:
             self.position = match.end()
             while self.here == "[" and self.dialect in ("zsh", "fish"):
                 self.position += 1
-                self._arithmetic("]")
+                self.read_arithmetic("]", match[0])
         else:
             self.position += 1
             return "$", True
@@ -225,10 +231,22 @@ class WordReader:
     def _dollar_parenthesis(self) -> None:
         if self.text.startswith("$((", self.position) and self.dialect != "fish":
             self.position += 3
-            self._arithmetic("))")
+            self.read_arithmetic("))")
             return
         self.position += 2
         self.read_list(frozenset((")",)))
+
+    def read_arithmetic(self, closer: str, array: str = "") -> None:
+        """An expression up to `closer`, or the subscript of an array, which the shell evaluates."""
+        start = self.position
+        self._arithmetic(closer)
+        self.note_evaluated(self.text[start : self.position - len(closer)], array, is_plain_use=bool(array))
+
+    def note_evaluated(self, source: str, array: str = "", is_plain_use: bool = False) -> None:
+        if self.dialect != "fish" and source not in ("@", "*"):
+            # What arithmetic sets is a number.
+            self.assigned += [(match[1] or match[2], Word("0")) for match in _SETS.finditer(source)]
+            self.evaluated.append(Evaluated(Word(source, "$" not in source and "`" not in source), array, is_plain_use))
 
     def _arithmetic(self, closer: str) -> None:
         """Everything up to `closer`; what is substituted inside still runs."""
@@ -238,8 +256,8 @@ class WordReader:
             if depth == 0 and self.at(closer):
                 self.position += len(closer)
                 return
-            if char in "'\"":
-                raise ShellError("quotes inside arithmetic")
+            if char in "'\"" and (match := _QUOTED_PARENTHESIS.match(self.text, self.position)):
+                raise ShellError(f"{match[0]} inside arithmetic")
             if char == "$":
                 self._dollar(in_quotes=True)
                 continue
@@ -277,8 +295,7 @@ class WordReader:
                 self.position += 1
             elif char == "}":
                 self.position += 1
-                if self.text[start : self.position].endswith("@P}"):
-                    self.doubts.append("${…@P} runs what a variable holds")
+                self._note_expansion(self.text[start : self.position])
                 return
             elif char == "\\":
                 self.position += 2
@@ -294,6 +311,28 @@ class WordReader:
             else:
                 self.position += 1
         raise ShellError("a ${ is not closed")
+
+    def _note_expansion(self, source: str) -> None:
+        """`${a[x]}`, `${a:x:y}` and `${!a}` evaluate strings; `${a@P}` runs one."""
+        if source.endswith("@P}"):
+            self.doubts.append("${…@P} runs what a variable holds")
+        match = _PARAMETER.match(source)
+        if match is None:
+            return
+        rest = source[match.end() : -1]
+        subscript = ""
+        if rest.startswith("["):
+            end = _bracket_end(rest)
+            subscript, rest = rest[1:end], rest[end + 1 :]
+            self.note_evaluated(subscript, match[2], is_plain_use=True)
+        if match[1] == "!" and subscript not in ("@", "*") and rest not in ("@", "*"):
+            self.evaluated.append(Evaluated(Word(f"${match[2]}", False)))
+        if rest[:1] == ":" and rest[1:2] not in ("-", "=", "?", "+"):
+            self.note_evaluated(rest[1:])
+        elif rest.lstrip(":")[:1] == "=":
+            value = rest.lstrip(":")[1:]
+            is_known = "$" not in value and "`" not in value
+            self.assigned.append((match[2], Word(value.strip("'\""), is_known)))
 
     def _backticks(self) -> str:
         match = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL).match(self.text, self.position)
@@ -326,3 +365,13 @@ class WordReader:
             before = self.text[self.position - 1 : self.position]
             if before not in ("[", "{", "$"):
                 self.doubts.append("an unquoted ! can bring back a command of the history")
+
+
+def _bracket_end(text: str) -> int:
+    """The place of the bracket that closes the one at the start."""
+    depth = 0
+    for index, char in enumerate(text):
+        depth += (char == "[") - (char == "]")
+        if depth == 0:
+            return index
+    return len(text)

@@ -6,11 +6,23 @@ import re
 from dataclasses import replace
 
 from dari.terminal.policy.compounds import CompoundReader
-from dari.terminal.policy.words import Command, Dialect, Redirect, Script, ShellError, Word, is_name, split_assignment
+from dari.terminal.policy.words import (
+    Command,
+    Dialect,
+    Evaluated,
+    Redirect,
+    Script,
+    ShellError,
+    Word,
+    is_name,
+    split_assignment,
+)
 
 LONGEST_CHARS = 64 * 1024
 
 _REDIRECT = re.compile(r"(?:\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||>!|<\?|<|>)")
+_VARIABLE_OF_REDIRECT = re.compile(r"\{[A-Za-z_]\w*\[.*\]\}", re.DOTALL)
+_OPEN_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[[^]]*$")
 _OPERATORS = ("&&", "||", "|&", "&|", "&!", "|", ";", "&", "\n")
 _POSIX_WORDS = frozenset(
     [
@@ -54,7 +66,14 @@ def read_script(text: str, dialect: Dialect = "bash") -> Script:
     reader.read_list(frozenset())
     if reader.waiting:
         raise ShellError("a here-document is not closed")
-    return Script(tuple(reader.commands), frozenset(reader.functions), tuple(dict.fromkeys(reader.doubts)))
+    return reader.result()
+
+
+def read_expansions(text: str, dialect: Dialect = "bash", depth: int = 0) -> Script:
+    """What is substituted inside `text`, whatever quotes stand in it, as in a here-document."""
+    reader = ScriptReader(text, dialect, depth)
+    reader.read_until_end()
+    return reader.result()
 
 
 class ScriptReader(CompoundReader):
@@ -66,9 +85,23 @@ class ScriptReader(CompoundReader):
         self.waiting: list[tuple[int, int, str, bool, bool]] = []
         self._reserved = {"fish": _FISH_WORDS, "zsh": _ZSH_WORDS}.get(dialect, _POSIX_WORDS)
 
-    def read_inner(self, text: str) -> None:
+    def result(self) -> Script:
+        return Script(
+            tuple(self.commands),
+            frozenset(self.functions),
+            tuple(dict.fromkeys(self.doubts)),
+            tuple(self.evaluated),
+            tuple(self.assigned),
+        )
+
+    def _inner(self, text: str) -> ScriptReader:
         inner = ScriptReader(text, self.dialect, self.depth + 1)
         inner.inside, inner.guesses = self.inside, self.guesses
+        inner.evaluated, inner.assigned = self.evaluated, self.assigned
+        return inner
+
+    def read_inner(self, text: str) -> None:
+        inner = self._inner(text)
         inner.read_list(frozenset())
         if inner.waiting:
             raise ShellError("a here-document is not closed")
@@ -152,6 +185,13 @@ class ScriptReader(CompoundReader):
             if self.position >= len(self.text) or self.here in "\n;|)":
                 break
             match = _REDIRECT.match(self.text, self.position)
+            if (
+                match
+                and words
+                and _VARIABLE_OF_REDIRECT.fullmatch(words[-1].text)
+                and self.text[self.position - 1] == "}"
+            ):
+                self.evaluated.append(Evaluated(words[-1]))
             if match and not (match[0] in ("<", ">") and self.opens_substitution() and self.dialect in ("bash", "zsh")):
                 redirects.append(self._redirect(match, len(redirects)))
                 continue
@@ -169,11 +209,16 @@ class ScriptReader(CompoundReader):
                 raise ShellError(f"{self.here!r} is not expected here")
             assigned = split_assignment(word, raw) if not words else None
             if assigned is not None and is_name(assigned[0]):
+                name, subscript, value = assigned
+                if subscript:
+                    self.evaluated.append(Evaluated(Word(subscript, word.is_known), name, is_plain_use=True))
                 if self.here == "(" and self.text[self.position - 1] == "=":
-                    self._array()
-                    assigned = (assigned[0], Word("(…)", False))
-                assignments.append(assigned)
+                    self._array(name)
+                    value = Word("(…)", False)
+                assignments.append((name, value))
             else:
+                if not words and _OPEN_SUBSCRIPT.match(raw):
+                    self.doubts.append(f"{raw.replace(chr(0), '…')} begins a subscript, which the shell evaluates")
                 words.append(word)
         self._add(Command(tuple(words), tuple(assignments), tuple(redirects), is_piped, self.inside), waiting_from)
 
@@ -185,7 +230,7 @@ class ScriptReader(CompoundReader):
             _, which, delimiter, is_quoted, is_tabbed = self.waiting[index]
             self.waiting[index] = (len(self.commands) - 1, which, delimiter, is_quoted, is_tabbed)
 
-    def _array(self) -> None:
+    def _array(self, name: str) -> None:
         self.position += 1
         while True:
             self.skip(newlines=True)
@@ -197,9 +242,12 @@ class ScriptReader(CompoundReader):
             if self.here in ";&|(":
                 raise ShellError(f"{self.here!r} inside an array")
             before = self.position
-            self.read_word()
+            word, raw = self.read_word()
             if self.position == before:
                 raise ShellError(f"{self.here!r} inside an array")
+            if raw.startswith("["):
+                self.evaluated.append(Evaluated(word, name, is_plain_use=True))
+            self.assigned.append((name, word))
 
     def _redirect(self, match: re.Match[str], which: int) -> Redirect:
         self.position = match.end()
@@ -251,8 +299,7 @@ class ScriptReader(CompoundReader):
             body = "".join(lines)
             is_known = True
             if not is_quoted:
-                inner = ScriptReader(body, self.dialect, self.depth + 1)
-                inner.inside, inner.guesses = self.inside, self.guesses
+                inner = self._inner(body)
                 inner.read_until_end()
                 is_known = "$" not in body and "`" not in body and "\\" not in body
                 # Before the command that reads it, as any substitution is.

@@ -86,22 +86,42 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A string that the shell evaluates as arithmetic, or as a name with a subscript; as written if it is not known.
+
+    `array`: it is a subscript of that array. `is_plain_use`: of `${a[x]}` or `a[x]=…`, where the subscript of an
+    associative array is only a key.
+    """
+
+    word: Word
+    array: str = ""
+    is_plain_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """Everything a text would run, in the order written; a command inside another comes before it."""
 
     commands: tuple[Command, ...]
     functions: frozenset[str]
     doubts: tuple[str, ...]
+    evaluated: tuple[Evaluated, ...] = ()
+    assigned: tuple[tuple[str, Word], ...] = ()
+    """Variables that are set by a loop, an expansion or an array, with their values."""
 
 
-def split_assignment(word: Word, raw: str) -> tuple[str, Word] | None:
-    """(name, value) when the word is `name=value` or `name+=value`."""
+def split_assignment(word: Word, raw: str) -> tuple[str, str, Word] | None:
+    """(name, subscript, value) when the word is `name=value`, `name[subscript]=value`, or either with `+=`."""
     match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^]]*\])?\+?=", raw)
     if match is None:
         return None
-    # The name is plain text in `raw`, so its length is the same in the value.
-    value = word.text[match.end() :]
-    return match[1], Word(value, word.is_known, word.has_glob, value.startswith("~"), word.is_quoted)
+    subscript, value = "", word.text[match.end() :]
+    if match[2]:
+        # Quotes and expansions are one letter each in `raw`, so the end is looked for in the text itself.
+        end = re.search(r"\]\+?=", word.text)
+        subscript = word.text[match.end(1) + 1 : end.start() if end else len(word.text)]
+        value = word.text[end.end() :] if end else ""
+    return match[1], subscript, Word(value, word.is_known, word.has_glob, value.startswith("~"), word.is_quoted)
 
 
 def is_name(text: str) -> bool:

@@ -254,8 +254,11 @@ DECIDING_NAMES = _words(
     "LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV ZDOTDIR PROMPT_COMMAND PS0 PS1 PS2 PS4 PROMPT RPROMPT "
     "SHELLOPTS BASHOPTS BASH_FUNC LESSOPEN LESSCLOSE GIT_EXEC_PATH GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM "
     "GIT_CONFIG_COUNT GIT_TEMPLATE_DIR PYTHONSTARTUP PERL5DB LUA_INIT TAR_OPTIONS VIMINIT EXINIT INPUTRC fpath "
-    "precmd_functions preexec_functions chpwd_functions fish_function_path fish_user_paths MAKEFILES HISTFILE"
+    "precmd_functions preexec_functions chpwd_functions BASH_ALIASES BASH_CMDS fish_function_path"
+    " fish_user_paths MAKEFILES HISTFILE"
 )
+# Arrays of zsh whose elements are commands.
+ZSH_NAMES = _words("functions aliases galiases saliases commands")
 # Their value is a command, and is judged as one.
 COMMAND_NAMES = _words(
     "EDITOR VISUAL FCEDIT PAGER MANPAGER BROWSER GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND "
