@@ -286,7 +286,7 @@ ASKED_WITH_A_LIST = [
     ("sed -n '1w /tmp/x' f", "sed w"),
     ("sed -f prog f", "sed -f"),
     ("make -f /tmp/evil.mk", "make -f"),
-    ("make --eval='x:;rm x'", "make --eval"),
+    ("make --eval='x:;ls y'", "make --eval"),
     ("ls() { cat x; }; ls", "a function over a command"),
     ("function ls { cat x; }", "a function by its word"),
     ("PATH=/tmp:$PATH ls", "PATH"),

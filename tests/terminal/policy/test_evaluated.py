@@ -36,9 +36,8 @@ def test_what_bash_runs_while_it_evaluates_a_string_is_stopped(text: str, tmp_pa
 
 @pytest.mark.parametrize("text", evaluated.RUN_IN_ZSH)
 def test_what_zsh_runs_while_it_evaluates_a_string_is_stopped(text: str, tmp_path: Path) -> None:
-    if shutil.which("zsh") is None:
-        pytest.skip("zsh is not installed")
-    assert leaves_a_mark(["zsh", "-f", "-c"], text, tmp_path), "zsh does not run this; the case proves nothing"
+    if shutil.which("zsh"):
+        assert leaves_a_mark(["zsh", "-f", "-c"], text, tmp_path), "zsh does not run this; the case proves nothing"
     assert POLICY.judge(text, str(tmp_path), "zsh").decision != "allow"
 
 

@@ -34,7 +34,6 @@ _EXPLICIT = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])")
 _LENGTH = re.compile(r"\$\{#[^{}]*\}|\$\{![A-Za-z_]\w*\[[@*]\]\}")
 _LONE_DOLLAR = re.compile(r"\$(?![A-Za-z_0-9({\[@*#?$!'\"-])")
 _SUBSTITUTES = re.compile(r"\$[({\[]|`")
-_STORES = re.compile(r"\[[^$`]*(?:\$[({\[]|`)")
 _COUNTS = re.compile(
     r"(?:.*\|)?\s*(?:wc\s+-[lcwm]+(?:\s*<\s*[^\s|;&]+)?|date(?:\s+-u)?\s+['\"]?\+%(?:s|N|s%N|Y|m|d|j|u|H|M|S|Y%m%d)['\"]?|"
     r"nproc|id\s+-[ug]|tput\s+(?:cols|lines)|grep\s+-[A-Za-z]*c[A-Za-z]*(?:\s+-?[\w.'\"^$-]+)?|pgrep\s+-c\s+\S+|"
@@ -59,7 +58,8 @@ class Variables:
 
 def stores_evaluated_text(value: Word) -> bool:
     """Whether the value, wherever it is used as a number or a name, would run something: `a[$(rm x)]`."""
-    return value.is_known and _STORES.search(value.text) is not None
+    at = value.text.find("[") if value.is_known else -1
+    return at >= 0 and _SUBSTITUTES.search(value.text, at) is not None
 
 
 def follow(

@@ -12,7 +12,7 @@ _PLAIN = frozenset("=dDgGhHnNpPxzF")
 _NUMBERED = frozenset("qQlLv")
 _AWK_LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|(?P<before>(?:^|[~(,{};!&|\n])\s*)/(?:[^/\\\n]|\\.)*/', re.MULTILINE)
 _AWK_RUNS = re.compile(r"system\s*\(|getline\s*<|\||@\s*(load|include)|@\s*\w+\s*\(")
-_AWK_WRITES = re.compile(r"print[^;}\n]*>")
+_AWK_STATEMENT = re.compile(r"[^;}\n]+")
 
 
 class FilterError(Exception):
@@ -27,7 +27,7 @@ def effects_of_awk(program: str) -> set[str]:
     is_unclear = bare.replace('""', "").count('"') or ("/" in bare and re.search(r"(?<!\|)\|(?!\|)", program))
     if _AWK_RUNS.search(bare) or is_unclear:
         effects.add("run")
-    if _AWK_WRITES.search(bare):
+    if any(">" in each[0].partition("print")[2] for each in _AWK_STATEMENT.finditer(bare)):
         effects.add("write")
     return effects
 

@@ -33,11 +33,15 @@ def split_options(arguments: Sequence[Word], valued: str, stop_at_plain: bool = 
             and not (word.text[0] == "+" and word.text not in takes_next)
         ):
             given.append(word)
-            if word.text in takes_next or (
-                word.text[:2] != "--"
-                and len(word.text) > 2
-                and "-" + word.text[-1] in takes_next
-                and "-" + word.text[1] not in takes_next
+            if (
+                word.text in takes_next
+                or _is_long_prefix(word.text, takes_next)
+                or (
+                    word.text[:2] != "--"
+                    and len(word.text) > 2
+                    and "-" + word.text[-1] in takes_next
+                    and "-" + word.text[1] not in takes_next
+                )
             ):
                 index += 1
         elif stop_at_plain:
@@ -72,7 +76,7 @@ def has_option(arguments: Iterable[Word], option: str) -> bool:
 
 
 def option_values(arguments: Sequence[Word], options: Sequence[str]) -> list[Word]:
-    """The values of these options, however they are written."""
+    """The values of these options, however they are written: apart, attached, after `=`, in a cluster such as `-qc`."""
     values: list[Word] = []
     for index, word in enumerate(arguments):
         if word.text == "--":
@@ -80,10 +84,25 @@ def option_values(arguments: Sequence[Word], options: Sequence[str]) -> list[Wor
         for option in options:
             if word.text == option:
                 values += arguments[index + 1 : index + 2]
-            elif option.startswith("--") and word.text.startswith("--") and "=" in word.text:
-                name, _, value = word.text.partition("=")
+            elif option.startswith("--") and word.text.startswith("--"):
+                name, equals, value = word.text.partition("=")
                 if len(name) > 4 and option.startswith(name):
-                    values.append(Word(value, word.is_known))
-            elif len(option) == 2 and word.text.startswith(option) and word.text[:2] != "--":
-                values.append(Word(word.text[2:], word.is_known))
+                    values += [Word(value, word.is_known)] if equals else arguments[index + 1 : index + 2]
+            elif len(option) == 2 and word.text[:1] == "-" and word.text[:2] != "--":
+                values += _in_cluster(word, option[1], arguments[index + 1 : index + 2])
     return values
+
+
+def _in_cluster(word: Word, letter: str, following: Sequence[Word]) -> list[Word]:
+    """The value of `-c` in `-qc TEXT`, `-qcTEXT` and `-cTEXT`."""
+    at = word.text.find(letter, 1)
+    before = word.text[1:at]
+    if at < 0 or not (before.isalnum() or not before):
+        return []
+    value = word.text[at + 1 :]
+    return [Word(value, word.is_known)] if value else list(following)
+
+
+def _is_long_prefix(text: str, takes_next: frozenset[str]) -> bool:
+    """GNU programs take any prefix of a long option."""
+    return len(text) > 4 and text.startswith("--") and any(each.startswith(text) for each in takes_next)

@@ -16,6 +16,12 @@ _HARMLESS = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", 
 _NO_PATHS = frozenset(("echo", "printf", "true", "false", ":", "test", "[", "kill", "sleep", "seq", "expr"))
 
 
+MAX_DIRECTORIES = 16
+"""How many directories a text may go to before where it is counts as unknown."""
+MAX_LOOKUPS = 1_000
+"""How often the file system is asked for one text; paths after that count as unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """`path` is real (links followed); None when it is known only at run time. `word` is how it was written."""
@@ -31,6 +37,7 @@ class Places:
         self.home = str(home)
         self.directories: list[str] = [os.path.realpath(cwd)]
         self.is_lost = False
+        self.lookups = 0
 
     def of(self, command: Command) -> Iterator[Place]:
         """What the command names: arguments, option values, redirections, its own path."""
@@ -58,7 +65,9 @@ class Places:
             if place.path is None:
                 self.is_lost = True
             elif place.path not in self.directories:
-                self.directories.append(place.path)
+                self.is_lost = self.is_lost or len(self.directories) >= MAX_DIRECTORIES
+                if not self.is_lost:
+                    self.directories.append(place.path)
             yield place
 
     def _argument(self, word: Word) -> Iterator[Place]:
@@ -87,7 +96,10 @@ class Places:
         if "/" in text or text in (".", "..", "~"):
             return True
         # A plain word may be a link that leads out.
-        return any(os.path.lexists(os.path.join(directory, text)) for directory in self.directories)
+        self.lookups += len(self.directories)
+        return self.lookups > MAX_LOOKUPS or any(
+            os.path.lexists(os.path.join(directory, text)) for directory in self.directories
+        )
 
     def _resolve(self, word: Word, text: str) -> Iterator[Place]:
         if not word.is_known:
@@ -107,6 +119,10 @@ class Places:
                 return
             path = head.rpartition("/")[0] + "/" if "/" in head else "."
         if path in _HARMLESS:
+            return
+        self.lookups += len(self.directories)
+        if self.lookups > MAX_LOOKUPS:
+            yield Place(None, text)
             return
         if os.path.isabs(path):
             yield Place(os.path.realpath(path), text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,24 +15,27 @@ from typing import Literal
 import msgspec
 
 from dari.terminal.policy.config import Security
-from dari.terminal.policy.patterns import Pattern
+from dari.terminal.policy.patterns import Pattern, watch
 from dari.terminal.policy.places import Places, is_below
 from dari.terminal.policy.programs import program
 from dari.terminal.policy.reach import Reach, reach
-from dari.terminal.policy.words import Command, Dialect, ShellError
+from dari.terminal.policy.words import Command, Dialect, Possible, ShellError
 from dari.terminal.policy.wrappers import BUILTINS
 
 Decision = Literal["allow", "ask", "deny"]
 
+HARMFUL = frozenset(("rm", "chmod", "chown", "chgrp", "shred", "dd", "cp", "mv", "tee", "crux", "dari"))
+"""Programs that `_harm` knows something about."""
 _ORDER: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 _DISKS = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md)\w*")
 _STARTUP = re.compile(
     r"(^|/)(\.(bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|inputrc|vimrc|gitconfig|"
-    r"tmux\.conf|netrc|npmrc|pypirc)|\.ssh/[^/]*|authorized_keys|\.git/(config|hooks/.*)|config\.fish|crux\.toml|"
-    r"crontab|sudoers.*)$|^/dev/(tcp|udp)/|^/etc/"
+    r"tmux\.conf|netrc|npmrc|pypirc)|\.ssh/[^/]*|authorized_keys|\.git/config|config\.fish|crux\.toml|"
+    r"crontab)$|(^|/)(\.git/hooks/|sudoers)|^/dev/(tcp|udp)/|^/etc/"
 )
 _OURS = re.compile(r"__crux\w*|\b7701;")
-_TOKENS = re.compile(r"(^|/)\.?crux/(cli|app|mcp|http)\.token$|(^|/)\.?crux/\S*\*")
+_TOKENS = re.compile(r"(^|/)\.?crux/(cli|app|mcp|http)\.token$")
+_OUR_FOLDER = re.compile(r"(^|/)\.?crux/")
 _ROOTS = re.compile(
     r"/|/\*|~|~/|~/\*|\$HOME/?|\$\{HOME\}/?|/(bin|boot|dev|etc|home|lib|lib64|opt|proc|root|sbin|sys|usr|var)(/\*?)?"
 )
@@ -60,6 +64,7 @@ class Policy:
         self._allowed = [Pattern.of(text) for text in self.security.allowed_commands]
         self._dangerous = [Pattern.of(text) for text in self.security.dangerous_patterns]
         self._denied = [Pattern.of(text) for text in self.security.denied_patterns]
+        self._watched = watch([*self._dangerous, *self._denied])
 
     def judge(self, text: str, cwd: str, dialect: Dialect = "bash") -> Verdict:
         """What to do with `text` if it is sent with Enter to a shell whose directory is `cwd`."""
@@ -108,6 +113,7 @@ class Policy:
         for name, count in calls.items():
             if count > 1:
                 findings.append(("deny", f"the function {name} calls itself {count} times", "it would not end"))
+        findings += self._judge_possible(found.possible)
         for command in found.commands:
             if command.words:
                 findings += self._judge_command(command, found.functions)
@@ -118,6 +124,35 @@ class Policy:
                     findings.append(("ask", f"it writes to {redirect.target.text}", "a person has to agree"))
         return findings
 
+    def _judge_possible(self, possible: Sequence[Possible]) -> list[tuple[Decision, str, str]]:
+        """Commands that may begin somewhere among words: the worst that one of them would be, once."""
+        worst: dict[Decision, tuple[Decision, str, str]] = {}
+        any_certain = any(each.is_certain for each in possible)
+        for each in possible:
+            if not (self._watched(each.name) or program(each.name) in HARMFUL):
+                continue
+            denied = next(
+                (f"matches the denied pattern {one.text!r}" for one in self._denied if one.finds(each.command)), ""
+            )
+            decision: Decision = "deny" if each.is_certain else "ask"
+            why = _harm(each.command) or denied
+            if not why:
+                decision = "ask"
+                why = next(
+                    (
+                        f"matches the dangerous pattern {one.text!r}"
+                        for one in self._dangerous
+                        if one.finds(each.command)
+                    ),
+                    "",
+                )
+            if why and decision not in worst:
+                may = "" if each.is_certain else ", which may be run,"
+                worst[decision] = (decision, f"{_shortened(str(each.command))!r}{may} {why}", self._place)
+            if worst.keys() >= {"ask", "deny"} or (worst and not any_certain):
+                break
+        return list(worst.values())
+
     def _judge_command(self, command: Command, functions: frozenset[str]) -> list[tuple[Decision, str, str]]:
         findings: list[tuple[Decision, str, str]] = []
         shown = _shortened(str(command))
@@ -125,12 +160,13 @@ class Policy:
             findings.append(("deny", f"{shown!r} {harm}", "name what is meant more closely"))
         if kept := _startup_file(command):
             findings.append(("ask", f"{shown!r} writes to {kept}", "a person has to agree"))
-        for pattern in self._denied:
-            if pattern.finds(command):
-                findings.append(("deny", f"{shown!r} matches the denied pattern {pattern.text!r}", self._place))
-        for pattern in self._dangerous:
-            if pattern.finds(command):
-                findings.append(("ask", f"{shown!r} matches the dangerous pattern {pattern.text!r}", self._place))
+        if self._watched(command.name or ""):
+            for pattern in self._denied:
+                if pattern.finds(command):
+                    findings.append(("deny", f"{shown!r} matches the denied pattern {pattern.text!r}", self._place))
+            for pattern in self._dangerous:
+                if pattern.finds(command):
+                    findings.append(("ask", f"{shown!r} matches the dangerous pattern {pattern.text!r}", self._place))
         if secret := _token(command):
             findings.append(("ask", f"{shown!r} reads {secret}, with which one can act as a person", self._place))
         is_listed = (
@@ -176,7 +212,15 @@ def _is_harmless(command: Command) -> bool:
 def _token(command: Command) -> str:
     """The file with a token of ours among the words."""
     words = [*command.words, *(each.target for each in command.redirects)]
-    return next((word.text for word in words if _TOKENS.search(word.text)), "")
+    return next((word.text for word in words if _TOKENS.search(word.text) or _is_any_of_ours(word.text)), "")
+
+
+def _is_any_of_ours(text: str) -> bool:
+    """Whether a part of the text is a pattern for files in the daemon's folder."""
+    for part in text.split() if "crux/" in text and "*" in text else ():
+        if (match := _OUR_FOLDER.search(part)) and "*" in part[match.end() :]:
+            return True
+    return False
 
 
 def _harm(command: Command) -> str:

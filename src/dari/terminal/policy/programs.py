@@ -21,10 +21,40 @@ from dari.terminal.policy.wrappers import (
 )
 
 _KEYS = {"Enter": "\n", "C-m": "\n", "C-j": "\n", "KPEnter": "\n", "Space": " ", "Tab": "\t"}
-_STARTS = re.compile(
-    r"new(-session|-window|w)?|split(-window|w)|respawn-?(pane|window|p|w)|run(-shell)?|popup|display-popup"
+_STARTS = (
+    *("new-session", "new-window", "split-window", "respawn-pane", "respawn-window", "run-shell", "display-popup"),
+    "send-keys",
 )
-_STEERS = re.compile(r"if(-shell)?|pipe-?p(ane)?|source(-file)?|set-hook|bind(-key)?|command-prompt|confirm(-before)?")
+_STEERS = (
+    *("if-shell", "pipe-pane", "source-file", "set-hook", "bind-key", "command-prompt", "confirm-before"),
+    *("display-menu", "choose-tree", "choose-client", "choose-buffer", "lock-server", "lock-client", "lock-session"),
+)
+_TMUX_ALIASES = {
+    "new": "new-session",
+    "neww": "new-window",
+    "splitw": "split-window",
+    "respawnp": "respawn-pane",
+    "respawnw": "respawn-window",
+    "run": "run-shell",
+    "popup": "display-popup",
+    "send": "send-keys",
+    "if": "if-shell",
+    "pipep": "pipe-pane",
+    "source": "source-file",
+    "bind": "bind-key",
+    "confirm": "confirm-before",
+    "menu": "display-menu",
+    "lock": "lock-server",
+}
+_TMUX_HARMLESS = frozenset(
+    ("set", "setw", "set-option", "set-window-option", "show", "display", "display-message", "ls")
+)
+_TMUX_SETTINGS = re.compile(r"^(default-command|default-shell|editor|copy-command|lock-command|command-alias)")
+_EDITOR_RUNS = re.compile(
+    r"\+?[^!]*(?:(?:^|[^A-Za-z!])!\s*\S|\b(?:r|w|read|write)\s*!\s*\w)|.{0,2000}?(?:\bsystem(?:list)?\(|\bterm(?:inal)?\s+\S"
+    r"|job_?start\(|termopen\(|libcall\w*\(|os\.execute|io\.popen)",
+    re.DOTALL,
+)
 _TMUX_VALUES = "-L -S -f -T -c"
 _STARTING_VALUES = "-c -t -s -n -x -y -e -F -l -p"
 _RUNNING_VALUES = "-t -d -c -b -e -h -s -w -x -y -T -S"
@@ -50,16 +80,19 @@ class ProgramReader(BuiltinReader):
         ):
             self.unread.append(f"{name} +… runs commands of the editor, which can start programs")
         if name in ("vim", "vi", "nvim", "view", "ex", "less", "more") and any(
-            re.match(r"\+.*(!|system\()", word.text) or re.match(r":?\s*(r\s*|w\s*)?!|.*system\(", word.text)
-            for word in arguments
+            _EDITOR_RUNS.match(word.text) for word in arguments
         ):
             self.doubts.append(f"{name} would start another program")
         if name in ("ssh", "scp", "sftp") and any(
-            re.match(r"(-o)?\s*(ProxyCommand|LocalCommand|KnownHostsCommand|PermitLocalCommand)", word.text, re.I)
+            re.match(
+                r"(-[A-Za-z0-9]*o)?\s*(ProxyCommand|LocalCommand|KnownHostsCommand|PermitLocalCommand)", word.text, re.I
+            )
             for word in arguments
         ):
             self.doubts.append(f"{name} -o …Command starts another program")
-        if name == "socat" and any(re.match(r"(EXEC|SYSTEM|SHELL):", word.text, re.I) for word in arguments):
+        if name in ("apt", "apt-get", "aptitude") and any(re.search(r"Invoke|::Run", word.text) for word in arguments):
+            self.doubts.append(f"{name} -o …Invoke starts another program")
+        if name == "socat" and any(re.search(r"(^|!!)\s*(EXEC|SYSTEM|SHELL):", word.text, re.I) for word in arguments):
             self.doubts.append(f"{name} can start programs that are not read")
 
     def filter(self, name: str, arguments: Sequence[Word]) -> None:
@@ -69,11 +102,9 @@ class ProgramReader(BuiltinReader):
         if has_option(arguments, "--file") or any(re.match(r"-[A-Za-hj-z]*f", word.text) for word in options.given):
             self.unread.append(f"{name} -f runs a program from a file")
             return
-        programs = [] if is_awk else option_values(arguments, ["-e", "--expression"])
-        programs += [] if is_awk else [Word(w.text[3:], w.is_known) for w in options.given if w.text.startswith("-ne")]
-        if not is_awk and any(re.fullmatch(r"-[nErszu]+e", word.text) for word in arguments):
-            at = next(i for i, word in enumerate(arguments) if re.fullmatch(r"-[nErszu]+e", word.text))
-            programs += arguments[at + 1 : at + 2]
+        if is_awk and has_option(arguments, "--exec"):
+            self.unread.append(f"{name} -E runs a program from a file")
+        programs = option_values(arguments, ["-e", "--source"] if is_awk else ["-e", "--expression"])
         for word in [each for each in programs if each.text] or list(options.plain[:1]):
             self._filter_program(name, word, is_awk)
 
@@ -98,7 +129,7 @@ class ProgramReader(BuiltinReader):
             if has_option(options.given, option):
                 self.doubts.append(f"git {option} can start another program")
         before = arguments[: len(arguments) - len(options.plain)]
-        for setting in option_values(before, ["-c"]):
+        for setting in option_values([word for word in before if word.text[:2] != "--"], ["-c"]):
             self._git_setting(setting, depth)
         if not options.plain:
             return
@@ -113,6 +144,7 @@ class ProgramReader(BuiltinReader):
                 self._git_setting(setting, depth)
         elif sub in GIT_RUNNERS:
             self.unread.append(f"git {sub} can start another program")
+            self.guess(tuple(options.plain), "sh", depth)
         elif sub == "rebase" and words & {"-i", "--interactive"}:
             self.unread.append("git rebase -i opens a list of steps, which may run programs")
         elif (sub == "bisect" and "run" in words) or (sub == "submodule" and "foreach" in words):
@@ -122,7 +154,7 @@ class ProgramReader(BuiltinReader):
         for option in GIT_OPTIONS.get(sub, "").split():
             if has_option(rest, option):
                 self.doubts.append(f"git {sub} {option} can start another program")
-        if any(word.text.startswith("ext::") for word in rest):
+        if any(re.match(r"(--[a-z-]+=)?ext::", word.text) for word in rest):
             self.doubts.append("git ext:: starts another program")
 
     def _git_config(self, rest: Sequence[Word], depth: int) -> None:
@@ -191,23 +223,35 @@ class ProgramReader(BuiltinReader):
 
     def _tmux(self, words: Sequence[Word], depth: int) -> None:
         options = split_options(words, _TMUX_VALUES, stop_at_plain=True)
+        for value in option_values(words[: len(words) - len(options.plain)], ["-c"]):
+            self.text(value, "sh", depth)
+        if any("#(" in word.text for word in options.plain):
+            self.doubts.append("tmux runs what stands in #( )")
         steps: list[list[Word]] = [[]]
         for word in options.plain:
             if word.text in (";", "\\;"):
                 steps.append([])
             else:
                 steps[-1].append(word)
-        for step in steps:
-            if not step:
-                continue
-            sub = step[0].text
-            if sub in ("send-keys", "send"):
-                self._typed(split_options(step[1:], "-t -N", stop_at_plain=True).plain, depth)
-            elif _STARTS.fullmatch(sub):
-                valued = _RUNNING_VALUES if sub.startswith(("run", "popup", "display")) else _STARTING_VALUES
-                self._run_in(split_options(step[1:], valued, stop_at_plain=True).plain, depth)
-            elif _STEERS.fullmatch(sub) or not step[0].is_known:
-                self.doubts.append(f"tmux {sub} can start programs that are not read")
+        for step in filter(None, steps):
+            self._tmux_step(step, depth)
+
+    def _tmux_step(self, step: Sequence[Word], depth: int) -> None:
+        sub = _TMUX_ALIASES.get(step[0].text, step[0].text)
+        if sub not in _TMUX_HARMLESS:
+            # tmux takes any beginning of a command's name.
+            sub = next((name for name in (*_STARTS, *_STEERS) if name.startswith(sub)), sub)
+        if sub == "send-keys":
+            if any("pipe" in word.text for word in step) and has_option(step, "-X"):
+                self.doubts.append("tmux send-keys -X copy-pipe starts a program")
+            self._typed(split_options(step[1:], "-t -N", stop_at_plain=True).plain, depth)
+        elif sub in _STARTS:
+            valued = _RUNNING_VALUES if sub in ("run-shell", "display-popup") else _STARTING_VALUES
+            self._run_in(split_options(step[1:], valued, stop_at_plain=True).plain, depth)
+        elif sub in _STEERS or not step[0].is_known:
+            self.doubts.append(f"tmux {sub} can start programs that are not read")
+        elif any(_TMUX_SETTINGS.search(word.text) for word in step):
+            self.doubts.append(f"tmux {sub} changes what tmux runs")
 
     def _typed(self, words: Sequence[Word], depth: int) -> None:
         text = "".join(

@@ -18,7 +18,7 @@ _SIMPLE = {
 _ESCAPE = re.compile(
     r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
-_BRACES = re.compile(r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\{[^{}\s]*\{")
+_BRACE_PART = re.compile(r"[{},\s]|\.\.")
 
 
 def decode_ansi_c(body: str) -> str:
@@ -32,8 +32,23 @@ def decode_fish(text: str) -> str:
 
 
 def may_expand_braces(raw: str) -> bool:
-    """Whether unquoted text holds `{a,b}` or `{1..3}`."""
-    return _BRACES.search(raw) is not None
+    """Whether unquoted text holds `{a,b}` or `{1..3}`, or braces inside braces."""
+    is_open = has_choice = False
+    for match in _BRACE_PART.finditer(raw):
+        part = match[0]
+        if part == "{":
+            if is_open:
+                return True
+            is_open, has_choice = True, False
+        elif part == "}":
+            if is_open and has_choice:
+                return True
+            is_open = False
+        elif part.isspace():
+            is_open = False
+        else:
+            has_choice = True
+    return False
 
 
 def _decoded(match: re.Match[str]) -> str:

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from dari.terminal.policy.carriers import DEEPEST, CarrierReader, takes_text
 from dari.terminal.policy.evaluation import follow
+from dari.terminal.policy.known_programs import KNOWN_PROGRAMS
 from dari.terminal.policy.options import has_option, option_values, split_options
-from dari.terminal.policy.programs import ProgramReader, program
+from dari.terminal.policy.programs import program
 from dari.terminal.policy.script import read_expansions, read_script
-from dari.terminal.policy.words import Command, Dialect, Evaluated, Script, ShellError, Word
+from dari.terminal.policy.words import Command, Dialect, Evaluated, Possible, Script, ShellError, Word
 from dari.terminal.policy.wrappers import (
     CARRYING,
+    CODE,
     FETCHERS,
     INTERPRETERS,
     JOINED,
@@ -23,7 +26,9 @@ from dari.terminal.policy.wrappers import (
     TRANSPARENT,
 )
 
-DEEPEST = 8
+STREAMS = re.compile(r"-|/dev/(stdin|fd/.*)|/proc/.*/fd/.*")
+LOADER = re.compile(r"ld(-[\w.-]+|64)?\.so(\.\d+)*|ld-musl-\w+\.so\.\d+")
+LOADER_OPTIONS = "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend --glibc-hwcaps-mask"
 _VERSION = re.compile(r"[0-9.]+$")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
 
@@ -40,6 +45,10 @@ class Reach:
     doubts: tuple[str, ...]
     functions: frozenset[str]
     unread: tuple[str, ...] = ()
+    possible: tuple[Possible, ...] = ()
+    """Commands that may begin among the words of a program that runs commands, or that nobody knows."""
+    steps: int = 0
+    """How much was read, in letters and words."""
 
 
 def reach(text: str, dialect: Dialect = "bash") -> Reach:
@@ -48,17 +57,14 @@ def reach(text: str, dialect: Dialect = "bash") -> Reach:
     functions = finder.read(text, dialect, 0)
     finder.follow_evaluated()
     doubts, unread = (tuple(dict.fromkeys(each)) for each in (finder.doubts, finder.unread))
-    return Reach(tuple(finder.commands), doubts, functions, unread)
+    return Reach(tuple(finder.commands), doubts, functions, unread, tuple(finder.possible), finder.steps)
 
 
-class _Finder(ProgramReader):
-    def __init__(self) -> None:
-        super().__init__()
-        self.commands: list[Command] = []
-
+class _Finder(CarrierReader):
     def read(self, text: str, dialect: Dialect, depth: int) -> frozenset[str]:
         if depth > DEEPEST:
             raise ShellError(f"commands call commands more than {DEEPEST} deep")
+        self.spend(len(text))
         script = read_script(text, dialect)
         self._take(script, dialect, depth)
         for name in sorted(script.functions):
@@ -68,6 +74,7 @@ class _Finder(ProgramReader):
     def expansions(self, text: str, dialect: Dialect, depth: int) -> None:
         if depth > DEEPEST:
             raise ShellError(f"commands call commands more than {DEEPEST} deep")
+        self.spend(len(text))
         self._take(read_expansions(text, dialect), dialect, depth + 1)
 
     def _take(self, script: Script, dialect: Dialect, depth: int) -> None:
@@ -94,6 +101,7 @@ class _Finder(ProgramReader):
 
     def look(self, command: Command, dialect: Dialect, depth: int) -> None:
         at = len(self.commands)
+        self.spend(len(command.words) + 1)
         self.commands.append(command)
         for name, value in command.assignments:
             if name != "IFS" or command.name != "read":
@@ -110,7 +118,7 @@ class _Finder(ProgramReader):
                 if depth > DEEPEST:
                     raise ShellError(f"commands call commands more than {DEEPEST} deep")
                 self.look(inner, dialect, depth + 1)
-        if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and _takes_text(command))):
+        if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and takes_text(command))):
             self.commands[at] = replace(command, is_carrier=True)
 
     def _inner(self, name: str, command: Command, dialect: Dialect, depth: int) -> Iterator[Command]:
@@ -120,44 +128,67 @@ class _Finder(ProgramReader):
             self._shell(name, command, depth)
         elif name == "env":
             yield from self._env(command, depth)
-        elif name in PREFIXES:
+        elif name in PREFIXES or LOADER.fullmatch(name):
             yield from self._prefix(name, command, depth)
         elif name in JOINED:
             self._joined(name, arguments, dialect, depth)
         elif name in ("find", "gfind", "bfs", "fd", "fdfind"):
             yield from self._find(command)
         elif name in CARRYING:
-            yield from self._carried(command, CARRYING[name])
+            self.carried(command, CARRYING[name], dialect, depth)
         elif name == "git":
             self.git(arguments, depth)
         elif name in ("tmux", "crux", "screen", "cruxd"):
             self.multiplexer(name, arguments, depth)
+        elif name in ("su", "runuser", "sg", "newgrp", "script", "capsh", "start-stop-daemon"):
+            yield from self._other_user(name, command, depth)
         elif name == "trap":
             options = split_options(arguments, "")
             if options.plain and options.plain[0].text not in ("-", ""):
                 self.text(options.plain[0], dialect, depth)
         elif name in ("source", "."):
-            is_file = bool(arguments) and arguments[0].is_known and arguments[0].text not in ("-", "/dev/stdin")
-            if not is_file or command.reads_pipe or any(each.operator.startswith("<") for each in command.redirects):
+            is_file = bool(arguments) and arguments[0].is_known and not STREAMS.fullmatch(arguments[0].text)
+            if not is_file or command.reads_pipe or any(each.feeds_stdin for each in command.redirects):
                 self.doubts.append(f"{name} runs what it reads, which is not known")
         elif name in ("awk", "gawk", "mawk", "nawk", "sed", "gsed"):
             self.filter(name, arguments)
+        elif name == "crontab":
+            if split_options(arguments, "-u").plain or command.reads_pipe or command.redirects:
+                self.doubts.append("crontab runs what it reads later")
         elif _VERSION.sub("", name) in INTERPRETERS:
             self._interpreter(name, command)
         else:
             self.setting(name, arguments, dialect, depth)
+            if name not in KNOWN_PROGRAMS:
+                self.guess(command.words, dialect, depth)
         for value in option_values(arguments, STRINGS.get(name, "").split()):
-            self.text(value, "sh", depth)
+            if name in ("fzf", "sk") or (name in CARRYING and not value.is_known):
+                self.guess((value,), "sh", depth)
+            else:
+                self.text(value, "sh", depth)
+        for value in option_values(arguments, CODE.get(name, "").split()):
+            self.guess((value,), "sh", depth)
+        if name in ("make", "gmake"):
+            self.make_variables(arguments, depth)
+        if name in ("tar", "gtar") and arguments and re.match(r"[A-Za-z]*[IF]", arguments[0].text):
+            self.guess(command.words, "sh", depth)
 
-    def _carried(self, command: Command, verbs: Sequence[str]) -> Iterator[Command]:
-        """`docker run -v a:b image rm x`: which word begins the inner command is not known, so each may."""
-        words = list(command.words[1:])
-        if verbs:
-            at = next((index for index, word in enumerate(words) if word.text in verbs), len(words))
-            words = words[at + 1 :]
-        for index, word in enumerate(words):
-            if word.is_known and not word.has_glob and re.match(r"[\w./~]", word.text):
-                yield Command(tuple(words[index:]), (), (), False, command.inside, is_carrier=True)
+    def _other_user(self, name: str, command: Command, depth: int) -> Iterator[Command]:
+        """`su bob -c text`, `su bob -- -c text`, `runuser -u bob cmd`, `script file cmd`, `start-stop-daemon -x c`."""
+        arguments = command.words[1:]
+        texts = [word.text for word in arguments]
+        after = arguments[texts.index("--") + 1 :] if "--" in texts else ()
+        if name == "start-stop-daemon":
+            for value in option_values(arguments, ["-x", "-a", "--exec", "--startas"]):
+                yield replace(command, words=(value, *after), assignments=())
+        elif name in ("runuser", "script"):
+            valued = "-u --user -g -G --group" if name == "runuser" else "-c -E -I -O -B -T -m -o -t --command"
+            plain = split_options(arguments, valued, stop_at_plain=True).plain
+            yield replace(command, words=plain[0 if name == "runuser" else 1 :], assignments=())
+        elif name == "sg" and len(arguments) > 1 and not arguments[1].text.startswith("-"):
+            self.text(arguments[1], "sh", depth)
+        if name in ("su", "runuser", "capsh") and after:
+            yield Command((Word("sh"), *after))
 
     def text(self, word: Word, dialect: Dialect, depth: int) -> None:
         if not word.is_known:
@@ -174,14 +205,14 @@ class _Finder(ProgramReader):
         for option in ("--rcfile", "--init-file", "-C", "--init-command"):
             if has_option(arguments, option):
                 self.doubts.append(f"{name} {option} runs a file or text first")
-        if _takes_text(command):
+        if takes_text(command):
             if options.plain:
                 self.text(options.plain[0], inner, depth)
             else:
                 self.doubts.append(f"{name} -c without a text")
             return
         reads_stdin = not options.plain or any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*", w.text) for w in options.given)
-        if options.plain and options.plain[0].text in ("-", "/dev/stdin", "/proc/self/fd/0"):
+        if options.plain and STREAMS.fullmatch(options.plain[0].text):
             reads_stdin = True
         if options.plain and not options.plain[0].is_known:
             self.doubts.append(f"what {name} runs is known only then")
@@ -190,11 +221,13 @@ class _Finder(ProgramReader):
 
     def _fed(self, name: str, command: Command, dialect: Dialect, depth: int) -> None:
         bodies = [redirect for redirect in command.redirects if redirect.operator.startswith("<")]
-        if bodies and bodies[-1].body is not None:
+        if any(not each.feeds_stdin for each in bodies):
+            self.doubts.append(f"{name} runs what it reads, which is not known")
+        elif bodies and bodies[-1].body is not None:
             self.read(bodies[-1].body, dialect, depth + 1)
         elif bodies and bodies[-1].operator == "<" and bodies[-1].target.is_known:
             self.unread.append(f"{name} runs the file {bodies[-1].target.text}")
-        elif bodies or command.reads_pipe or command.inside:
+        elif bodies or command.reads_pipe or command.inside or _named_stream(command):
             self.doubts.append(f"{name} runs what it reads, which is not known")
 
     def _interpreter(self, name: str, command: Command) -> None:
@@ -211,7 +244,7 @@ class _Finder(ProgramReader):
         words = command.words[1:]
         given = split_options(words, PREFIXES["env"][0], stop_at_plain=True).given
         for word in given:
-            match = re.match(r"-[A-Za-z0-9]*S|--split-string=?", word.text)
+            match = re.match(r"-[A-Za-z0-9]*S|--s[a-z-]*=?", word.text)
             if match is None:
                 continue
             rest = word.text[match.end() :]
@@ -230,7 +263,7 @@ class _Finder(ProgramReader):
         yield from self._prefix("env", command, depth)
 
     def _prefix(self, name: str, command: Command, depth: int) -> Iterator[Command]:
-        valued, skipped = PREFIXES[name]
+        valued, skipped = PREFIXES.get(name, (LOADER_OPTIONS, 0))
         options = split_options(command.words[1:], valued, stop_at_plain=True)
         if name == "command" and any(word.text in ("-v", "-V") for word in options.given):
             return
@@ -240,7 +273,26 @@ class _Finder(ProgramReader):
             self.assigned(match[1], Word(word.text[match.end() :], word.is_known), depth)
         if name == "sudo" and not rest and any(re.fullmatch(r"-[A-Za-z]*[is][A-Za-z]*", w.text) for w in options.given):
             self.doubts.append("sudo opens a shell of another user")
-        if skipped and rest and rest[0].is_known and not re.match(r"[\d.]", rest[0].text):
+        if name == "exec" and not rest and any(each.feeds_stdin for each in command.redirects):
+            self.doubts.append("the shell would run what it then reads")
+        if name == "strace":
+            for value in option_values(command.words[1:], ["-o"]):
+                if value.text[:1] in ("|", "!"):
+                    self.text(Word(value.text[1:], value.is_known), "sh", depth)
+        if name == "flock" and rest[1:2] and rest[1].text in ("-c", "--command"):
+            rest = [rest[0]]
+            self.text(command.words[-1], "sh", depth)
+        if name == "parallel":
+            at = next((index for index, word in enumerate(rest) if word.text.startswith(":::")), len(rest))
+            inner = rest[:at]
+            if inner and (len(inner) == 1 or any(" " in word.text for word in inner)):
+                self.text(Word(" ".join(map(str, inner)), all(word.is_known for word in inner)), "sh", depth)
+            rest = inner
+        if name == "xargs":
+            marks = [value.text for value in option_values(command.words[1:], ["-I", "--replace"])]
+            if rest and any(mark and mark in rest[0].text for mark in marks):
+                self.doubts.append("xargs makes a command of what it reads")
+        if skipped and name != "flock" and rest and rest[0].is_known and not re.match(r"[\d.]", rest[0].text):
             # `setarch -R ls` has no first word of its own; so both readings count.
             yield replace(command, words=tuple(rest), assignments=())
         rest = rest[skipped:]
@@ -252,7 +304,7 @@ class _Finder(ProgramReader):
             if len(rest) == 1:
                 rest = [Word("echo" if name == "xargs" else "…", name == "xargs")]
             is_shell = program(rest[0].text) in SHELLS
-            if "{}" in rest[0].text or (is_shell and not _takes_text(replace(command, words=tuple(rest[:-1])), 1)):
+            if "{}" in rest[0].text or (is_shell and not takes_text(replace(command, words=tuple(rest[:-1])), 1)):
                 self.doubts.append(f"{name} makes a command of what it reads")
         yield replace(
             command, words=tuple(rest), assignments=(), reads_pipe=name not in ("xargs",) and command.reads_pipe
@@ -262,8 +314,8 @@ class _Finder(ProgramReader):
         valued, skipped = JOINED[name]
         options = split_options(arguments, valued, stop_at_plain=name != "hyperfine")
         rest = options.plain[skipped:]
-        if name == "at":
-            self.doubts.append("at runs what it reads later")
+        if name in ("at", "batch", "run-parts"):
+            self.doubts.append(f"{name} runs what is not read")
         elif name == "hyperfine":
             for word in rest:
                 self.text(word, "sh", depth)
@@ -275,6 +327,10 @@ class _Finder(ProgramReader):
         words = command.words
         index = 1
         while index < len(words):
+            if words[index].text.startswith(("--exec=", "--exec-batch=")):
+                yield Command(
+                    (Word(words[index].text.partition("=")[2]), *words[index + 1 :]), (), (), False, command.inside
+                )
             if words[index].text in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
                 end = index + 1
                 while end < len(words) and words[end].text not in (";", "+"):
@@ -292,8 +348,6 @@ class _Finder(ProgramReader):
             index += 1
 
 
-def _takes_text(command: Command, least_plain: int = 0) -> bool:
-    """Whether a shell is given its text by -c."""
-    options = split_options(command.words[1:], "-o +o -O +O --rcfile --init-file -C --init-command")
-    is_given = any(re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*|--command", word.text) for word in options.given)
-    return is_given and len(options.plain) >= least_plain
+def _named_stream(command: Command) -> bool:
+    """Whether a shell is given an open file by its name, such as /dev/fd/3, as its script."""
+    return any(STREAMS.fullmatch(word.text) and len(word.text) > 1 for word in command.words[1:])

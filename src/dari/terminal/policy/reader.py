@@ -14,7 +14,7 @@ _META = frozenset(" \t\n;&|<>()")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 _ASSIGNS = re.compile(r"\$\{([A-Za-z_]\w*):?:?=")
 _PARAMETER = re.compile(r"\$\{([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])")
-_GLOB = re.compile(r"[*?]|\[.+\]", re.DOTALL)
+_LETTERS = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 _QUOTED = re.compile(r"'[^'}\"\\]*'")
 # Other quotes inside arithmetic hide nothing: `(( '$(rm x)' ))` runs rm.
 _QUOTED_PARENTHESIS = re.compile(r"""'[^'$()]{0,999}[()]|"[^"$()]{0,999}[()]""")
@@ -62,6 +62,11 @@ class WordReader:
         known = True
         start = self.position
         while self.position < len(self.text):
+            if letters := _LETTERS.match(self.text, self.position):
+                value.append(letters[0])
+                bare.append(letters[0])
+                self.position = letters.end()
+                continue
             char = self.here
             if char == "\\":
                 value.append(self._escape())
@@ -101,7 +106,7 @@ class WordReader:
                 bare.append(char)
                 self.position += 1
         raw = "".join(bare)
-        glob = _GLOB.search(raw) is not None
+        glob = "*" in raw or "?" in raw or 0 <= raw.find("[") < raw.rfind("]") - 1
         if self.dialect != "sh" and may_expand_braces(raw):
             known = False
         if self.dialect == "zsh" and ((raw.startswith("=") and len(raw) > 1) or "^" in raw[1:] or "#" in raw[1:]):
@@ -130,7 +135,7 @@ class WordReader:
             return True
         if self.dialect == "zsh":
             return bool(bare)
-        return bool(bare) and bare[-1] in tuple("?*+@!") and self.dialect == "bash"
+        return bool(bare) and bare[-1][-1:] in tuple("?*+@!") and self.dialect == "bash"
 
     def _escape(self) -> str:
         if self.dialect == "fish":

@@ -13,12 +13,14 @@ from dari.terminal.policy.words import (
     Redirect,
     Script,
     ShellError,
+    TooMuch,
     Word,
     is_name,
     split_assignment,
 )
 
 LONGEST_CHARS = 64 * 1024
+MAX_COMMANDS = 3_000
 
 _REDIRECT = re.compile(r"(?:\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||>!|<\?|<|>)")
 _VARIABLE_OF_REDIRECT = re.compile(r"\{[A-Za-z_]\w*\[.*\]\}", re.DOTALL)
@@ -225,6 +227,8 @@ class ScriptReader(CompoundReader):
     def _add(self, command: Command, waiting_from: int) -> None:
         if not (command.words or command.assignments or command.redirects):
             raise ShellError("an empty command")
+        if len(self.commands) >= MAX_COMMANDS:
+            raise TooMuch(f"the text has more than {MAX_COMMANDS} commands")
         self.commands.append(command)
         for index in range(waiting_from, len(self.waiting)):
             _, which, delimiter, is_quoted, is_tabbed = self.waiting[index]
@@ -262,7 +266,7 @@ class ScriptReader(CompoundReader):
                 raise ShellError("the end of a here-document is not known")
             self.waiting.append((-1, which, word.text, "\0" in raw, operator == "<<-"))
         body = word.text + "\n" if operator == "<<<" and word.is_known else None
-        return Redirect(operator, word, body)
+        return Redirect(operator, word, body, match[0].removesuffix(operator))
 
     def _trailing_redirects(self, is_piped: bool, first: int) -> None:
         """Of a group, whose commands from `first` on read what the group reads."""
@@ -309,5 +313,5 @@ class ScriptReader(CompoundReader):
                 self.doubts += inner.doubts
             command = self.commands[place]
             redirects = list(command.redirects)
-            redirects[which] = Redirect(redirects[which].operator, redirects[which].target, body if is_known else None)
+            redirects[which] = replace(redirects[which], body=body if is_known else None)
             self.commands[place] = replace(command, redirects=tuple(redirects))

@@ -40,6 +40,10 @@ class BuiltinReader:
         """Read what is substituted inside a text."""
         raise NotImplementedError
 
+    def guess(self, words: tuple[Word, ...], dialect: Dialect, depth: int) -> None:
+        """Note what a program may run that is given these words."""
+        raise NotImplementedError
+
     def evaluate(self, found: Iterable[Evaluated], dialect: Dialect, depth: int) -> None:
         if dialect != "fish":
             self.evaluated += [(each, dialect, depth) for each in found]

@@ -8,12 +8,19 @@ from typing import Literal
 
 Dialect = Literal["bash", "zsh", "fish", "sh"]
 
+MAX_POSSIBLE_WORDS = 32
+"""How many words of a command that only may begin somewhere are compared with patterns."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNDER_VARIABLE = re.compile(r'"(\$\{?[A-Za-z_]\w*\}?(?:/[\w.+-]+)+)"|(\$\{?(?:HOME|PWD)\}?(?:/[\w.+-]+)+)')
 
 
 class ShellError(Exception):
     """The text is not complete, or not a text that we read the way every shell does."""
+
+
+class TooMuch(ShellError):
+    """The text would take too long to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,15 @@ class Redirect:
     operator: str
     target: Word
     body: str | None = None
+    number: str = ""
 
     @property
     def writes(self) -> bool:
         return ">" in self.operator and not self._copies
+
+    @property
+    def feeds_stdin(self) -> bool:
+        return self.operator.startswith("<") and self.number in ("", "0")
 
     @property
     def reads(self) -> bool:
@@ -96,6 +108,27 @@ class Evaluated:
     word: Word
     array: str = ""
     is_plain_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A command that may begin at `start` among the words of a program that runs other commands, or may do so.
+
+    It is built when it is asked for: a text of 3,000 words would be copied 3,000 times. Not `is_certain`: whether the
+    program runs its words at all is not known.
+    """
+
+    words: tuple[Word, ...]
+    start: int = 0
+    is_certain: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.words[self.start].text
+
+    @property
+    def command(self) -> Command:
+        return Command(self.words[self.start : self.start + MAX_POSSIBLE_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
