@@ -62,7 +62,8 @@ def servers_for(bridge: Bridge) -> MakeServer:
         from dari.bridge.gateway.choice import choice_of
         from dari.bridge.gateway.front import Front, Manner
 
-        front = Front(bridge.view(around), choice_of(options), Manner(approvals=bridge.approvals))
+        manner = Manner(approvals=bridge.approvals, is_labelled=options.get("labels") is True)
+        front = Front(bridge.view(around), choice_of(options), manner)
         front.start()
         try:
             yield front.server

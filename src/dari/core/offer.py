@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, Template
@@ -16,6 +16,8 @@ class Offer:
     prompts: Sequence[Prompt] = ()
     resources: Sequence[Resource] = ()
     templates: Sequence[Template] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What each server of the tools is for, by its name; tools are found by it."""
 
 
 def is_same(

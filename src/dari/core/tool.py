@@ -93,6 +93,8 @@ class Tool(Struct, frozen=True):
     """Arguments that the schema mirrors into `Mcp-Param-*` headers: header suffix → path of the argument."""
     shown: dict[str, Any] | None = None
     """The tool as another server lists it, with every field that server knows."""
+    server: str = ""
+    """The name of that server here; empty for a tool of ours."""
 
     def listing(self) -> dict[str, Any]:
         """The tool as `tools/list` shows it."""

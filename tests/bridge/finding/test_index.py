@@ -203,7 +203,7 @@ def test_a_server_is_replaced_without_a_trace_of_what_it_was(index: ToolIndex) -
     assert (index._postings, index._grams, index._named) == (fresh._postings, fresh._grams, fresh._named)
     for server in ("git", "browser", "hangul"):
         index.remove(server)
-    assert (len(index), index._postings, index._grams, index._named) == (0, {}, {}, {})
+    assert (len(index), index._postings, index._grams, index._named) == (0, {}, None, {})
 
 
 def test_of_two_tools_with_one_name_the_first_stays(index: ToolIndex) -> None:

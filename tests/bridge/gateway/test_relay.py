@@ -264,3 +264,29 @@ async def test_a_call_that_runs_when_the_daemon_ends_is_told(tmp_path: Path) -> 
             )
             await seen(lambda: "call wait" in place.noted())
         assert (await waiting)["result"]["isError"] is True
+
+
+async def test_tools_found_behind_the_relay_name_their_server_and_are_filtered_by_it(tmp_path: Path) -> None:
+    place = Place(tmp_path, lab(), demo(description="Letters and greetings"))
+    async with hosted(tmp_path), outlet(place, searches=True) as ours:
+        found = await found_tools(ours, query="add two numbers")
+        assert (found[0]["name"], found[0]["server"]) == ("lab__add", "lab")
+        assert {one["server"] for one in await found_tools(ours, query="echo", limit=50)} >= {"dari", "demo"}
+        only = await found_tools(ours, query="echo", server="demo", limit=50)
+        assert only[0]["name"] == "demo__demo_echo" and {one["server"] for one in only} == {"demo"}
+        by_about = await found_tools(ours, query="greetings", server="Demo")
+        assert {one["server"] for one in by_about} == {"demo"}
+    async with hosted(tmp_path), outlet(place, Choice(server="lab"), searches=True) as ours:
+        assert {one["server"] for one in await found_tools(ours, query="add", server="lab")} == {"lab"}
+
+
+async def test_a_label_for_the_relay_reaches_no_client(tmp_path: Path) -> None:
+    async with hosted(tmp_path), outlet(Place(tmp_path, lab())) as ours:
+        await ours.names()
+        listed = (await replied(ours.wire, stateless(request("tools/list"))))["result"]["tools"]
+        assert "dari/server" not in str(listed)
+
+
+async def found_tools(ours: Outlet, **arguments: object) -> list[Json]:
+    reply = await ours.ask(asked("find_tools", arguments=arguments))
+    return list(reply["result"]["structuredContent"]["tools"])

@@ -118,3 +118,22 @@ async def test_what_changes_is_found(tmp_path: Path) -> None:
         await home.until(lambda: "two__add" in home.front.full.tools)
         found = (await run(home, "find_tools", query="two add"))["result"]["structuredContent"]["tools"]
         assert "two__add" in [one["name"] for one in found]
+
+
+async def test_the_first_three_come_with_their_schemas(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(), choice=SEARCH, own_tools=True) as home:
+        found = (await run(home, "find_tools", query="add two numbers"))["result"]["structuredContent"]["tools"]
+        described = (await run(home, "describe_tool", name="lab__add"))["result"]["structuredContent"]
+        assert found[0]["inputSchema"]["properties"] == described["inputSchema"]["properties"]
+        assert found[0]["inputSchema"]["required"] == ["a", "b"]
+        everything = (await run(home, "find_tools", query="demo", limit=50))["result"]["structuredContent"]["tools"]
+        assert ["inputSchema" in one for one in everything] == [at < 3 for at in range(len(everything))]
+
+
+async def test_a_server_that_has_no_tools_here_is_answered_with_those_that_have(tmp_path: Path) -> None:
+    async with house(tmp_path, lab(), choice=SEARCH, own_tools=True) as home:
+        for asked_for in ("LAB", "lab"):
+            found = (await run(home, "find_tools", query="add", server=asked_for))["result"]["structuredContent"]
+            assert {one["server"] for one in found["tools"]} == {"lab"}
+        failed = (await run(home, "find_tools", query="add", server="daemon"))["result"]
+        assert failed["isError"] and "dari, lab" in str(failed)

@@ -1,7 +1,8 @@
 """A ranked index of all tools of all servers, for models that ask instead of reading hundreds of schemas.
 
-BM25 over name, title, description and arguments, each with its weight; a word that no tool has is taken for a
-slip of the nearest ones that exist. Equal scores sort by name, so the same question gets the same answer.
+BM25F over name, title, description, arguments and server, each with its weight and its usual length. A question is
+read first (see `question.py`): what it says becomes the words of tools, and what it wants done is compared with what a
+tool does. Equal scores sort by name, so the same question gets the same answer.
 """
 
 from __future__ import annotations
@@ -10,28 +11,51 @@ import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, field
 
+from dari.bridge.finding.entries import Entry, properties_of, shared_words, summary_of, text_of, title_of
+from dari.bridge.finding.korean import Asked
+from dari.bridge.finding.lexicon import Targets, lexicon
+from dari.bridge.finding.loan_words import english_sounds, hangul_sounds
+from dari.bridge.finding.question import understood
 from dari.bridge.finding.spelling import distance, nearest, trigrams
-from dari.bridge.finding.synonyms import SYNONYMS
-from dari.bridge.finding.words import words
+from dari.bridge.finding.words import is_hangul, root, words
 from dari.errors import NotFound
 
 JsonObject = dict[str, Any]
 
-_NAME, _TITLE, _ARGUMENT, _SERVER, _TEXT, _VALUE = 4.0, 2.5, 1.0, 1.0, 1.0, 0.4
-_K, _B = 1.2, 0.6
-_PREFIX, _SLIP = 0.6, (1.0, 0.7, 0.45)
-_NAMED = 100.0
-"""Who writes the name of a tool means that tool."""
-_DESCRIPTION_WORDS = 300
-"""Some descriptions are manuals; what a tool is for stands in front."""
-_QUERY_WORDS = 32
+_K = 2.2
+_PREFIX_KNOWN, _PREFIX_ONLY, _FAMILY, _SLIP = 0.2, 0.6, 0.6, (1.0, 0.75, 0.5)
+_SOUND = (0.5, 0.7, 0.9)
+"""By three, four or more consonants: short words sound like many others."""
+_COVERED = 0.6
+"""Which share of the score hangs on how much of the question a tool answers."""
+_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.7
+_NEAR = {
+    "read": ("list", "search"),
+    "list": ("read", "search"),
+    "search": ("read", "list"),
+    "create": ("send", "update", "convert"),
+    "update": ("create",),
+    "send": ("create",),
+    "run": ("create",),
+    "convert": ("create", "read"),
+    "delete": ("stop",),
+    "stop": ("delete",),
+}
+_MENTIONED, _SURE = 1.25, 0.9
+"""For tools of a server that the question names."""
+_MORE = 0.4
+"""What the further words of a goal add, for a tool that has more than one of them."""
+_AGAIN = 0.6
+"""What a word counts that two parts of a question stand for."""
+_NAMED = 1000.0
+"""A question that is the name of a tool asks for that tool."""
 _EXPANSIONS = 12
-_SUMMARY_CHARS = 200
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -44,76 +68,75 @@ class Found(Struct, frozen=True, kw_only=True):
     arguments: list[str]
     """Names; those that are required end with `*`."""
     score: float
-
-
-class _Entry:
-    __slots__ = ("server", "name", "tool", "counts", "length")
-
-    def __init__(self, server: str, tool: JsonObject) -> None:
-        self.server = server
-        self.name = str(tool.get("name", ""))
-        self.tool = tool
-        self.counts: dict[str, float] = {}
-        properties = _properties(tool)
-        description = words(_text(tool, "description"))[:_DESCRIPTION_WORDS]
-        for weight, found in (
-            (_NAME, words(self.name)),
-            (_TITLE, words(_title(tool))),
-            (_TEXT, description),
-            (_ARGUMENT, words(" ".join(map(str, properties)))),
-            (_VALUE, words(" ".join(map(_said, properties.values())))[:_DESCRIPTION_WORDS]),
-            (_SERVER, words(server)),
-        ):
-            for word in found:
-                self.counts[word] = self.counts.get(word, 0.0) + weight
-        self.length = sum(self.counts.values())
-
-    def spelled(self) -> set[str]:
-        lowered = self.name.lower()
-        return {lowered, lowered.removeprefix(self.server.lower()).lstrip("_-./:")}
+    input_schema: JsonObject | UnsetType = field(default=UNSET, name="inputSchema")
+    """Only of the first few, and only where it is short."""
 
 
 class ToolIndex:
     """`put` what a server shows under the names a model calls; `find` and `describe` what it asks for."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._of_server: dict[str, list[str]] = {}
+        self._given: dict[str, tuple[list[JsonObject], str | Mapping[str, str]]] = {}
         self._postings: dict[str, dict[str, float]] = {}
         self._named: dict[str, list[str]] = {}
         """Names by how a person may write them: in lower case, with and without the server in front."""
-        self._grams: dict[str, set[str]] = {}
         self._vocabulary: list[str] | None = None
-        self._norms: dict[str, float] | None = None
+        self._kinds: dict[str, frozenset[str]] = {}
+        self._families: dict[str, list[str]] | None = None
+        self._servers_by_word: dict[str, list[str]] | None = None
+        self._sounds: dict[str, list[str]] | None = None
+        self._grams: dict[str, list[str]] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, server: str, tools: Iterable[JsonObject]) -> None:
-        """Replace everything that is known of one server; the others are not touched."""
+    @property
+    def servers(self) -> set[str]:
+        """Those that have tools here."""
+        return {server for server, names in self._of_server.items() if names}
+
+    def put(self, server: str, tools: Iterable[JsonObject], about: str | Mapping[str, str] = "") -> None:
+        """Replace everything that is known of one server; the others are not touched.
+
+        `about`: what the server is for, or what its tools are for by how their names begin.
+        """
+        given = list(tools)
+        if self._given.get(server) == (given, about):
+            return
         self.remove(server)
+        self._given[server] = given, about
         names = self._of_server[server] = []
-        for tool in tools:
-            entry = _Entry(server, tool)
+        shared = shared_words(server, given)
+        abouts = {"": about} if isinstance(about, str) else about
+        about_words = {begins: words(text) for begins, text in abouts.items()}
+        for tool in given:
+            name = str(tool.get("name", ""))
+            entry = Entry(
+                server,
+                tool,
+                shared,
+                next((said for begins, said in about_words.items() if name.startswith(begins)), ()),
+            )
             if entry.name in self._entries:
                 continue  # the first of one name is the one that is called
             self._entries[entry.name] = entry
             names.append(entry.name)
-            for spelled in entry.spelled():
+            for spelled in entry.spellings():
                 self._named.setdefault(spelled, []).append(entry.name)
             for word, weight in entry.counts.items():
                 posting = self._postings.get(word)
                 if posting is None:
                     posting = self._postings[word] = {}
-                    for gram in trigrams(word):
-                        self._grams.setdefault(gram, set()).add(word)
                 posting[entry.name] = weight
-        self._vocabulary = self._norms = None
+        self._forget_derived()
 
     def remove(self, server: str) -> None:
+        self._given.pop(server, None)
         for name in self._of_server.pop(server, ()):
             entry = self._entries.pop(name)
-            for spelled in entry.spelled():
+            for spelled in entry.spellings():
                 self._named[spelled].remove(name)
                 if not self._named[spelled]:
                     del self._named[spelled]
@@ -122,20 +145,19 @@ class ToolIndex:
                 del posting[name]
                 if not posting:
                     del self._postings[word]
-                    for gram in trigrams(word):
-                        self._grams[gram].discard(word)
-                        if not self._grams[gram]:
-                            del self._grams[gram]
-        self._vocabulary = self._norms = None
+        self._forget_derived()
 
     def find(self, query: str, limit: int = 10, server: str | None = None) -> list[Found]:
         """The tools that fit best, best first. A question without any word lists tools by name."""
-        asked = list(dict.fromkeys(words(query)))[:_QUERY_WORDS]
-        if not asked:
+        question = understood(query)
+        named = self._named.get(query.strip().lower(), ())
+        if not question.parts and not named:
             names = sorted(name for name, entry in self._entries.items() if server in (None, entry.server))
             return [self._found(name, 0.0) for name in names[:limit]]
-        scores = self._scores(asked)
-        for name in self._named.get(query.strip().lower(), ()):
+        scores = self._scores(question.parts)
+        if question.kinds:
+            scores = {name: score * self._fit(name, question.kinds) for name, score in scores.items()}
+        for name in named:
             scores[name] = scores.get(name, 0.0) + _NAMED
         ranked = (
             (-round(score, 6), name)
@@ -156,46 +178,126 @@ class ToolIndex:
         likely = nearest(name, self._entries)
         return f"did you mean {' or '.join(likely)}?" if likely else "look for it with find_tools"
 
-    def _scores(self, asked: list[str]) -> dict[str, float]:
-        norms = self._normed()
+    # Ranking
+
+    def _scores(self, asked: list[Asked]) -> dict[str, float]:
         total = len(self._entries)
         scores: dict[str, float] = {}
-        hits: Counter[str] = Counter()
-        for word in asked:
+        covered: dict[str, float] = {}
+        whole = 0.0
+        mentioned: set[str] = set()
+        said: set[str] = set()
+        for part in self._joined(asked):
+            mentioned |= self._mentioned(part)
             best: dict[str, float] = {}
-            for other, factor in self._expanded(word):
-                posting = self._postings[other]
-                rarity = math.log(1 + (total - len(posting) + 0.5) / (len(posting) + 0.5)) * factor * (_K + 1)
-                for name, weight in posting.items():
-                    score = rarity * weight / (weight + norms[name])
-                    if score > best.get(name, 0.0):
+            more: dict[str, float] = {}
+            for group in self._expanded(part):
+                leads = [word for word, factor in group.items() if factor >= _SURE] or [
+                    max(group, key=group.__getitem__)
+                ]
+                again = _AGAIN if any(word in said for word in leads) else 1.0
+                said.update(leads)
+                for name, score in self._group_scores(group, total).items():
+                    score *= again
+                    had = best.get(name)
+                    if had is None:
                         best[name] = score
+                    else:
+                        best[name] = max(had, score)
+                        more[name] = more.get(name, 0.0) + min(had, score)
+            for name, score in more.items():
+                best[name] += _MORE * score
+            if not best:
+                continue
+            whole += part.weight
             for name, score in best.items():
-                scores[name] = scores.get(name, 0.0) + score
-            hits.update(best.keys())
+                scores[name] = scores.get(name, 0.0) + score * part.weight
+                covered[name] = covered.get(name, 0.0) + part.weight
         # Two of three words count for more than one of them twice.
-        return {name: score * (0.3 + 0.7 * hits[name] / len(asked)) for name, score in scores.items()}
+        return {
+            name: score
+            * (1 - _COVERED + _COVERED * covered[name] / whole)
+            * (_MENTIONED if self._entries[name].server in mentioned else 1.0)
+            for name, score in scores.items()
+        }
 
-    def _normed(self) -> dict[str, float]:
-        if self._norms is None:
-            mean = sum(entry.length for entry in self._entries.values()) / max(1, len(self._entries)) or 1.0
-            self._norms = {name: _K * (1 - _B + _B * entry.length / mean) for name, entry in self._entries.items()}
-        return self._norms
+    def _mentioned(self, part: Asked) -> set[str]:
+        """Servers that a part of the question names."""
+        words_of = self._server_words()
+        return {
+            server
+            for group in part.groups
+            for word, factor in group.items()
+            if factor >= _SURE
+            for server in words_of.get(word, ())
+        }
 
-    def _expanded(self, word: str) -> list[tuple[str, float]]:
-        """The words of the index that a word of the question stands for, with what they count."""
-        found: dict[str, float] = {}
-        if word in self._postings:
-            found[word] = 1.0
-        for other, factor in SYNONYMS.get(word, ()):
-            if other in self._postings:
-                found.setdefault(other, factor)
-        if len(word) >= 3 and word.isascii():
-            for other in self._beginning_with(word):
-                found.setdefault(other, _PREFIX)
-        if not found and len(word) >= 4:
-            found = self._slips(word)
-        return list(found.items())
+    def _server_words(self) -> dict[str, list[str]]:
+        if self._servers_by_word is None:
+            self._servers_by_word = {}
+            for server in self._of_server:
+                for word in words(server):
+                    self._servers_by_word.setdefault(word, []).append(server)
+        return self._servers_by_word
+
+    def _group_scores(self, group: Targets, total: int) -> dict[str, float]:
+        best: dict[str, float] = {}
+        for word, factor in group.items():
+            posting = self._postings[word]
+            rarity = math.log(1 + (total - len(posting) + 0.5) / (len(posting) + 0.5)) * factor
+            for name, weight in posting.items():
+                score = rarity * weight / (weight + _K)
+                if score > best.get(name, 0.0):
+                    best[name] = score
+        return best
+
+    def _fit(self, name: str, wanted: frozenset[str]) -> float:
+        kinds = self._kinds.get(name)
+        if kinds is None:
+            kinds = self._kinds[name] = self._kinds_of(self._entries[name])
+        if not kinds:
+            return _KIND_NEAR
+        if kinds & wanted:
+            return _KIND_FITS
+        return _KIND_NEAR if any(near in kinds for kind in wanted for near in _NEAR.get(kind, ())) else _KIND_DIFFERS
+
+    @staticmethod
+    def _kinds_of(entry: Entry) -> frozenset[str]:
+        """What a tool does: by the verbs of its name, else by the first word of its description."""
+        known = lexicon().kinds
+        found = frozenset(kind for word in entry.name_words for kind in known.get(word, ()))
+        return found or known.get(entry.first_word, frozenset())
+
+    # Words of a question to words of the index
+
+    def _joined(self, asked: list[Asked]) -> list[Asked]:
+        """With two words that are one in the index: `screen shot`, `sequential thinking`."""
+        joined = list(asked)
+        for one, other in pairwise(asked):
+            if one.word and other.word and (both := one.word + other.word) in self._postings:
+                joined.append(Asked([{both: 1.0}], 1.0))
+        return joined
+
+    def _expanded(self, part: Asked) -> list[Targets]:
+        """The words of the index that a part of the question stands for, with what they count."""
+        groups = [{word: factor for word, factor in group.items() if word in self._postings} for group in part.groups]
+        word = part.word
+        if word:
+            groups[0] = self._guessed(word, groups[0], any(groups))
+        return [group for group in groups if group]
+
+    def _guessed(self, word: str, found: Targets, is_understood: bool) -> Targets:
+        """With words of the index that are another form of this one, begin like it, or sound like it."""
+        if is_hangul(word):
+            return found if found.get(word) else found | self._by_sound(word)
+        if not word.isascii():
+            return found
+        is_known = word in self._postings
+        for other in self._family(word) if len(word) >= 4 else ():
+            found.setdefault(other, _FAMILY)
+        for other in self._beginning_with(word) if len(word) >= 3 else ():
+            found.setdefault(other, _PREFIX_KNOWN if is_known or is_understood else _PREFIX_ONLY)
+        return found if found or is_understood or len(word) < 4 else self._slips(word)
 
     def _beginning_with(self, word: str) -> list[str]:
         if self._vocabulary is None:
@@ -203,16 +305,57 @@ class ToolIndex:
         start = bisect_left(self._vocabulary, word)
         return [other for other in self._vocabulary[start : start + _EXPANSIONS] if other.startswith(word)]
 
-    def _slips(self, word: str) -> dict[str, float]:
-        """Words at most two letters away, one for short ones."""
+    def _family(self, word: str) -> list[str]:
+        """Words with the same root: `translation` for `translate`."""
+        if self._families is None:
+            self._families = {}
+            for other in self._postings:
+                if other.isascii() and len(other) >= 5:
+                    self._families.setdefault(root(other), []).append(other)
+        return [other for other in self._families.get(root(word), ()) if other != word]
+
+    def _by_sound(self, run: str) -> Targets:
+        """English words that a Korean one may be written after."""
+        if self._sounds is None:
+            self._sounds = {}
+            for word in self._postings:
+                if word.isascii() and "_" not in word:
+                    for heard in english_sounds(word):
+                        self._sounds.setdefault(heard, []).append(word)
+        heard = hangul_sounds(run)
+        likely = self._sounds.get(heard, ()) or (self._sounds.get(heard[:-1], ()) if heard.endswith("s") else ())
+        found: Targets = {}
+        for word in likely if heard else ():
+            found |= lexicon().widened(word, _SOUND[min(len(heard), 5) - 3])
+        return {word: factor for word, factor in found.items() if word in self._postings}
+
+    def _slips(self, word: str) -> Targets:
+        """Words at most two letters away, one for short ones; and what those stand for."""
+        if self._grams is None:
+            self._grams = {}
+            known = {key[0] for key in lexicon().phrases if len(key) == 1}
+            for other in sorted(known.union(self._postings)):
+                for gram in trigrams(other):
+                    self._grams.setdefault(gram, []).append(other)
         allowed = 2 if len(word) >= 6 else 1
         shared: Counter[str] = Counter()
         for gram in sorted(trigrams(word)):
             shared.update(self._grams.get(gram, ()))
         likely = heapq.nsmallest(40, ((-count, other) for other, count in shared.items()))
-        found = {other: distance(word, other, allowed) for _, other in likely}
-        near = sorted((apart, other) for other, apart in found.items() if apart <= allowed)
-        return {other: _SLIP[apart] for apart, other in near[:_EXPANSIONS]}
+        apart = {other: distance(word, other, allowed) for _, other in likely}
+        near = sorted((slips, other) for other, slips in apart.items() if slips <= allowed)[:_EXPANSIONS]
+        found: Targets = {}
+        for slips, other in near:
+            goal = lexicon().phrases.get((other,))
+            meant = [lexicon().widened(other), *(lexicon().groups(goal.targets) if goal else ())]
+            for target, factor in (pair for group in meant for pair in group.items()):
+                if target in self._postings and factor * _SLIP[slips] > found.get(target, 0.0):
+                    found[target] = factor * _SLIP[slips]
+        return found
+
+    def _forget_derived(self) -> None:
+        self._vocabulary = self._families = self._sounds = self._grams = self._servers_by_word = None
+        self._kinds = {}
 
     def _found(self, name: str, score: float) -> Found:
         entry = self._entries[name]
@@ -223,40 +366,8 @@ class ToolIndex:
         return Found(
             name=name,
             server=entry.server,
-            title=_title(entry.tool),
-            summary=_summary(_text(entry.tool, "description")),
-            arguments=[f"{each}*" if each in required else str(each) for each in _properties(entry.tool)],
+            title=title_of(entry.tool),
+            summary=summary_of(text_of(entry.tool, "description")),
+            arguments=[f"{each}*" if each in required else str(each) for each in properties_of(entry.tool)],
             score=round(score, 3),
         )
-
-
-def _properties(tool: JsonObject) -> JsonObject:
-    schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
-
-
-def _said(argument: object) -> str:
-    """What an argument says of itself: its description and the values to choose from."""
-    if not isinstance(argument, dict):
-        return ""
-    choices = argument.get("enum")
-    return " ".join((_text(argument, "description"), *map(str, choices if isinstance(choices, list) else ())))
-
-
-def _text(tool: JsonObject, field: str) -> str:
-    value = tool.get(field)
-    return value if isinstance(value, str) else ""
-
-
-def _title(tool: JsonObject) -> str:
-    annotations = tool.get("annotations")
-    return _text(tool, "title") or (_text(annotations, "title") if isinstance(annotations, dict) else "")
-
-
-def _summary(description: str) -> str:
-    """The first sentence, or as much of it as fits."""
-    first = description.strip().split("\n\n")[0].replace("\n", " ")
-    end = first.find(". ")
-    sentence = first[: end + 1] if 0 <= end < _SUMMARY_CHARS else first
-    return sentence if len(sentence) <= _SUMMARY_CHARS else sentence[: _SUMMARY_CHARS - 1] + "…"

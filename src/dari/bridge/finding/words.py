@@ -11,7 +11,8 @@ import unicodedata
 from functools import lru_cache
 
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_RUN = re.compile(r"[가-힣]+|[\u3040-\u30ff\u3400-\u9fff]+|[^\W_]+", re.UNICODE)
+_RUN = re.compile(r"[가-힣]+|[\u3040-\u30ff\u3400-\u9fff]+|[^\W_가-힣\u3040-\u30ff\u3400-\u9fff]+", re.UNICODE)
+_TOKEN = re.compile(r"[^\W_]+")
 _HANGUL = re.compile(r"[가-힣]+")
 _PAIRED = re.compile(r"[가-힣\u3040-\u30ff\u3400-\u9fff]")
 _PARTICLE = re.compile(r"(?:에서|으로|에게|한테|부터|까지|처럼|[을를이가은는에의로와과도만])$")
@@ -21,21 +22,43 @@ the their them then there these this those to use used using was what when where
 not no all given via please want need should would
 """
 _STOP = frozenset(_STOP_WORDS.split())
-LONGEST = 64
+_SUFFIXES = ("ation", "ion", "ment", "or")
+MAX_WORD_CHARS = 64
 """Longer runs are data, not words."""
 
 
 def words(text: str) -> list[str]:
     """In the order of the text, with repetitions."""
     found: list[str] = []
-    for run in _RUN.findall(_CASE.sub(" ", unicodedata.normalize("NFKC", text))):
-        if len(run) <= LONGEST:
-            found += _words_of(run.lower())
+    for token in _TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text)):
+        found += _words_of(token)
     return found
 
 
-@lru_cache(maxsize=16384)
-def _words_of(run: str) -> tuple[str, ...]:
+def runs(text: str) -> list[str]:
+    """The text as runs of one script each, in lower case, split where a reader splits a name."""
+    return [run for token in _TOKEN.findall(unicodedata.normalize("NFKC", text)) for run in _runs_of(token)]
+
+
+def is_stop_word(run: str) -> bool:
+    return run in _STOP
+
+
+def is_hangul(run: str) -> bool:
+    return _HANGUL.fullmatch(run) is not None
+
+
+@lru_cache(maxsize=32768)
+def _runs_of(token: str) -> tuple[str, ...]:
+    return tuple(run.lower() for run in _RUN.findall(_CASE.sub(" ", token)) if len(run) <= MAX_WORD_CHARS)
+
+
+@lru_cache(maxsize=32768)
+def _words_of(token: str) -> tuple[str, ...]:
+    return tuple(word for run in _runs_of(token) for word in _words_of_run(run))
+
+
+def _words_of_run(run: str) -> tuple[str, ...]:
     if not _PAIRED.match(run):
         return () if run in _STOP else (stem(run),)
     if len(run) == 1:
@@ -55,6 +78,8 @@ def stem(word: str) -> str:
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     for ending in ("ing", "ed"):
@@ -64,3 +89,13 @@ def stem(word: str) -> str:
                 word = word[:-1]
             break
     return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+@lru_cache(maxsize=16384)
+def root(stemmed: str) -> str:
+    """What the nouns and verbs of one family share: `translat` and `translation` meet; itself where it is short."""
+    if not stemmed.isascii() or len(stemmed) < 6:
+        return stemmed
+    suffix = next((one for one in _SUFFIXES if stemmed.endswith(one) and len(stemmed) - len(one) >= 4), "")
+    bare = stemmed.removesuffix(suffix)
+    return bare[:-2] if suffix != "ation" and bare.endswith("at") and len(bare) > 5 else bare

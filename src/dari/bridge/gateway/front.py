@@ -34,6 +34,8 @@ class Manner:
     is_strict: bool = False
     add_built_ins: AddBuiltIns | None = None
     approvals: Approvals | None = None
+    is_labelled: bool = False
+    """Tools say which server they are of: the client is another process of ours."""
 
 
 class Front:
@@ -55,6 +57,7 @@ class Front:
             self.full,
             servers=lambda now: servers_of(now, choice),
             is_alone=bool(choice.server),
+            is_labelled=manner.is_labelled,
         )
         shown = search_registry(self.full) if meant.mode == "search" else self.full
         self.server = Server(shown, manner.info, instructions=manner.instructions, strict=manner.is_strict)

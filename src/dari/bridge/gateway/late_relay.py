@@ -89,7 +89,7 @@ class LateRelay:
 
         around = self._around
         assert around is not None
-        options = {"profile": self._choice.profile, "server": self._choice.server, "mode": "full"}
+        options = {"profile": self._choice.profile, "server": self._choice.server, "mode": "full", "labels": True}
         return lambda: Relay(
             self._registry,
             lambda starts: DoorChannel(Place(), options, around.environ, str(around.cwd), starts=starts),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dari.bridge.gateway.calling import Calling
-from dari.bridge.gateway.listed import mirrored_in, required_arguments
+from dari.bridge.gateway.listed import MAX_ABOUT_CHARS, Label, mirrored_in, required_arguments, with_label
 from dari.bridge.upstream.exposure import RemoteTool
 from dari.bridge.upstream.memory import JsonObject
 from dari.bridge.upstream.upstream import Upstream
@@ -17,6 +17,7 @@ from dari.core.offer import Offer
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, Template, literal_prefix
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
+from dari.sanitising import for_model
 
 Names = dict[str, str]
 """Name or URI as the server has it → as it is shown."""
@@ -25,18 +26,26 @@ Names = dict[str, str]
 class Mount:
     """What a server lists is known without asking it; `offer` is made anew only when something changed."""
 
-    def __init__(self, upstream: Upstream, calling: Calling) -> None:
+    def __init__(self, upstream: Upstream, calling: Calling, *, is_labelled: bool = False) -> None:
+        """`is_labelled`: tools say which server they are of, for a process of ours that lists them again."""
         self.upstream = upstream
         self.id = upstream.id
         self.undo: list[Callable[[], None]] = []
         self.uris: Names = {}
         self._calling = calling
+        self._is_labelled = is_labelled
         self._made_of: tuple[object, ...] = ()
         self._offer = Offer()
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
         return self.upstream.known_tools() or ()
+
+    @property
+    def about(self) -> str:
+        """What the server is for: as the profile says, then as it says itself."""
+        said = (self.upstream.profile.description or "", self.upstream.instructions)
+        return for_model(" ".join(part.strip() for part in said if part.strip())[:MAX_ABOUT_CHARS])[0]
 
     @property
     def prompts(self) -> tuple[JsonObject, ...]:
@@ -52,7 +61,8 @@ class Mount:
 
     def offer(self, tools: Names, prompts: Names, uris: Names, templates: Names) -> Offer:
         """Everything under the names it is shown with; what has no name here is left out."""
-        made_of = (self.tools, self.prompts, self.resources, self.templates, tools, prompts, uris, templates)
+        about = self.about
+        made_of = (self.tools, self.prompts, self.resources, self.templates, tools, prompts, uris, templates, about)
         if made_of != self._made_of:
             self._made_of = made_of
             self.uris = uris
@@ -65,6 +75,7 @@ class Mount:
                     for one in self.templates
                     if one["uriTemplate"] in templates
                 ],
+                about={self.id: about},
             )
         return self._offer
 
@@ -86,6 +97,8 @@ class Mount:
     def _tool(self, tool: RemoteTool, name: str) -> Tool:
         call, upstream, own_name = self._calling.tool, self.upstream, tool.name
         shown = tool.shown if tool.name == name else {**tool.shown, "name": name}
+        if self._is_labelled:
+            shown = with_label(shown, Label(self.id, self.about))
         schema = shown["inputSchema"]
         return Tool(
             name=name,
@@ -98,6 +111,7 @@ class Mount:
             timeout_s=INNER_LIMITS_ONLY,
             mirrored=mirrored_in(schema),
             shown=shown,
+            server=self.id,
         )
 
     def _prompt(self, listed: JsonObject, name: str) -> Prompt:

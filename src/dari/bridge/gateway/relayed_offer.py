@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from dari.bridge.gateway.listed import mirrored_in, required_arguments
+from dari.bridge.gateway.listed import Label, mirrored_in, required_arguments, take_label
 from dari.core.content import RawResult
 from dari.core.context import Context
 from dari.core.grant import CONTROL
@@ -30,11 +30,13 @@ async def offer_of(client: Client, relayer: Relayer) -> Offer:
     """Everything the server lists; calls go through the relayer."""
     kinds: tuple[Kind, ...] = ("tools", "prompts", "resources", "resourceTemplates")
     tools, prompts, resources, templates = await asyncio.gather(*(_listed(client, kind) for kind in kinds))
+    labelled = [take_label(one) for one in tools if isinstance(one.get("name"), str)]
     return Offer(
-        tools=[_tool(one, relayer) for one in tools if isinstance(one.get("name"), str)],
+        tools=[_tool(one, label, relayer) for one, label in labelled],
         prompts=[_prompt(one, relayer) for one in prompts if isinstance(one.get("name"), str)],
         resources=[resource_of(one, relayer) for one in resources if isinstance(one.get("uri"), str)],
         templates=[_template(one, relayer) for one in templates if isinstance(one.get("uriTemplate"), str)],
+        about={label.server: label.about for _, label in labelled},
     )
 
 
@@ -42,7 +44,7 @@ async def _listed(client: Client, kind: Kind) -> list[JsonObject]:
     return [one for raw in (await client.listing(kind)).items if isinstance(one := decode_any(raw), dict)]
 
 
-def _tool(shown: JsonObject, relayer: Relayer) -> Tool:
+def _tool(shown: JsonObject, label: Label, relayer: Relayer) -> Tool:
     name, schema = shown["name"], shown.get("inputSchema") or {"type": "object"}
 
     async def call(arguments: bytes | Raw, context: Context) -> RawResult:
@@ -60,6 +62,7 @@ def _tool(shown: JsonObject, relayer: Relayer) -> Tool:
         timeout_s=INNER_LIMITS_ONLY,
         mirrored=mirrored_in(schema),
         shown=shown,
+        server=label.server,
     )
 
 

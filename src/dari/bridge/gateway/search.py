@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from dari.bridge.finding.brief_schema import with_schemas
 from dari.bridge.finding.index import Found, ToolIndex
 from dari.bridge.gateway.choice import OWN
 from dari.core.context import Context
@@ -23,9 +24,10 @@ from dari.rpc.codec import UNREADABLE
 
 GUIDE = (
     "Tools are not listed here; look for them: find_tools with words for what you want to do, describe_tool for the "
-    "arguments of one, call_tool to run it."
+    "arguments of one that came without its inputSchema, call_tool to run it."
 )
-_REMOTE = "remote:"
+OWN_ABOUT = {"crux": "terminal shell pane", "crab": "HTTP debugging proxy traffic", "dari": "this workbench"}
+"""What our own tools are for, by how their names begin."""
 
 
 class FoundTools(Struct):
@@ -68,15 +70,23 @@ class SearchTools:
         limit: Annotated[int, Meta(ge=1, le=50)] = 10,
         server: Annotated[str, Meta(description="only tools of this server")] = "",
     ) -> FoundTools:
-        """Find tools by what they do; returns the best matches with their arguments in short."""
+        """Find tools by what they do; returns the best matches, the first three with their inputSchema."""
         await self._ready()
-        return FoundTools(self._index.find(query, limit, server or None), len(self._index))
+        found = self._index.find(query, limit, self._named(server) if server else None)
+        return FoundTools(with_schemas(found, self._index), len(self._index))
 
     @tool(open_world=True)
     async def describe_tool(self, name: Annotated[str, Meta(description="as find_tools shows it")]) -> dict[str, Any]:
         """Describe one tool; returns its description, its inputSchema and whatever else its server says."""
         await self._ready()
         return self._index.describe(name)
+
+    def _named(self, server: str) -> str:
+        known = sorted(self._index.servers)
+        named = next((one for one in (server, *known) if one in known and one.lower() == server.lower()), None)
+        if named is None:
+            raise NotFound(f"no server named {server!r} has tools here", f"servers with tools: {', '.join(known)}")
+        return named
 
     def call(self, arguments: bytes | Raw, context: Context) -> Coroutine[Any, Any, Any]:
         try:
@@ -105,10 +115,18 @@ class SearchTools:
             return
         self._indexed = self._full.version
         listed = self._full.tools
-        self._index.put(OWN, [one.listing() for one in self._full.own_tools()])
+        servers: dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]] = {
+            OWN: (OWN_ABOUT, [one.listing() for one in self._full.own_tools()])
+        }
         for owner, offer in self._full.offers.items():
-            shown = [one.listing() for one in offer.tools if listed.get(one.name) is one]
-            self._index.put(owner.removeprefix(_REMOTE), shown)
+            for one in offer.tools:
+                if listed.get(one.name) is one:
+                    server = one.server or owner
+                    servers.setdefault(server, (offer.about.get(server, ""), []))[1].append(one.listing())
+        for gone in self._index.servers.difference(servers):
+            self._index.remove(gone)
+        for server, (about, shown) in servers.items():
+            self._index.put(server, shown, about)
 
 
 def search_tools(full: Registry, index: ToolIndex) -> list[Tool]:

@@ -1,0 +1,136 @@
+"""One tool as the index holds it: the words it is found by, each with what it counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dari.bridge.finding.words import words
+
+JsonObject = dict[str, Any]
+
+MAX_DESCRIPTION_WORDS = 300
+"""Some descriptions are manuals; what a tool is for stands in front."""
+MAX_TEXT_CHARS = 3000
+MAX_SUMMARY_CHARS = 200
+_MIN_TOOLS_THAT_SHARE, _SHARE = 4, 0.7
+
+
+class _Field(NamedTuple):
+    weight: float
+    usual_words: float
+    """Longer fields count less per word, as in BM25F, by a fixed length: no tool's score hangs on the others'."""
+    length_share: float
+
+
+_NAME = _Field(5.0, 3, 0.45)
+_TITLE = _Field(2.0, 3, 0.45)
+_FIRST = _Field(1.6, 10, 0.55)
+_REST = _Field(0.5, 40, 0.75)
+_ARGUMENTS = _Field(0.8, 4, 0.6)
+_VALUES = _Field(0.35, 30, 0.75)
+_SERVER = _Field(1.8, 1, 0.2)
+_ABOUT = _Field(0.25, 30, 0.75)
+
+
+class Entry:
+    __slots__ = ("server", "name", "tool", "counts", "name_words", "first_word")
+
+    def __init__(self, server: str, tool: JsonObject, shared: frozenset[str], about: Sequence[str]) -> None:
+        """`shared`: words that stand in the name of most tools of the server, and name that server only."""
+        self.server = server
+        self.name = str(tool.get("name", ""))
+        self.tool = tool
+        self.counts: dict[str, float] = {}
+        own = bare_name(server, self.name)
+        properties = properties_of(tool)
+        first, rest = _sentences(text_of(tool, "description"))
+        name = words(own)
+        named = [word for word in name if word not in shared] or name
+        first_words = words(first)
+        self.name_words = tuple(named)
+        self.first_word = first_words[0] if first_words else ""
+        self._count(_NAME, [*named, *_pairs(named)])
+        self._count(_TITLE, words(title_of(tool)))
+        self._count(_FIRST, first_words)
+        self._count(_REST, words(rest[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS])
+        self._count(_ARGUMENTS, words(" ".join(map(str, properties))))
+        self._count(_VALUES, words(" ".join(map(_said, properties.values()))[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS])
+        self._count(_SERVER, {*words(server), *(word for word in name if word in shared)})
+        self._count(_ABOUT, about)
+
+    def _count(self, one: _Field, found: Iterable[str]) -> None:
+        counted = Counter(found)
+        if counted:
+            length = sum(counted.values())
+            weight = one.weight / (1 - one.length_share + one.length_share * length / one.usual_words)
+            counts = self.counts
+            for word, times in counted.items():
+                # The fourth time says little that the first three did not.
+                counts[word] = counts.get(word, 0.0) + weight * (times if times < 3 else 3)
+
+    def spellings(self) -> set[str]:
+        lowered = self.name.lower()
+        return {lowered, bare_name(self.server, lowered)}
+
+
+def bare_name(server: str, name: str) -> str:
+    """The name without the server in front."""
+    for given in (server, server.lower()):
+        if given and name.startswith(given) and name != given:
+            return name[len(given) :].lstrip("_-./:")
+    return name
+
+
+def shared_words(server: str, tools: Sequence[JsonObject]) -> frozenset[str]:
+    """Words of most names of a server (`slack_…`, `browser_…`): they tell the server, not the tool."""
+    if len(tools) < _MIN_TOOLS_THAT_SHARE:
+        return frozenset()
+    counted = Counter(word for tool in tools for word in set(words(bare_name(server, str(tool.get("name", ""))))))
+    return frozenset(word for word, times in counted.items() if times >= len(tools) * _SHARE)
+
+
+def _pairs(named: Sequence[str]) -> list[str]:
+    return [f"{one}_{other}" for one, other in pairwise(named)]
+
+
+def _sentences(description: str) -> tuple[str, str]:
+    """The first sentence, and the rest."""
+    text = description.strip()
+    ends = [at for at in (text.find(". "), text.find(".\n"), text.find("\n\n")) if at > 0]
+    end = min(ends, default=len(text))
+    return text[: end + 1], text[end + 1 :]
+
+
+def summary_of(description: str) -> str:
+    """The first sentence, or as much of it as fits."""
+    first = description.strip().split("\n\n")[0].replace("\n", " ")
+    end = first.find(". ")
+    sentence = first[: end + 1] if 0 <= end < MAX_SUMMARY_CHARS else first
+    return sentence if len(sentence) <= MAX_SUMMARY_CHARS else sentence[: MAX_SUMMARY_CHARS - 1] + "…"
+
+
+def properties_of(tool: JsonObject) -> JsonObject:
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def _said(argument: object) -> str:
+    """What an argument says of itself: its description and the values to choose from."""
+    if not isinstance(argument, dict):
+        return ""
+    choices = argument.get("enum")
+    return " ".join((text_of(argument, "description"), *map(str, choices if isinstance(choices, list) else ())))
+
+
+def text_of(tool: JsonObject, field: str) -> str:
+    value = tool.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def title_of(tool: JsonObject) -> str:
+    annotations = tool.get("annotations")
+    return text_of(tool, "title") or (text_of(annotations, "title") if isinstance(annotations, dict) else "")

@@ -1,0 +1,114 @@
+"""Korean words of a question: what they stand for, and what they are in the sentence.
+
+A word is an entry of the lexicon with endings behind it, several entries in a row, or nothing the lexicon knows. The
+particle says whether something is done to it (`을`) or there (`에`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dari.bridge.finding.lexicon import Goal, Lexicon, Targets
+
+CONTEXT, OBJECT = 0.75, 1.15
+"""Where something is done says less than what it is done to."""
+GENERIC = 0.55
+"""What a verb counts that hundreds of tools have."""
+_LITERAL = 1.6
+_NOT_WORDS = """
+을 를 이 가 은 는 에 의 로 와 과 도 만 좀 다 걸 게 거 것 수 줘 해 한 할 된 될 인 해줘 해서 하고 하는 했던
+에서 으로 에게 한테 부터 까지 처럼 이랑 랑 하나 해라 해주 주세요 해주세요 합니다 하기 하게 해봐 해보 이야 야 지 나 있
+있어 있는지 있나 없 없어 뭐 뭐야 뭐가 무엇 어떤 얼마 얼마나 얼마야 언제 왜 이렇게 그 저 이거 그거 저거 내 우리 너 제
+더 또 및 등 중 중에 대해 대한 관련 관련된 통해 위해 여기 거기 저기 지금 줘라 둬 싶어 싶다 같은 같이 라고 라는 이라는
+다고 는다는
+"""
+_PARTICLES = frozenset(_NOT_WORDS.split())
+_ENDING = re.compile(
+    r"(?:이라는|라는|에서는|에서|으로는|으로|에게서|에게|한테|부터|까지|처럼|이랑|하고|해줘|해주세요|해서|해봐|했어|하는|하기|"
+    r"할게|합니다|이야|인지|들을|들이|들|을|를|이|가|은|는|에|의|로|와|과|도|만|용|좀|랑|해|한|할|된|야|줘)$"
+)
+
+
+class Asked(NamedTuple):
+    """One part of a question."""
+
+    groups: list[Targets]
+    """Words of tools it may stand for, with what they count; one group for each thing that it names."""
+    weight: float
+    word: str = ""
+    """The word itself, where it may also be a slip of the keyboard or written by its sound."""
+
+
+def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
+    """Korean words one after another: the longest entries that begin where a word begins, over spaces as well."""
+    parts: list[Asked] = []
+    whole = "".join(found)
+    begins = {0}
+    for run in found:
+        begins.add(max(begins) + len(run))
+    at, rest_from = 0, 0
+    while at < len(whole):
+        end = min(one for one in (*begins, len(whole)) if one > at)
+        goal, length = _longest(whole, at, end if at in begins else 0, words)
+        if goal is None:
+            # An entry in the middle of a word that begins otherwise is an accident: 리스트 in 애널리스트.
+            parts += _unknown(whole[at:end])
+            at = rest_from = end
+            continue
+        if rest_from < at:
+            parts += _unknown(whole[rest_from:at])
+        key = whole[at : at + length]
+        # A tool that says it in Korean is meant before one that says it in English.
+        itself = {key: _LITERAL, **dict.fromkeys(_pairs(key), _LITERAL * 0.6)}
+        groups = words.groups(goal.targets)
+        groups[0] = {**itself, **groups[0]}
+        at += length
+        parts.append(Asked(groups, goal.weight * _korean_weight(goal, words) * _role(whole[at:end])))
+        # What follows inside a word is an ending as long as no entry begins there.
+        end = min(one for one in (*begins, len(whole)) if one >= at)
+        while at < end and _longest(whole, at, 0, words)[0] is None:
+            at += 1
+        rest_from = at
+    if rest_from < len(whole):
+        parts += _unknown(whole[rest_from:])
+    return parts
+
+
+def _role(ending: str) -> float:
+    if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")):
+        return CONTEXT
+    return OBJECT if ending.startswith(("을", "를")) else 1.0
+
+
+def _longest(whole: str, at: int, word_end: int, words: Lexicon) -> tuple[Goal | None, int]:
+    """`word_end`: where the word ends that begins at `at`; 0 inside a word, where one syllable is an accident."""
+    for length in range(min(words.longest_korean, len(whole) - at), 0, -1):
+        goal = words.korean.get(whole[at : at + length])
+        if goal is None:
+            continue
+        if length > 1 or (word_end and (at + 1 == word_end or whole[at + 1 : word_end] in _PARTICLES)):
+            return goal, length
+    return None, 0
+
+
+def _korean_weight(goal: Goal, words: Lexicon) -> float:
+    first = max(goal.targets, key=lambda word: goal.targets[word])
+    if goal.targets[first] < 0.5:
+        return 0.5
+    return GENERIC if first in words.kinds else 1.0
+
+
+def _unknown(run: str) -> list[Asked]:
+    """A Korean word that no entry explains: itself, for tools that are described in Korean, or an English word."""
+    bare = run
+    while (shorter := _ENDING.sub("", bare)) != bare and len(shorter) >= 2:
+        bare = shorter
+    if run in _PARTICLES or bare in _PARTICLES or len(bare) < 2:
+        return []
+    return [Asked([{**dict.fromkeys(_pairs(bare), 0.6), run: 1.0, bare: 1.0}], 0.8, bare)]
+
+
+def _pairs(run: str) -> list[str]:
+    """How tools that are described in Korean are indexed, beside whole words."""
+    return [run[at : at + 2] for at in range(len(run) - 1)] if len(run) > 2 else []

@@ -1,0 +1,139 @@
+"""The words people use for what tools do, read from `lexicon.txt` when the first question is asked."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from dari.bridge.finding.words import is_hangul, runs, stem
+
+Targets = dict[str, float]
+"""Words of tools, with what they count."""
+
+_FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.5
+_STRONG, _NORMAL, _WEAK = 1.7, 1.0, 0.3
+
+
+class Goal(NamedTuple):
+    """What a word or phrase of a question asks for."""
+
+    targets: Targets
+    weight: float
+
+
+class Lexicon(NamedTuple):
+    alike: dict[str, tuple[str, ...]]
+    """Stem → stems that mean the same."""
+    kinds: dict[str, frozenset[str]]
+    """Stem of a verb → the kinds of what it does."""
+    phrases: dict[tuple[str, ...], Goal]
+    """Stems in a row → what they ask for."""
+    longest_phrase: int
+    korean: dict[str, Goal]
+    """Beginning of a Korean word, spaces left out → what it stands for."""
+    longest_korean: int
+    light: frozenset[str]
+    """Words that most servers use for something; they say less than others."""
+    weak: frozenset[str]
+
+    def widened(self, word: str, factor: float = 1.0) -> Targets:
+        """A word with those that mean the same, which count less."""
+        wide = dict.fromkeys(self.alike.get(word, ()), factor * _ALIKE)
+        wide[word] = factor
+        return wide
+
+    def groups(self, targets: Targets) -> list[Targets]:
+        """Each word of a goal, widened: a tool that has several of them fits better."""
+        return [self.widened(word, factor) for word, factor in targets.items()]
+
+
+def stems(phrase: str) -> tuple[str, ...]:
+    return tuple(stem(run) for run in runs(phrase))
+
+
+@cache
+def lexicon() -> Lexicon:
+    text = resources.files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8")
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith("["):
+            lines = sections.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    korean, phrases = _korean(sections["korean"]), _phrases(sections["goals"])
+    return Lexicon(
+        alike=_groups(sections["groups"]),
+        kinds=_kinds(sections["verbs"]),
+        phrases=phrases,
+        longest_phrase=max(map(len, phrases)),
+        korean=korean,
+        longest_korean=max(map(len, korean)),
+        light=_set(sections["light"]),
+        weak=_set(sections["weak"]),
+    )
+
+
+def _set(lines: list[str]) -> frozenset[str]:
+    return frozenset(stem(word.strip()) for line in lines for word in line.split(","))
+
+
+def _groups(lines: list[str]) -> dict[str, tuple[str, ...]]:
+    alike: dict[str, dict[str, None]] = {}
+    for line in lines:
+        group = [_target(word) for word in line.split()]
+        for word in group:
+            alike.setdefault(word, {}).update((other, None) for other in group if other != word)
+    return {word: tuple(others) for word, others in alike.items()}
+
+
+def _kinds(lines: list[str]) -> dict[str, frozenset[str]]:
+    kinds: dict[str, set[str]] = {}
+    for line in lines:
+        kind, _, verbs = line.partition(":")
+        for verb in verbs.split():
+            kinds.setdefault(stem(verb), set()).add(kind)
+    return {verb: frozenset(found) for verb, found in kinds.items()}
+
+
+def _phrases(lines: list[str]) -> dict[tuple[str, ...], Goal]:
+    found: dict[tuple[str, ...], Goal] = {}
+    for line in lines:
+        triggers, goal = _entry(line)
+        for trigger in triggers:
+            key = stems(trigger)
+            found[key] = _joined(found.get(key), goal)
+    return found
+
+
+def _korean(lines: list[str]) -> dict[str, Goal]:
+    found: dict[str, Goal] = {}
+    for line in lines:
+        triggers, goal = _entry(line)
+        for trigger in triggers:
+            key = "".join(run for run in runs(trigger) if is_hangul(run))
+            found[key] = _joined(found.get(key), goal)
+    return found
+
+
+def _joined(before: Goal | None, goal: Goal) -> Goal:
+    if before is None:
+        return goal
+    targets = {**goal.targets, **before.targets}
+    return Goal({word: max(one.targets.get(word, 0.0) for one in (before, goal)) for word in targets}, before.weight)
+
+
+def _entry(line: str) -> tuple[list[str], Goal]:
+    weight = {"!": _STRONG, "~": _WEAK}.get(line[0], _NORMAL)
+    triggers, _, given = line.lstrip("!~").partition(" = ")
+    targets: Targets = {}
+    for at, one in enumerate(given.split()):
+        word, _, factor = one.partition(":")
+        targets[_target(word)] = float(factor) if factor else _OTHER if at else _FIRST
+    return [trigger.strip() for trigger in triggers.split(",")], Goal(targets, weight)
+
+
+def _target(word: str) -> str:
+    """Two words that make one name (`pull_request`) are looked for together."""
+    return "_".join(stem(part) for part in word.split("_"))

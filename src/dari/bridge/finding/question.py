@@ -1,0 +1,163 @@
+"""A question in somebody's words to the words of the tools that may answer it.
+
+Each part of the question becomes one `Asked`: the words of tools it may stand for, and how much it says. What is data
+in it (a path, an address, something in quotes, a number) tells what kind of thing is handled, and is not searched for.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from dari.bridge.finding.korean import CONTEXT, GENERIC, Asked, korean_parts
+from dari.bridge.finding.lexicon import Lexicon, Targets, lexicon
+from dari.bridge.finding.sentence_forms import forms
+from dari.bridge.finding.words import is_hangul, is_stop_word, runs, stem
+
+MAX_CHARS = 1000
+MAX_PARTS = 48
+_LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.6, 0.2
+_SAYS_KIND = 0.4
+_URL = re.compile(r"https?://\S+|\bwww\.\S+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)\b(?:/\S*)?", re.IGNORECASE)
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_PATH = re.compile(r"(?:[~.]{0,2}/)?[\w./-]*\.(?P<ext>[A-Za-z][A-Za-z0-9]{1,4})\b|(?<!\w)[~.]{0,2}/[\w./-]+")
+_QUOTE = re.compile(r"[\"“‘'「](?=\S)([^\"”’'」\n]{1,200})[\"”’'」](?!\w)")
+_CALLED = re.compile(r"(?<=\bcalled )\w+|(?<=\bnamed )\w+|(?<=\btitled )\w+|\b[A-Za-z_]\w*(?=(?:이)?라(?:는|고)\s)")
+"""Names that somebody gives; they are not words of a tool."""
+_PLACES = "in on at from of about with through across under inside within near via by for against"
+_PREPOSITIONS = frozenset(_PLACES.split())
+_KINDS_OF_FILES: dict[str, Targets] = {
+    "excel": {"excel": 1.0, "workbook": 0.8, "sheet": 0.7, "spreadsheet": 0.8},
+    "word": {"word": 0.8, "docx": 1.0, "document": 0.9},
+    "slides": {"presentation": 1.0, "powerpoint": 0.9, "slid": 0.7},
+    "image": {"imag": 0.8, "pictur": 0.6},
+    "pdf": {"pdf": 1.0},
+    "csv": {"csv": 1.0},
+    "har": {"har": 1.0},
+    "notebook": {"notebook": 1.0},
+}
+_EXTENSIONS = {
+    "xlsx": "excel", "xls": "excel", "xlsm": "excel", "docx": "word", "doc": "word", "pptx": "slides", "ppt": "slides",
+    "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "svg": "image", "pdf": "pdf",
+    "csv": "csv", "tsv": "csv", "har": "har", "ipynb": "notebook",
+}  # fmt: skip
+
+
+class Question(NamedTuple):
+    parts: list[Asked]
+    kinds: frozenset[str]
+    """What is to be done: `read`, `create` …; empty where the question does not say."""
+
+
+def understood(text: str) -> Question:
+    """What a question asks for."""
+    words = lexicon()
+    text = unicodedata.normalize("NFKC", text[:MAX_CHARS])
+    rest, parts = _data(text)
+    parts += [Asked(words.groups(targets), 1.0) for pattern, targets in forms().goals if pattern.search(text)]
+    quoted = " ".join(_QUOTE.findall(rest))
+    rest = _QUOTE.sub(" ", rest)
+    found = runs(rest)
+    at, is_context = 0, False
+    while at < len(found) and len(parts) < MAX_PARTS:
+        if is_hangul(found[at]):
+            end = at
+            while end < len(found) and is_hangul(found[end]):
+                end += 1
+            parts += korean_parts(found[at:end], words)
+            at = end
+        else:
+            count = len(parts)
+            at += _english_part(found, at, parts, words)
+            is_context = _is_context_after(found[at - 1], is_context)
+            if is_context:
+                parts[count:] = [one._replace(weight=one.weight * CONTEXT) for one in parts[count:]]
+    for run in runs(quoted)[:8]:
+        if not is_hangul(run) and not is_stop_word(run):
+            parts.append(Asked([{stem(run): 1.0}], _QUOTED))
+    kinds = {kind for part in parts if part.weight >= _SAYS_KIND for kind in _kinds(part, words)}
+    kinds.update(kind for pattern, named in forms().kinds if pattern.search(rest) for kind in named)
+    if "list" in kinds and forms().kinds[0][0].search(rest):
+        kinds.discard("read")
+    if not kinds and forms().asks.search(rest):
+        kinds = {"read", "list", "search"}
+    return Question(parts, frozenset(kinds))
+
+
+def _is_context_after(run: str, is_context: bool) -> bool:
+    """Whether what follows tells where or with what something is done."""
+    if run in _PREPOSITIONS:
+        return True
+    return is_context and run not in ("and", "to", "that", "which", "then")
+
+
+def _kinds(part: Asked, words: Lexicon) -> frozenset[str]:
+    """What the first word of a part does, if it is a verb."""
+    found = [word for group in part.groups for word, factor in group.items() if factor >= 0.9]
+    return frozenset(kind for word in found[:2] for kind in words.kinds.get(word, ()))
+
+
+def _data(text: str) -> tuple[str, list[Asked]]:
+    """The text without what is data in it, and what that data tells."""
+    parts: list[Asked] = []
+
+    def url(match: re.Match[str]) -> str:
+        parts.append(Asked([{"url": 1.0, "web": 0.5, "pag": 0.5, "websit": 0.4}], _DATA))
+        return " "
+
+    def mail(match: re.Match[str]) -> str:
+        parts.append(Asked([{"email": 1.0}], _DATA))
+        return " "
+
+    def path(match: re.Match[str]) -> str:
+        extension = (match["ext"] or "").lower()
+        kind = _EXTENSIONS.get(extension)
+        if match["ext"] and not kind and (extension in ("js", "ts") and "/" not in match[0]):
+            return match[0].replace(".", " ")  # next.js is a name
+        if kind:
+            parts.append(Asked([_KINDS_OF_FILES[kind]], 0.9))
+        parts.append(Asked([{"fil": 1.0, "path": 0.5}], 0.5 if kind else _DATA))
+        return " "
+
+    text = _URL.sub(url, _MAIL.sub(mail, text))
+    return _PATH.sub(path, _CALLED.sub(" ", text)), parts
+
+
+def _english_part(found: list[str], at: int, parts: list[Asked], words: Lexicon) -> int:
+    """Add what the longest known phrase at `at` asks for, else the word; returns how many words that were."""
+    taken = 1
+    upto = at
+    while upto < len(found) and upto - at < words.longest_phrase and not is_hangul(found[upto]):
+        upto += 1
+    row = tuple(stem(run) for run in found[at:upto])
+    for length in range(len(row), 0, -1):
+        goal = words.phrases.get(row[:length])
+        if goal is None:
+            continue
+        if length > 1:
+            parts.append(Asked(words.groups(goal.targets), goal.weight * 1.2))
+            # The words themselves may be a tool's as well.
+            for run in found[at : at + length]:
+                if not is_stop_word(run) and stem(run) not in words.weak and stem(run) not in goal.targets:
+                    parts.append(Asked([words.widened(stem(run))], 0.35))
+            return length
+        groups = words.groups({row[0]: 1.0, **goal.targets})
+        parts.append(Asked(groups, goal.weight * _weight(row[0], words), row[0]))
+        return 1
+    run, word = found[at], row[0]
+    if is_stop_word(run) or run.isdigit() or len(run) == 1:
+        return taken
+    if word in words.weak:
+        parts.append(Asked([{word: 1.0}], _CHATTER))
+    else:
+        parts.append(Asked([words.widened(word)], _weight(word, words), word))
+    return taken
+
+
+def _weight(word: str, words: Lexicon) -> float:
+    if word in words.weak:
+        return _CHATTER
+    if word in words.kinds:
+        return GENERIC
+    return _LIGHT if word in words.light else 1.0

@@ -1,0 +1,90 @@
+"""Forms of whole sentences, and what they ask for: `turn … into …`, `3 + 4`, `…를 …로 바꿔`."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from dari.bridge.finding.lexicon import Targets
+
+_ASKS = r"\b(what|which|who|when|where|why|how)\b|\?|뭐|무엇|어떤|얼마|언제|어디|누가|왜|몇"
+
+
+class Forms(NamedTuple):
+    asks: re.Pattern[str]
+    """A question, not an order."""
+    kinds: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
+    """Beginnings and endings that say what is done though their words say little else; the first asks for many."""
+    goals: tuple[tuple[re.Pattern[str], Targets], ...]
+
+
+@cache
+def forms() -> Forms:
+    """Compiled when the first question is asked: no start waits for it."""
+    kinds = (
+        (
+            re.compile(
+                r"\b(?:show|list|see|display|which|what)\b(?:\s+\w+){0,3}?\s+(?!is\b|was\b|does\b|this\b)\w{3,}[^s\s]s\b"
+            ),
+            ("list",),
+        ),
+        (
+            re.compile(
+                r"^(?:please\s+)?(?:show|give|tell|see|view|display|what|which|who|when|where|how)\b", re.IGNORECASE
+            ),
+            ("read",),
+        ),
+        (re.compile(r"^(?:please\s+)?(?:make|put|build|set up)\b", re.IGNORECASE), ("create",)),
+        (re.compile(r"보여|알려|봐줘|봐 줘"), ("read",)),
+    )
+    goals: tuple[tuple[re.Pattern[str], Targets], ...] = (
+        (
+            re.compile(
+                r"\d\s*[-+*/×÷^%]\s*\d|\d+\s*(?:곱|더하|빼|나누)"
+                r"|\b(?:add|subtract|multiply|divide|plus|minus|times|sum of)\s+\d",
+                re.IGNORECASE,
+            ),
+            {"calculat": 1.0, "sum": 0.8, "math": 0.8, "expression": 0.6, "calculator": 0.8},
+        ),
+        (
+            re.compile(
+                r"(?:엑셀|피디에프|마크다운|워드|이미지|텍스트|pdf|csv|xlsx|markdown|html|json|docx?|png)\s*(?:으로|로)\s*"
+                r"(?:바꿔|변환|변경|만들|내보내|저장|뽑)|\b(?:in)?to\s+(?:an?\s+)?"
+                r"(?:excel|pdf|csv|xlsx|markdown|html|json|docx|spreadsheet)\b",
+                re.IGNORECASE,
+            ),
+            {"convert": 1.0, "export": 0.7, "import": 0.7},
+        ),
+        (
+            re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"),
+            {"show": 1.0, "commit": 0.7, "revision": 0.6},
+        ),
+        (
+            re.compile(r"[을를]\s*(?:\S+\s+){0,2}\S+?(?:으로|로)\s*(?:다\s*)?(?:바꿔|바꾸|변경|교체|치환|고쳐)"),
+            {"replac": 1.0, "renam": 0.6, "edit": 0.4},
+        ),
+        (re.compile(r"\bturn\b.*\binto\b", re.IGNORECASE), {"convert": 1.0, "transform": 0.6, "import": 0.5}),
+        (re.compile(r"\b(?:turn|switch)\b.*\bon\b|켜\s?줘|켜고|켜 봐", re.IGNORECASE), {"start": 1.0, "enabl": 0.8}),
+        (re.compile(r"\b(?:turn|switch)\b.*\boff\b|꺼\s?줘|끄고", re.IGNORECASE), {"stop": 1.0, "disabl": 0.8}),
+        (
+            re.compile(r"\bwhy\b.*\bslow|slow.*\bwhy\b|왜.*(?:느리|느려|오래)", re.IGNORECASE),
+            {"performanc": 1.0, "explain": 0.6, "trac": 0.6},
+        ),
+        (re.compile(r"\bmark\b.*\bas\b|(?:처리|표시)해", re.IGNORECASE), {"mark": 0.7, "modify": 0.8, "updat": 0.8}),
+        (
+            re.compile(
+                r"\bpush\b.*\b(?:back|forward|out)\b|\bpostpone|\breschedul|\bpull\b.*\bforward\b|미뤄|미루|앞당|연기해"
+            ),
+            {"updat": 1.0, "event": 0.7, "reschedul": 0.8},
+        ),
+        (
+            re.compile(r"\b(?:another|different|new)\s+name\b|\bcall\b.*\binstead\b", re.IGNORECASE),
+            {"renam": 1.0, "updat": 0.5},
+        ),
+        (
+            re.compile(r"\b(?:replace|swap|substitute)\b.*\b(?:with|by|for)\b", re.IGNORECASE),
+            {"replac": 1.0, "edit": 0.4},
+        ),
+    )
+    return Forms(re.compile(_ASKS, re.IGNORECASE), kinds, goals)

@@ -1,0 +1,101 @@
+"""What people ask for, and the tool that is right: 313 questions over the recorded tools of 53 public servers and ours.
+
+The questions were written before the finder was tuned. A third of them, chosen by a hash of the text, was never looked
+at while it was: its numbers are the ones that say how other questions will fare.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dari.app import add_built_ins
+from dari.bridge.finding.index import ToolIndex
+from dari.bridge.gateway.search import OWN_ABOUT
+from dari.core.registry import Registry
+from dari.settings import ServeSettings
+
+_DATA = Path(__file__).parent / "data"
+
+
+class Question(NamedTuple):
+    language: str
+    right: frozenset[str]
+    """Names of tools as a model calls them; any of them is right."""
+    text: str
+
+    @property
+    def is_held_out(self) -> bool:
+        return hashlib.sha256(self.text.encode()).digest()[0] % 3 == 0
+
+
+class Accuracy(NamedTuple):
+    asked: int
+    first: int
+    """Questions whose right tool came first."""
+    among_three: int
+
+    def __str__(self) -> str:
+        share = [f"{100 * count / max(1, self.asked):5.1f} %" for count in (self.first, self.among_three)]
+        return f"{self.asked:4d} questions   first {share[0]}   among three {share[1]}"
+
+
+def named(server: str, tool: str) -> str:
+    return tool if server == "dari" else f"{server}__{tool}"
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    lines = (_DATA / "questions.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return tuple(
+        Question(language, frozenset(named(*one.split("/", 1)) for one in right.split()), text)
+        for language, right, text in rows
+    )
+
+
+@cache
+def recorded() -> dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]]:
+    """Server → what it says of itself, and its tools under the names that the gateway gives them."""
+    lines = (_DATA / "servers.jsonl").read_text(encoding="utf-8").splitlines()
+    found: dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]] = {}
+    for one in map(json.loads, lines):
+        tools = [{**tool, "name": named(one["server"], tool["name"])} for tool in one["tools"]]
+        found[one["server"]] = (one["about"], tools)
+    registry = Registry()
+    add_built_ins(registry, ServeSettings(token_path=_DATA / "unused"))
+    found["dari"] = (OWN_ABOUT, [tool.listing() for tool in registry.tools.values()])
+    return found
+
+
+def built_index() -> ToolIndex:
+    index = ToolIndex()
+    for server, (about, tools) in recorded().items():
+        index.put(server, tools, about)
+    return index
+
+
+def place_of(index: ToolIndex, question: Question, most: int = 10) -> int:
+    """Where the first right tool stands, from 1; `most` + 1 where it is further down."""
+    names = [found.name for found in index.find(question.text, most)]
+    return next((at for at, name in enumerate(names, 1) if name in question.right), most + 1)
+
+
+def accuracy(index: ToolIndex, asked: Iterable[Question]) -> Accuracy:
+    places = [place_of(index, one) for one in asked]
+    return Accuracy(len(places), sum(at == 1 for at in places), sum(at <= 3 for at in places))
+
+
+def accuracies(index: ToolIndex) -> dict[tuple[str, str], Accuracy]:
+    """By part (tuned, held-out) and language."""
+    return {
+        (part, language): accuracy(
+            index, [one for one in questions() if one.language == language and one.is_held_out == (part == "held-out")]
+        )
+        for part in ("tuned", "held-out")
+        for language in ("en", "ko")
+    }
