@@ -12,7 +12,8 @@ PAIRS = """
 스크린샷 screenshot | 스크린셧 screenshot | 디플로이먼트 deployment | 네임스페이스 namespace | 레포지토리 repository
 디렉토리 directory | 브라우저 browser | 노티피케이션 notification | 대시보드 dashboard | 스프레드시트 spreadsheet
 워크플로우 workflow | 캘린더 calendar | 인보이스 invoice | 템플릿 template | 트랜잭션 transaction | 컨테이너 container
-리퀘스트 request | 프레젠테이션 presentation | 다이어그램 diagram | 네트워크 network | 라이브러리 library | 클러스터 cluster
+리퀘스트 request | 프레젠테이션 presentation | 다이어그램 diagram | 네트워크 network | 라이브러리 library
+클러스터 cluster
 """
 
 

@@ -28,13 +28,13 @@ from dari.errors import NotFound
 
 JsonObject = dict[str, Any]
 
-_K = 2.2
+_K = 2.6
 _PREFIX_KNOWN, _PREFIX_ONLY, _FAMILY, _SLIP = 0.2, 0.6, 0.6, (1.0, 0.75, 0.5)
 _SOUND = (0.5, 0.7, 0.9)
 """By three, four or more consonants: short words sound like many others."""
-_COVERED = 0.6
+_COVERED = 0.5
 """Which share of the score hangs on how much of the question a tool answers."""
-_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.7
+_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.85
 _NEAR = {
     "read": ("list", "search"),
     "list": ("read", "search"),

@@ -1,7 +1,7 @@
 """Korean words of a question: what they stand for, and what they are in the sentence.
 
 A word is an entry of the lexicon with endings behind it, several entries in a row, or nothing the lexicon knows. The
-particle says whether something is done to it (`을`) or there (`에`).
+particle says whether something is done there (`에`) or to it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from dari.bridge.finding.lexicon import Goal, Lexicon, Targets
 
-CONTEXT, OBJECT = 0.75, 1.15
+CONTEXT = 0.85
 """Where something is done says less than what it is done to."""
-GENERIC = 0.55
+GENERIC = 0.6
 """What a verb counts that hundreds of tools have."""
 _LITERAL = 1.6
 _NOT_WORDS = """
@@ -76,9 +76,7 @@ def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
 
 
 def _role(ending: str) -> float:
-    if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")):
-        return CONTEXT
-    return OBJECT if ending.startswith(("을", "를")) else 1.0
+    return CONTEXT if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")) else 1.0
 
 
 def _longest(whole: str, at: int, word_end: int, words: Lexicon) -> tuple[Goal | None, int]:

@@ -12,7 +12,7 @@ Targets = dict[str, float]
 """Words of tools, with what they count."""
 
 _FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.5
-_STRONG, _NORMAL, _WEAK = 1.7, 1.0, 0.3
+_STRONG, _NORMAL, _WEAK = 2.0, 1.0, 0.3
 
 
 class Goal(NamedTuple):
