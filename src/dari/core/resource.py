@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from dari.core.content import RawResult
 from dari.core.context import Context
+from dari.core.disclosure import Output
 from dari.core.grant import READ
 
 Body = str | bytes
@@ -35,6 +36,7 @@ class Resource:
     mime_type: str | None = None
     title: str | None = None
     scope: str = READ
+    output: Output = "redacted"
     shown: dict[str, Any] | None = None
     """The resource as another server lists it."""
 
@@ -53,6 +55,7 @@ class Template:
     mime_type: str | None = None
     title: str | None = None
     scope: str = READ
+    output: Output = "redacted"
     completers: dict[str, Completer] = field(default_factory=dict)
     shown: dict[str, Any] | None = None
     """The template as another server lists it; `read` gets the whole URI under `uri`, as that server expands it."""

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import typing
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any, Protocol
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec.structs import asdict, astuple
 from dari.core.complaints import invalid_arguments
 from dari.core.content import Block, RawResult, ToolResult
 from dari.core.context import Context
+from dari.core.disclosure import Output, disclosed
 from dari.core.grant import READ
 from dari.core.mirrored import Path, mirrored_arguments
 from dari.core.schema import Schema, object_schema, title_of
@@ -38,6 +40,7 @@ class ToolSpec(Struct, frozen=True):
     timeout_s: float | None
     title: str | None
     name: str | None
+    output: Output
 
 
 def tool(
@@ -50,8 +53,12 @@ def tool(
     timeout_s: float | None = DEFAULT_TIMEOUT_S,
     title: str | None = None,
     name: str | None = None,
+    output: Output = "redacted",
 ) -> Callable[[Any], Any]:
-    """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise."""
+    """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise.
+
+    Secrets in its result are hidden, unless `output` is `as_is`: for what a program printed on a screen.
+    """
     spec = ToolSpec(
         scope=scope,
         read_only=scope == READ if read_only is None else read_only,
@@ -61,6 +68,7 @@ def tool(
         timeout_s=timeout_s,
         title=title,
         name=name,
+        output=output,
     )
 
     def mark(function: Any) -> Any:
@@ -127,17 +135,17 @@ class Toolkit(Protocol):
     prefix: str
 
 
-def tools_of(toolkit: Toolkit) -> list[Tool]:
-    """The decorated methods of a toolkit, in the order they are written."""
+def tools_of(toolkit: Toolkit, *, output: Output | None = None) -> list[Tool]:
+    """The decorated methods of a toolkit, in the order they are written; `output` overrules what they declare."""
     marked = [
         name for cls in reversed(type(toolkit).__mro__) for name, value in vars(cls).items() if hasattr(value, _MARK)
     ]
     # A subclass may override a tool, or take its mark away.
     members = [getattr(toolkit, name) for name in dict.fromkeys(marked)]
-    return [typed_tool(member, prefix=toolkit.prefix) for member in members if hasattr(member, _MARK)]
+    return [typed_tool(member, prefix=toolkit.prefix, output=output) for member in members if hasattr(member, _MARK)]
 
 
-def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
+def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output | None = None) -> Tool:
     """Build a tool from a decorated function or bound method."""
     spec: ToolSpec = getattr(function, _MARK)
     base = spec.name or function.__name__
@@ -146,6 +154,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
     arguments, context_name = _arguments_of(function, hints, name)
     title = spec.title or title_of(base)
     input_schema = object_schema(arguments)
+    is_async = inspect.iscoroutinefunction(function)
     return Tool(
         name=name,
         title=title,
@@ -160,8 +169,8 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "") -> Tool:
             "idempotentHint": spec.idempotent,
             "openWorldHint": spec.open_world,
         },
-        run=_runner(function, arguments, context_name),
-        is_async=inspect.iscoroutinefunction(function),
+        run=_runner(_gated(function, output or spec.output, is_async=is_async), arguments, context_name),
+        is_async=is_async,
         timeout_s=spec.timeout_s,
         mirrored=mirrored_arguments(input_schema),
     )
@@ -191,6 +200,22 @@ def _output_schema(hint: Any) -> Schema | None:
     if inspect.isclass(hint) and issubclass(hint, Struct) and not issubclass(hint, (ToolResult, RawResult, Block)):
         return object_schema(hint)
     return None
+
+
+def _gated(function: Callable[..., Any], output: Output, *, is_async: bool) -> Callable[..., Any]:
+    """The function with its result behind the redaction gate."""
+    if output == "as_is":
+        return function
+
+    @wraps(function)
+    async def awaited(*positional: Any, **named: Any) -> Any:
+        return disclosed(await function(*positional, **named))
+
+    @wraps(function)
+    def called(*positional: Any, **named: Any) -> Any:
+        return disclosed(function(*positional, **named))
+
+    return awaited if is_async else called
 
 
 def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:

@@ -50,7 +50,7 @@ def methods_of(service: object, without: Container[str] = ()) -> list[Method]:
     """What a daemon serves of this service."""
     return [
         _ExposedMethod(mark.name, mark.scope, getattr(service, name), function, ends_with_caller=mark.ends_with_caller)
-        for name, function, mark in _exposed_in(type(service))
+        for name, function, mark in exposed_in(type(service))
         if mark.name not in without
     ]
 
@@ -58,7 +58,7 @@ def methods_of(service: object, without: Container[str] = ()) -> list[Method]:
 def remote(service: type[S], client: DaemonClient) -> S:
     """An object with the exposed methods of the service, each a call to the daemon behind the client."""
     stand_in: object = type(f"Remote{service.__name__}", (), {})()
-    for name, function, mark in _exposed_in(service):
+    for name, function, mark in exposed_in(service):
         setattr(stand_in, name, _caller(client, function, mark))
     return cast(S, stand_in)
 
@@ -94,7 +94,8 @@ class _ExposedMethod(Method):
         return await self._method(**given)
 
 
-def _exposed_in(service: type) -> Iterator[tuple[str, Callable[..., Any], Exposed]]:
+def exposed_in(service: type) -> Iterator[tuple[str, Callable[..., Any], Exposed]]:
+    """The exposed methods of a service: name, function, and how it is called over the wire."""
     for name, function in inspect.getmembers(service, inspect.isfunction):
         if (mark := getattr(function, _MARK, None)) is not None:
             yield name, function, mark

@@ -12,6 +12,7 @@ from typing import Any
 
 from dari.errors import DariError, Failed
 from dari.mcp.versions import V2024_11
+from dari.redaction import disclose_error
 from dari.rpc.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, encode
 
 ERROR_META = "dari/error"
@@ -50,9 +51,10 @@ def method_not_found(method: str) -> Fault:
 def as_failure(error: BaseException, doing: str) -> DariError:
     """Any exception of a tool as one of ours. What is not ours is a bug: logged whole, told in one line."""
     if isinstance(error, DariError):
-        return error
+        return disclose_error(error)
     _log.error("transport=core event=fatal %s", doing, exc_info=error)
-    return Failed(f"{type(error).__name__}: {error}", "this is a bug in the tool; the server's log has the traceback")
+    hint = "this is a bug in the tool; the server's log has the traceback"
+    return disclose_error(Failed(f"{type(error).__name__}: {error}", hint))
 
 
 def failure_data(failure: DariError) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Quest
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.asking import AnsweredWithError, InputRequired, Remembered, read_answer, require_capabilities
 from dari.mcp.failures import Fault, invalid_params
+from dari.redaction import disclose
 from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
 
 if TYPE_CHECKING:
@@ -102,12 +103,13 @@ class Request(Context):
         meta = self.params.meta
         token = UNSET if meta is UNSET else meta.progress_token
         if token is not UNSET:
-            report = Progress(token, progress, UNSET if total is None else total, UNSET if message is None else message)
+            said = UNSET if message is None else disclose(message)
+            report = Progress(token, progress, UNSET if total is None else total, said)
             self.link.emit(notification_message("notifications/progress", report))
 
     def note(self, record: LogRecord) -> None:
         if self._is_heard(record.level):
-            self.link.emit(notification_message("notifications/message", record))
+            self.link.emit(notification_message("notifications/message", disclose(record)))
 
     async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
         if self.session is None:

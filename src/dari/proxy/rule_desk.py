@@ -21,6 +21,7 @@ from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, So
 from dari.proxy.rules.shortlist import SEES_TUNNELS
 from dari.proxy.traffic import views
 from dari.proxy.traffic.traffic import flow_id_of
+from dari.redaction import MARK
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
@@ -141,6 +142,11 @@ class RuleDesk:
     @exposed("rules.update", "rules.write")
     async def update(self, id: str, changes: dict[str, Any]) -> RuleView:
         """Change members of a rule, `enabled` among them; its id, kind and place stay."""
+        if MARK in str(changes):
+            raise InvalidInput(
+                f"changes must hold real values, got {MARK!r}: that stands for a secret which is not shown",
+                "leave that member out to keep its value, or give the value itself",
+            )
         old = self._book.get(id)
         if isinstance(old, MapLocal) and isinstance(changes.get("source"), dict):
             self._check_file(changes["source"])
@@ -237,7 +243,7 @@ def _read(values: dict[str, Any]) -> AnyRule:
 
 
 def _view(rule: AnyRule, hits: int, warnings: tuple[str, ...]) -> RuleView:
-    values = msgspec.to_builtins(rule)
+    values = msgspec.to_builtins(rule, builtin_types=(bytes,))  # a body as bytes, so that the gate can read it
     shared = ("id", "kind", "matcher", "enabled", "matcher_kind", "method")
     settings = {name: value for name, value in values.items() if name not in shared}
     return RuleView(

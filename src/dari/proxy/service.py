@@ -26,6 +26,7 @@ from dari.ipc.remote import methods_of, remote
 from dari.proxy.authority import AuthorityDesk
 from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.control import Control
+from dari.proxy.disclosure import gated
 from dari.proxy.engine_settings import EngineSettings
 from dari.proxy.health import Health
 from dari.proxy.rule_desk import RuleDesk
@@ -55,15 +56,15 @@ class ProxyService:
 
 
 def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
-    """The service of a proxy in this process."""
+    """The service of a proxy in this process. Nothing leaves it but through the gate (`disclosure`)."""
     desks = (
-        Control(machine),
-        EngineSettings(machine),
-        AuthorityDesk(machine),
-        RuleDesk(machine),
-        TrafficDesk(machine),
-        machine.breakpoints,
-        Health(machine, socket),
+        gated(Control(machine)),
+        gated(EngineSettings(machine)),
+        gated(AuthorityDesk(machine)),
+        gated(RuleDesk(machine)),
+        gated(TrafficDesk(machine)),
+        gated(machine.breakpoints),
+        gated(Health(machine, socket)),
     )
     table = {method.name: method for desk in desks for method in methods_of(desk)}
 

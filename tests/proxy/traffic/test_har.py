@@ -15,6 +15,7 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Flow, Frame, Tls
 from dari.proxy.traffic import har, har_import, views
 from dari.proxy.traffic.bodies import Bodies
+from dari.proxy.traffic.redactor import REVEALED
 from tests.proxy.traffic.flows import SECRET, Hiding, flow, tunnel
 
 
@@ -153,7 +154,7 @@ def test_what_is_exported_comes_back(tmp_path: Path) -> None:
 def test_any_body_comes_back_byte_for_byte(data: bytes, mime: bytes) -> None:
     one = flow(1, method="POST", request=data, response=data, request_headers=[(b"Content-Type", mime)])
     one.response_headers = [(b"Content-Type", mime)]
-    (again,) = loaded(b"".join(har.export([one]))).flows
+    (again,) = loaded(b"".join(har.export([one], redactor=REVEALED))).flows
     assert again.request_body.sample == data and again.response_body.sample == data
 
 

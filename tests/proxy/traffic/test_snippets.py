@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dari.errors import Conflict
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import snippets
+from dari.proxy.traffic.redactor import REVEALED
 from tests.proxy.traffic.flows import SECRET, Hiding, flow, tunnel
 
 
@@ -64,9 +65,9 @@ def run_python(text: str) -> None:
 
 
 RUN = {
-    "curl": lambda one: curl(snippets.curl(one)),
-    "httpx": lambda one: httpx(snippets.python(one, client="httpx")),
-    "urllib": lambda one: run_python(snippets.python(one, client="urllib")),
+    "curl": lambda one: curl(snippets.curl(one, redactor=REVEALED)),
+    "httpx": lambda one: httpx(snippets.python(one, client="httpx", redactor=REVEALED)),
+    "urllib": lambda one: run_python(snippets.python(one, client="urllib", redactor=REVEALED)),
 }
 
 
@@ -163,12 +164,13 @@ def test_secrets_are_hidden_and_a_note_says_so_unless_revealed() -> None:
     for shown in (snippets.curl(one, redactor=Hiding()), snippets.python(one, redactor=Hiding())):
         assert SECRET not in shown and shown.startswith("# secrets")
         assert shown.count("<redacted>") == 3
-    assert SECRET in snippets.curl(one) and not snippets.curl(one).startswith("#")
+    revealed = snippets.curl(one, redactor=REVEALED)
+    assert SECRET in revealed and not revealed.startswith("#")
 
 
 def test_a_body_that_was_not_kept_whole_is_noted() -> None:
     one = flow(1, method="POST", request=b"x" * 100_000)
-    assert snippets.curl(one).startswith("# 16384 of 100000 bytes of the body were kept\n")
+    assert snippets.curl(one, redactor=REVEALED).startswith("# 16384 of 100000 bytes of the body were kept\n")
 
 
 def test_a_tunnel_has_no_request_to_copy() -> None:

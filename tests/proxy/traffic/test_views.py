@@ -9,6 +9,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.traffic import views
 from dari.proxy.traffic.bodies import Bodies
+from dari.proxy.traffic.redactor import REVEALED
 from tests.proxy.traffic.flows import SECRET, Hiding, flow
 
 JSON = [(b"Content-Type", b"application/json")]
@@ -34,7 +35,9 @@ def test_a_packed_body_is_decoded_and_says_how_it_was_packed() -> None:
 
 def test_a_binary_body_is_described_by_type_size_and_digest() -> None:
     data = b"\x89PNG\0\0"
-    shown = views.view(flow(response=data, response_headers=[(b"Content-Type", b"image/png")]), False)
+    one = flow(response=data, response_headers=[(b"Content-Type", b"image/png")])
+    assert views.view(one, False).sha256 is None
+    shown = views.view(one, False, redactor=REVEALED)
     assert (shown.kind, shown.mime, shown.text) == ("binary", "image/png", None)
     assert shown.sha256 == hashlib.sha256(data).hexdigest() and shown.decoded_bytes == 6
 

@@ -18,6 +18,7 @@ from dari.mcp.handlers.listing import list_page, settling
 from dari.mcp.handlers.subscriptions import MOST_SUBSCRIPTIONS
 from dari.mcp.lists import PASSING, kept_briefly
 from dari.mcp.request import Request
+from dari.redaction import disclose
 from dari.rpc.codec import INVALID_PARAMS, encode
 
 NOT_FOUND = -32002
@@ -50,6 +51,7 @@ async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, N
 
 def _rendered(request: Request, uri: str, reader: Resource | Template, body: Body | RawResult) -> bytes:
     if not isinstance(body, RawResult):
+        body = body if reader.output == "as_is" else disclose(body)
         contents = encode({"contents": [Contents.of(uri, body, reader.mime_type)]})
         return PASSING + contents[1:] if request.is_stateless else contents
     raw = bytes(body.body)

@@ -16,7 +16,7 @@ from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import coding, headers, urls, views
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.json_diffs import ABSENT, at, differences, path_text
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, Redactor
 
 MOST_CHANGES = 200
 TEXT_LINES = 2000
@@ -46,7 +46,7 @@ class Diff(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-def diff(a: Flow, b: Flow, bodies: Bodies | None = None, redactor: Redactor = REVEALED) -> Diff:
+def diff(a: Flow, b: Flow, bodies: Bodies | None = None, redactor: Redactor = HIDING) -> Diff:
     """What changed from a to b, the first 200 changes of it."""
     found = list(_changes(a, b, bodies, redactor))
     shown = found[:MOST_CHANGES]
@@ -143,10 +143,14 @@ def _bodies(
             text if text is not None else f"{len(raw)} bytes" for text, raw in ((text_a, raw_a), (text_b, raw_b))
         )
         yield from _plain_value(part, left or None, right or None)
-    elif text_a is not None and text_b is not None:
-        yield Change(part, "changed", "", f"{len(raw_a)} bytes", f"{len(raw_b)} bytes", _unified(text_a, text_b))
     else:
-        yield Change(part, "changed", "", f"{len(raw_a)} bytes", f"{len(raw_b)} bytes", "not text")
+        told = "not text" if text_a is None or text_b is None else _unified(text_a, text_b)
+        yield Change(part, "changed", "", _sized(raw_a, text_a), _sized(raw_b, text_b), told)
+
+
+def _sized(raw: bytes, text: str | None) -> str:
+    """Rough for a text: how much longer it is tells how much longer the password in it is."""
+    return f"{len(raw)} bytes" if text is None else f"about {views.rough(len(raw))} bytes"
 
 
 def _text(raw: bytes, flow: Flow, from_client: bool, redactor: Redactor) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from dari.proxy.flow import Body, Flow, Headers
-from dari.proxy.traffic import coding, headers, records
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic import coding, headers, records, views
+from dari.proxy.traffic.redactor import HIDING, Redactor
 from dari.proxy.traffic.ring import Ring, Slot
 
 PREVIEW_CHARS = 2048
@@ -79,7 +79,7 @@ def tail(
     limit: int = 400,
     max_entries: int = 100,
     look: Look = Look(),  # noqa: B008 (frozen)
-    redactor: Redactor = REVEALED,
+    redactor: Redactor = HIDING,
 ) -> EntryPage:
     """The newest requests with a record after `after_seq`, whole, up to `limit` records and `max_entries`."""
     return rendered(chosen(ring, after_seq, limit, max_entries), look, redactor)
@@ -125,7 +125,7 @@ def rendered(choice: Choice, look: Look, redactor: Redactor) -> EntryPage:
     return EntryPage(choice.next_seq, choice.records_scanned, len(made), made, choice.truncated)
 
 
-def entry(slot: Slot, look: Look, redactor: Redactor = REVEALED) -> Entry:
+def entry(slot: Slot, look: Look, redactor: Redactor = HIDING) -> Entry:
     """One request as far as it has come."""
     flow = slot.flow
     last_seq = records.numbers_of(slot.end_seq, slot)[-1] if slot.end_seq else slot.seq
@@ -137,30 +137,32 @@ def entry(slot: Slot, look: Look, redactor: Redactor = REVEALED) -> Entry:
         peer=flow.peer,
         status=flow.status,
         duration_ms=None if flow.head_ms is None else round(flow.head_ms),
-        response_size_bytes=records.response_size(flow),
+        response_size_bytes=records.response_size(flow, redactor),
         map_local=flow.map_local,
         map_remote=flow.map_remote,
         map_remote_to=flow.map_remote_to and redactor.url(flow.map_remote_to),
-        request_headers=_block(flow.request_headers, look, redactor),
-        response_headers=_block(flow.response_headers, look, redactor),
+        request_headers=_block(flow, True, look, redactor),
+        response_headers=_block(flow, False, look, redactor),
         request_body=_sample(flow, flow.request_body, flow.request_headers, look, redactor),
         response_body=_sample(flow, flow.response_body, flow.response_headers, look, redactor),
         seq_first=slot.first_seq,
         seq_last=last_seq,
         ts_unix_ms=flow.started_unix_ms + round(flow.total_ms or flow.head_ms or 0),
-        error=flow.error,
+        error=flow.error and redactor.body(flow.error, ""),
     )
 
 
-def _block(block: Headers, look: Look, redactor: Redactor) -> str | None:
-    return headers.lines(redactor.headers(block)) if look.include_headers and block else None
+def _block(flow: Flow, from_client: bool, look: Look, redactor: Redactor) -> str | None:
+    block = views.shown_headers(flow, from_client, redactor) if look.include_headers else []
+    return headers.lines(block) if block else None
 
 
 def _sample(flow: Flow, body: Body, head: Headers, look: Look, redactor: Redactor) -> BodySample | None:
     if flow.is_encrypted or not body.size_bytes:
         return None
     encoded = records.sample_b64(body, head, redactor) if look.include_body_sample_b64 else None
-    return BodySample(body.size_bytes, _preview(body, head, redactor), encoded)
+    size = views.rough(body.size_bytes) if views.hides(body, head, redactor) else body.size_bytes
+    return BodySample(size, _preview(body, head, redactor), encoded)
 
 
 def _preview(body: Body, head: Headers, redactor: Redactor) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dari.errors import InvalidInput
-from dari.proxy.flow import Flow, Tls
+from dari.proxy.flow import Flow, Frame, Tls
 from dari.proxy.traffic import filters, headers, views
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.redactor import Redactor
@@ -43,10 +43,7 @@ _PLAIN: dict[str, Callable[[Flow], Any]] = {
     "state": lambda flow: flow.state,
     "head_ms": lambda flow: None if flow.head_ms is None else round(flow.head_ms, 1),
     "duration_ms": lambda flow: None if flow.total_ms is None else round(flow.total_ms, 1),
-    "request_bytes": lambda flow: flow.request_body.size_bytes,
-    "response_bytes": lambda flow: flow.response_body.size_bytes,
     "mime": filters.mime_of,
-    "error": lambda flow: flow.error or flow.response_body.error or flow.request_body.error,
     "peer": lambda flow: flow.peer,
     "process": lambda flow: flow.process,
     "pid": lambda flow: flow.pid,
@@ -61,8 +58,11 @@ _PLAIN: dict[str, Callable[[Flow], Any]] = {
 _SHOWN: dict[str, Callable[[Flow, Bodies | None, Redactor], Any]] = {
     "url": lambda flow, _, redactor: _url(redactor.url(flow.url)),
     "map_remote_to": lambda flow, _, redactor: flow.map_remote_to and _url(redactor.url(flow.map_remote_to)),
-    "request_headers": lambda flow, _, redactor: headers.lines(redactor.headers(flow.request_headers)),
-    "response_headers": lambda flow, _, redactor: headers.lines(redactor.headers(flow.response_headers)),
+    "request_bytes": lambda flow, _, redactor: views.shown_size(flow.request_body, flow.request_headers, redactor),
+    "response_bytes": lambda flow, _, redactor: views.shown_size(flow.response_body, flow.response_headers, redactor),
+    "error": lambda flow, _, redactor: _error(flow, redactor),
+    "request_headers": lambda flow, _, redactor: headers.lines(views.shown_headers(flow, True, redactor)),
+    "response_headers": lambda flow, _, redactor: headers.lines(views.shown_headers(flow, False, redactor)),
     "request_body": lambda flow, bodies, redactor: _body(flow, True, bodies, redactor),
     "response_body": lambda flow, bodies, redactor: _body(flow, False, bodies, redactor),
     "frames": lambda flow, _, redactor: _frames(flow, redactor),
@@ -93,6 +93,11 @@ def _url(url: str) -> str:
     return url if len(url) <= URL_CHARS else f"{url[:URL_CHARS]}…({len(url)} characters)"
 
 
+def _error(flow: Flow, redactor: Redactor) -> str | None:
+    error = flow.error or flow.response_body.error or flow.request_body.error
+    return error and redactor.body(error, "")
+
+
 def _body(flow: Flow, from_client: bool, bodies: Bodies | None, redactor: Redactor) -> Any:
     shown = views.view(flow, from_client, bodies, max_chars=BODY_CHARS, redactor=redactor)
     return None if shown.kind == "empty" else msgspec.to_builtins(shown)
@@ -100,17 +105,18 @@ def _body(flow: Flow, from_client: bool, bodies: Bodies | None, redactor: Redact
 
 def _frames(flow: Flow, redactor: Redactor) -> list[dict[str, Any]]:
     """The newest WebSocket messages, oldest first."""
-    return [
-        {
-            "from_client": frame.from_client,
-            "ts_unix_ms": frame.ts_unix_ms,
-            "bytes": frame.size_bytes,
-            "text": redactor.body(frame.payload.decode(errors="replace"), "")[:FRAME_CHARS]
-            if frame.opcode == 1
-            else f"<opcode {frame.opcode}>",
-        }
-        for frame in (flow.frames or [])[-FRAMES:]
-    ]
+    return [_frame(frame, redactor) for frame in (flow.frames or [])[-FRAMES:]]
+
+
+def _frame(frame: Frame, redactor: Redactor) -> dict[str, Any]:
+    text = frame.payload.decode(errors="replace") if frame.opcode == 1 else f"<opcode {frame.opcode}>"
+    shown = redactor.body(text, "")
+    return {
+        "from_client": frame.from_client,
+        "ts_unix_ms": frame.ts_unix_ms,
+        "bytes": frame.size_bytes if shown == text else views.rough(frame.size_bytes),
+        "text": shown[:FRAME_CHARS],
+    }
 
 
 def _tls(tls: Tls | None) -> Any:

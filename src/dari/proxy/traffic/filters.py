@@ -14,7 +14,7 @@ from dari.proxy.flow import Flow
 from dari.proxy.traffic import coding, headers, views
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.patterns import Pattern
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
 
 BODY_SEARCH_BYTES = 1024 * 1024
 _STATUS = re.compile(r"(\d{3})(?:-(\d{3})?)?|([1-9])xx", re.IGNORECASE)
@@ -59,7 +59,7 @@ def is_error(flow: Flow) -> bool:
     return "error" in (flow.request_body.outcome, flow.response_body.outcome)
 
 
-def test_of(wanted: Filter, bodies: Bodies | None = None, redactor: Redactor = REVEALED) -> Test:
+def test_of(wanted: Filter, bodies: Bodies | None = None, redactor: Redactor = HIDING) -> Test:
     """A function that says whether a flow is wanted; cheap conditions first.
 
     Text must be found both as it was and as the reader may see it: otherwise a search would tell, letter by letter,

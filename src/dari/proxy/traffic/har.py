@@ -18,7 +18,9 @@ import msgspec
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import coding, headers, urls, views
 from dari.proxy.traffic.bodies import Bodies
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
+from dari.redaction import disclose
+from dari.redaction.shapes import hide_shapes
 from dari.rpc.codec import encode
 from dari.version import VERSION
 
@@ -28,7 +30,7 @@ BODY_BYTES = 4 * 1024 * 1024
 def export(
     flows: Iterable[Flow],
     bodies: Bodies | None = None,
-    redactor: Redactor = REVEALED,
+    redactor: Redactor = HIDING,
     *,
     include_bodies: bool = True,
     body_bytes: int = BODY_BYTES,
@@ -40,7 +42,9 @@ def export(
     for flow in flows:
         if flow.method == "CONNECT" or flow.is_encrypted:
             continue
-        yield separator + encode(entry(flow, bodies, redactor, body_bytes if include_bodies else 0))
+        made = entry(flow, bodies, redactor, body_bytes if include_bodies else 0)
+        # An agent reads the file, not us: it passes the same gate as a result.
+        yield separator + encode(made if redactor is REVEALED else disclose(made))
         separator = b",\n"
     yield b"\n]}}\n"
 
@@ -87,7 +91,7 @@ def timestamp(unix_ms: int) -> str:
 
 def _request(flow: Flow, bodies: Bodies | None, redactor: Redactor, body_bytes: int) -> dict[str, Any]:
     url = redactor.url(flow.url)
-    block = redactor.headers(flow.request_headers)
+    block = views.shown_headers(flow, True, redactor)
     made: dict[str, Any] = {
         "method": flow.method,
         "url": url,
@@ -96,7 +100,7 @@ def _request(flow: Flow, bodies: Bodies | None, redactor: Redactor, body_bytes: 
         "headers": _pairs(block),
         "queryString": [{"name": name, "value": value} for name, value in urls.query(url)],
         "headersSize": -1,
-        "bodySize": flow.request_body.size_bytes,
+        "bodySize": _size(flow, True, redactor),
     }
     if flow.request_body.size_bytes and body_bytes:
         content = _content(flow, True, bodies, redactor, body_bytes)
@@ -107,7 +111,7 @@ def _request(flow: Flow, bodies: Bodies | None, redactor: Redactor, body_bytes: 
 
 def _response(flow: Flow, bodies: Bodies | None, redactor: Redactor, body_bytes: int) -> dict[str, Any]:
     status = flow.status or 0
-    block = redactor.headers(flow.response_headers)
+    block = views.shown_headers(flow, False, redactor)
     made: dict[str, Any] = {
         "status": status,
         "statusText": HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "",
@@ -119,7 +123,7 @@ def _response(flow: Flow, bodies: Bodies | None, redactor: Redactor, body_bytes:
         "content": {"size": 0, "mimeType": headers.value(block, b"content-type") or ""},
         "redirectURL": redactor.url(headers.value(flow.response_headers, b"location") or ""),
         "headersSize": -1,
-        "bodySize": flow.response_body.size_bytes,
+        "bodySize": _size(flow, False, redactor),
     }
     if flow.response_body.size_bytes and body_bytes:
         made["content"] = _content(flow, False, bodies, redactor, body_bytes)
@@ -141,6 +145,10 @@ def _content(flow: Flow, from_client: bool, bodies: Bodies | None, redactor: Red
     # Text is exact only when a reader, who knows no charset but the header's, gets the same bytes back.
     if found is not None and (redactor is not REVEALED or _encoded(found[0], head) == content.data):
         made["text"] = redactor.body(found[0], headers.mime(head))
+        if made["text"] != found[0]:
+            made["size"] = views.rough(made["size"])
+    elif _shows_secret(content.data, redactor):
+        made["comment"] = "; ".join([*notes, "left out: a secret can be read in it"])
     else:
         made["text"] = base64.b64encode(content.data).decode()
         made["encoding"] = "base64"
@@ -154,10 +162,20 @@ def _encoded(text: str, head: Headers) -> bytes | None:
         return None
 
 
+def _size(flow: Flow, from_client: bool, redactor: Redactor) -> int:
+    """-1 is HAR's word for a size that is not known: an exact one would give away the length of a secret."""
+    body, head = views.message(flow, from_client)
+    return -1 if views.hides(body, head, redactor) else body.size_bytes
+
+
+def _shows_secret(data: bytes, redactor: Redactor) -> bool:
+    return redactor is not REVEALED and hide_shapes(data.decode("latin-1"))[1] > 0
+
+
 def _frame(opcode: int, payload: bytes, redactor: Redactor) -> str:
-    if opcode != 1:
-        return base64.b64encode(payload).decode()
-    return redactor.body(payload.decode(errors="replace"), "")
+    if opcode == 1:
+        return redactor.body(payload.decode(errors="replace"), "")
+    return "" if _shows_secret(payload, redactor) else base64.b64encode(payload).decode()
 
 
 def _pairs(block: Headers) -> list[dict[str, str]]:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from dari.proxy.flow import Body, Flow, Headers
-from dari.proxy.traffic import coding, headers
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic import coding, headers, views
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
 from dari.proxy.traffic.ring import Mark, Note, Ring, Slot
 from dari.rpc.codec import encode
 
@@ -38,7 +38,7 @@ class Cleared(msgspec.Struct, frozen=True):
     next_seq: int
 
 
-def tail(ring: Ring, after_seq: int = 0, limit: int = 200, redactor: Redactor = REVEALED) -> LogPage:
+def tail(ring: Ring, after_seq: int = 0, limit: int = 200, redactor: Redactor = HIDING) -> LogPage:
     """The records after `after_seq`, oldest first; `next_seq` is what to pass as `after_seq` the next time."""
     return rendered(chosen(ring, after_seq, limit), after_seq, redactor)
 
@@ -89,6 +89,8 @@ def sample_b64(body: Body, head: Headers, redactor: Redactor) -> str:
         text = coding.sample_text(sample, head)
         if text is not None:
             sample = redactor.body(text, headers.mime(head)).encode()
+        elif redactor.body(readable := sample.decode("latin-1"), "") != readable:
+            sample = b""  # a secret can be read in the midst of what is no text
     return base64.b64encode(sample).decode()
 
 
@@ -123,17 +125,15 @@ def _parts(flow: Flow) -> Iterator[int]:
 
 def _record(seq: int, mark: Mark, redactor: Redactor) -> LogRecord:
     if isinstance(mark, Note):
-        return LogRecord(seq, mark.level, mark.message, mark.ts_unix_ms)
+        return LogRecord(seq, mark.level, redactor.body(mark.message, ""), mark.ts_unix_ms)
     flow = mark.flow
     if seq < mark.end_seq or not mark.end_seq:
-        return _line(
-            seq, flow, "request_headers", redactor, 0, headers_b64=_headers_b64(flow.request_headers, redactor)
-        )
+        return _line(seq, flow, "request_headers", redactor, 0, headers_b64=_headers_b64(flow, True, redactor))
     match seq - mark.end_seq:
         case 0:
             return _inspection(seq, flow, flow.request_body, flow.request_headers, "request", redactor)
         case 1:
-            block = _headers_b64(flow.response_headers, redactor)
+            block = _headers_b64(flow, False, redactor)
             status = flow.upstream_status if flow.upstream_status is not None else flow.status
             return _line(seq, flow, "response_headers", redactor, flow.head_ms, headers_b64=block, status=status)
         case 2:
@@ -146,7 +146,7 @@ def _entry(seq: int, flow: Flow, redactor: Redactor) -> LogRecord:
     extra: dict[str, Any] = {
         "status": flow.status,
         "duration_ms": None if flow.head_ms is None else round(flow.head_ms),
-        "response_size_bytes": response_size(flow),
+        "response_size_bytes": response_size(flow, redactor),
         "map_local": flow.map_local,
         "map_remote": flow.map_remote,
         "map_remote_to": flow.map_remote_to and redactor.url(flow.map_remote_to),
@@ -154,12 +154,19 @@ def _entry(seq: int, flow: Flow, redactor: Redactor) -> LogRecord:
     if flow.is_encrypted:
         extra["encrypted"] = True
     if flow.error:
-        extra["error"] = flow.error
+        extra["error"] = redactor.body(flow.error, "")
     return _line(seq, flow, flow.event, redactor, flow.head_ms, kind="entry", **extra)
 
 
-def response_size(flow: Flow) -> int | None:
-    """What Content-Length announced, else what went by."""
+def response_size(flow: Flow, redactor: Redactor) -> int | None:
+    """What Content-Length announced, else what went by; rough where a secret is hidden."""
+    size = _exact_size(flow)
+    if size is None or not views.hides(flow.response_body, flow.response_headers, redactor):
+        return size
+    return views.rough(size)
+
+
+def _exact_size(flow: Flow) -> int | None:
     announced = headers.value(flow.response_headers, b"content-length") or ""
     if announced.isascii() and announced.isdigit() and len(announced) < 19:
         return int(announced)
@@ -175,15 +182,15 @@ def _inspection(seq: int, flow: Flow, body: Body, head: Headers, direction: str,
         flow.total_ms,
         direction=direction,
         response_status=flow.status,
-        body_bytes=body.size_bytes,
+        body_bytes=views.rough(body.size_bytes) if views.hides(body, head, redactor) else body.size_bytes,
         sample_b64=sample_b64(body, head, redactor),
         outcome="error" if body.outcome == "error" else "complete",
-        error=body.error,
+        error=body.error and redactor.body(body.error, ""),
     )
 
 
-def _headers_b64(block: Headers, redactor: Redactor) -> str:
-    return base64.b64encode(headers.lines(redactor.headers(block)).encode()).decode()
+def _headers_b64(flow: Flow, from_client: bool, redactor: Redactor) -> str:
+    return base64.b64encode(headers.lines(views.shown_headers(flow, from_client, redactor)).encode()).decode()
 
 
 def _line(

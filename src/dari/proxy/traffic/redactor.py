@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from dari import redaction
 from dari.proxy.flow import Headers
 
 
@@ -31,3 +32,5 @@ class Revealed:
 
 
 REVEALED = Revealed()
+HIDING: Redactor = redaction.Redactor()
+"""What every reader gets who does not ask for the originals."""

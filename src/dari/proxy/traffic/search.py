@@ -21,7 +21,7 @@ from dari.proxy.traffic import filters
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.fields import DEFAULT_FIELDS, row_of, rows_fields
 from dari.proxy.traffic.filters import Filter
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, Redactor
 from dari.proxy.traffic.store import Store
 from dari.rpc.codec import encode
 
@@ -51,7 +51,7 @@ class Sources(msgspec.Struct, frozen=True):
     memory: list[Flow]
     store: Store | None = None
     bodies: Bodies | None = None
-    redactor: Redactor = REVEALED
+    redactor: Redactor = HIDING
 
 
 class Scan:

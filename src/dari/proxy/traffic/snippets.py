@@ -9,14 +9,14 @@ from dari.errors import Conflict
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import coding, headers, views
 from dari.proxy.traffic.bodies import Bodies
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
 from dari.proxy.traffic.replay import sent_headers
 
 # The kernel takes 128 KiB in one argument (MAX_ARG_STRLEN).
 _ARGUMENT_BYTES = 100_000
 
 
-def curl(flow: Flow, bodies: Bodies | None = None, redactor: Redactor = REVEALED) -> str:
+def curl(flow: Flow, bodies: Bodies | None = None, redactor: Redactor = HIDING) -> str:
     """A command for a POSIX shell."""
     request = _Request(flow, bodies, redactor)
     names = {name.lower() for name, _ in request.headers}
@@ -48,7 +48,7 @@ def curl(flow: Flow, bodies: Bodies | None = None, redactor: Redactor = REVEALED
 def python(
     flow: Flow,
     bodies: Bodies | None = None,
-    redactor: Redactor = REVEALED,
+    redactor: Redactor = HIDING,
     client: Literal["httpx", "urllib"] = "httpx",
 ) -> str:
     """A script that sends the request and prints the answer."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dari.proxy.flow import Flow
-from dari.proxy.traffic import filters
+from dari.proxy.traffic import filters, views
 from dari.proxy.traffic.filters import Filter
 from dari.proxy.traffic.redactor import Redactor
 from dari.proxy.traffic.search import Scan, Sources
@@ -65,11 +65,11 @@ class _Tally:
     methods: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
 
-    def add(self, flow: Flow) -> None:
+    def add(self, flow: Flow, redactor: Redactor) -> None:
         self.count += 1
         self.errors += filters.is_error(flow)
-        self.request_bytes += flow.request_body.size_bytes
-        self.response_bytes += flow.response_body.size_bytes
+        self.request_bytes += views.shown_size(flow.request_body, flow.request_headers, redactor)
+        self.response_bytes += views.shown_size(flow.response_body, flow.response_headers, redactor)
         self.last_seen_unix_ms = max(self.last_seen_unix_ms, flow.started_unix_ms)
         self.last_id = max(self.last_id, flow.id)
         self.methods[flow.method] += 1
@@ -86,7 +86,7 @@ def summarize(sources: Sources, wanted: Filter, groups: int = MOST_GROUPS) -> Su
     for flow in walk:
         flows += 1
         key = flow.authority.lower(), "" if flow.method == "CONNECT" else template(flow.target)
-        tallies.setdefault(key, _Tally()).add(flow)
+        tallies.setdefault(key, _Tally()).add(flow, sources.redactor)
     ranked = sorted(tallies.items(), key=lambda item: (-item[1].count, item[0]))
     shown = [_group(host, _shown(path, sources.redactor), tally) for (host, path), tally in ranked[:groups]]
     left_out = sum(tally.count for _, tally in ranked[groups:])

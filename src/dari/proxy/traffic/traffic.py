@@ -27,7 +27,7 @@ from dari.proxy.traffic.entries import EntryFound, EntryPage, Look
 from dari.proxy.traffic.fields import row_of, rows_fields
 from dari.proxy.traffic.filters import Filter
 from dari.proxy.traffic.recorder import Recorder
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
 from dari.proxy.traffic.ring import CAPACITY, Ring, Slot
 from dari.proxy.traffic.search import Found, Scan, Sources, search
 from dari.proxy.traffic.store import SIZE_BYTES, Store
@@ -54,7 +54,7 @@ class Traffic:
         self,
         store: Store | None = None,
         bodies: Bodies | None = None,
-        redactor: Redactor = REVEALED,
+        redactor: Redactor = HIDING,
         capacity: int = CAPACITY,
     ) -> None:
         self.ring = Ring(capacity)
@@ -71,7 +71,7 @@ class Traffic:
         self.recorder = Recorder(self.ring, store, bodies, self.next_id)
 
     @classmethod
-    def open(cls, directory: Path, redactor: Redactor = REVEALED, limits: Limits = Limits()) -> Traffic:  # noqa: B008
+    def open(cls, directory: Path, redactor: Redactor = HIDING, limits: Limits = Limits()) -> Traffic:  # noqa: B008
         """Traffic that is kept in a directory and found there again."""
         store = Store(directory / "traffic.db", limits.store_bytes)
         bodies = Bodies(directory / "bodies", limits.bodies_bytes, limits.body_bytes)

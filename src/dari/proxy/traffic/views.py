@@ -12,15 +12,21 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.traffic import coding, headers
 from dari.proxy.traffic.bodies import Bodies
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
+from dari.redaction import MARK
 
 MAX_CHARS = 32_000
 _PRETTY_BYTES = 2 * 1024 * 1024
+_ROUGH_BYTES = 64
+_BINARY = re.compile(r"(?:image|audio|video|font)/|application/(?:octet-stream|pdf|zip|gzip|wasm)\b")
 _JSON = re.compile(r"[/+]json$|^application/(x-ndjson|graphql-response\+json)$")
 
 
 class BodyView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`size_bytes` counts the wire, `decoded_bytes` what is left after Content-Encoding; `note` says what is wrong."""
+    """`size_bytes` counts the wire, `decoded_bytes` what is left after Content-Encoding; `note` says what is wrong.
+
+    A reader who does not see the secrets gets no `sha256`, and rough sizes where one is hidden: both allow guessing.
+    """
 
     kind: str
     mime: str
@@ -75,7 +81,7 @@ def view(
     start: int = 0,
     end: int | None = None,
     max_chars: int = MAX_CHARS,
-    redactor: Redactor = REVEALED,
+    redactor: Redactor = HIDING,
 ) -> BodyView:
     """The bytes `start`…`end` of the decoded content (all of it by default), cut after `max_chars`."""
     if start < 0 or (end is not None and end < start):
@@ -94,31 +100,64 @@ def view(
     if not whole:
         notes.append(f"{_kept(body, bodies)} of {body.size_bytes} bytes were kept")
     stop = len(data) if end is None else min(end, len(data))
+    hidden = False
     if found is None:
         kind, charset, text, cut = "binary", None, None, False
     else:
         # A range of a secret is a secret: hide first, then cut.
         charset = found[1]
         kind, text = _rendered(found[0], data, mime, start == 0 and stop == len(data))
+        whole_text = text
         text = redactor.body(text, mime)
+        hidden = text != whole_text
         if (start, stop) != (0, len(data)):
             text = _slice(text, charset, start, stop)
         cut, text = len(text) > max_chars, text[:max_chars]
+    if hidden:
+        notes.append("secrets are hidden, so sizes are rough")
     return BodyView(
         kind,
         mime,
-        body.size_bytes,
-        len(data),
+        rough(body.size_bytes) if hidden else body.size_bytes,
+        rough(len(data)) if hidden else len(data),
         ", ".join(codings) or None,
         charset,
         text,
-        hashlib.sha256(data).hexdigest(),
+        hashlib.sha256(data).hexdigest() if redactor is REVEALED else None,
         start,
-        stop,
+        rough(stop) if hidden else stop,
         whole,
         cut or content.is_cut,
         "; ".join(notes) or None,
     )
+
+
+def hides(body: Body, head: Headers, redactor: Redactor) -> bool:
+    """Is something of this body hidden from such a reader? Then its exact size is, too: it tells a secret's length."""
+    if redactor is REVEALED or not body.sample:
+        return False
+    text = coding.sample_text(body.sample, head)
+    return text is not None and redactor.body(text, headers.mime(head)) != text
+
+
+def rough(size_bytes: int) -> int:
+    """A size that does not give away the length of what is hidden: the next multiple of 64."""
+    return -(-size_bytes // _ROUGH_BYTES) * _ROUGH_BYTES
+
+
+def shown_size(body: Body, head: Headers, redactor: Redactor) -> int:
+    """For lists, where looking into each body would take too long: exact for what is no text, else rough."""
+    is_exact = redactor is REVEALED or _BINARY.match(headers.mime(head)) is not None
+    return body.size_bytes if is_exact else rough(body.size_bytes)
+
+
+def shown_headers(flow: Flow, from_client: bool, redactor: Redactor) -> Headers:
+    """The headers of one direction; Content-Length is hidden where it would give away a secret's length."""
+    body, head = message(flow, from_client)
+    block = redactor.headers(head)
+    if not hides(body, head, redactor):
+        return block
+    return [(name, MARK.encode() if name.lower() == b"content-length" else value) for name, value in block]
 
 
 def json_of(flow: Flow, from_client: bool, bodies: Bodies | None = None) -> object:

@@ -9,7 +9,7 @@ from dari.proxy.flow import Flow
 from dari.proxy.traffic import filters
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.filters import Filter
-from dari.proxy.traffic.redactor import REVEALED, Redactor
+from dari.proxy.traffic.redactor import HIDING, Redactor
 from dari.proxy.traffic.ring import Ring, Slot
 
 MOST_S = 300.0
@@ -24,7 +24,7 @@ async def wait(
     after_id: int | None = None,
     after_seq: int | None = None,
     bodies: Bodies | None = None,
-    redactor: Redactor = REVEALED,
+    redactor: Redactor = HIDING,
 ) -> Flow | None:
     """The first finished flow that fits, or nothing when the time is over.
 

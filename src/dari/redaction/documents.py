@@ -1,0 +1,211 @@
+"""Secrets by name in JSON and in XML or HTML, as text: a document may be cut off, or stand inside a string."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dari.redaction.judgement import is_secret
+from dari.redaction.names import MAX_NAME_CHARS, Sensitivity, sensitivity
+from dari.redaction.shapes import MARK, compiled
+
+_JSON_KEY = r'"((?:[^"\\\r\n]|\\u[0-9a-fA-F]{4}){1,100}+)(\\{0,15}+)"\s{0,20}+:\s{0,20}+'
+_JSON_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+_JSON_NESTING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]'
+_JSON_NUMBER = r"-?\d[\d.eE+-]*"
+_HAS_TEXT = r'[:\[,]\s{0,20}+\\{0,15}+"(?!\s{0,20}+:)'
+_SCHEMA = r'\{\s{0,50}+"(?:\$ref"|type"\s{0,5}+:\s{0,5}+"(?:string|object|integer|number|array|boolean|null)")'
+_NAME_KEYS = frozenset({"name", "key", "field", "param", "parameter", "header", "id", "label", "k", "n", "variable"})
+_VALUE_KEYS = frozenset({"value", "val", "v", "content", "data", "text", "default", "secret", "values"})
+_ARRAY_PAIR = r'[\[,]\s{0,50}+\[\s{0,50}+(\\{0,15}+)"([^"\\\r\n]{1,100}+)\1"\s{0,20}+,\s{0,20}+(?=\\{0,15}+")'
+_MAX_OBJECT_CHARS = 2048
+"""How far the name and the value of a pair may stand apart."""
+_ELEMENT = r"<([\w:.-]{1,60}+)(?:\s[^<>]{0,200}+)?>(<!\[CDATA\[.*?(?:\]\]>|\Z)|[^<\s][^<]*)"
+_TAG = r"<([\w:.-]{1,60}+)\s([^<>]{1,1000}+)>([^<]{0,4000})"
+_ATTRIBUTE = r"""([\w:.-]{1,60}+)\s{0,5}+=\s{0,5}+("[^"]*"|'[^']*'|[^\s"'>]+)"""
+_SIBLINGS = r"<(?:\w{1,30}:)?(?:key|name)>([^<]{1,100}+)</[\w:]{1,40}+>\s{0,50}+<[\w:]{1,40}+>([^<]+)"
+
+
+def hide_json(text: str) -> tuple[str, int]:
+    """By key, and in pairs: `{"name": "password", "value": …}` in any order, `[["Cookie", …]]`."""
+    if '"' not in text:
+        return text, 0
+    text, total = _by_key(text)
+    text, count = _by_array_pair(text)
+    return text, total + count
+
+
+def hide_markup(text: str) -> tuple[str, int]:
+    """By element, by attribute (`<param name="password" value=…>`, `<input type="password" …>`), by neighbour."""
+    if "<" not in text or ">" not in text:
+        return text, 0
+    total = 0
+
+    def hide(found: re.Match[str]) -> str:
+        nonlocal total
+        if not is_secret(found[1].rpartition(":")[2], found[2]):
+            return found[0]
+        total += 1
+        return found[0][: found.start(2) - found.start()] + MARK
+
+    def hide_attribute(found: re.Match[str]) -> str:
+        nonlocal total
+        shown, count = _labelled(found)
+        total += count
+        return shown
+
+    text = compiled(_ELEMENT).sub(hide, text)
+    if "=" in text:
+        text = compiled(_TAG).sub(hide_attribute, text)
+    return compiled(_SIBLINGS).sub(hide, text), total
+
+
+def _labelled(found: re.Match[str]) -> tuple[str, int]:
+    """A tag whose attribute names what another attribute, or the element, holds."""
+    attributes = list(compiled(_ATTRIBUTE).finditer(found[2]))
+    given = {one[1].lower(): one[2].strip("\"'") for one in attributes}
+    labels = [given[each] for each in ("name", "key", "id", "type") if each in given]
+    for one in attributes:
+        value = one[2].strip("\"'")
+        if one[1].lower() in _VALUE_KEYS and any(is_secret(label, value) for label in labels):
+            start = found.start(2) - found.start() + one.start(2)
+            return found[0][:start] + f'"{MARK}"' + found[0][start + len(one[2]) :], 1
+    inner = found[3].strip()
+    if inner and any(is_secret(given[each], inner) for each in ("name", "key", "id") if each in given):
+        return found[0][: found.start(3) - found.start()] + MARK, 1
+    return found[0], 0
+
+
+def _by_key(text: str) -> tuple[str, int]:
+    """Values of secret keys, and of objects that name what they hold: `name` (key, field …) beside `value`."""
+    places: dict[int, tuple[int, str]] = {}
+    at = 0
+    pattern = compiled(_JSON_KEY)
+    while (found := pattern.search(text, at)) is not None:
+        at = found.end()
+        name = found[1] if "\\" not in found[1] else _unescaped(found[1])
+        level = sensitivity(name)
+        if level is not Sensitivity.HARMLESS:
+            end = _value_end(text, at, found[2], level)
+            if end > at and is_secret(name, text[at:end]):
+                places[at] = end, found[2]
+                at = end
+                continue
+        if name.lower() in _NAME_KEYS:
+            place = _named(text, found)
+            if place is not None:
+                places[place[0]] = place[1], found[2]
+    return _without(text, places)
+
+
+def _named(text: str, found: re.Match[str]) -> tuple[int, int] | None:
+    """Where the value stands that a `name` member names, if it has to be hidden."""
+    end = _string_end(text, found.end(), found[2])
+    name = text[found.end() : end].strip('\\"')
+    if not 0 < len(name) <= MAX_NAME_CHARS or sensitivity(name) is Sensitivity.HARMLESS:
+        return None
+    place = _value_beside(text, found.start(), end, found[2])
+    return place if place is not None and is_secret(name, text[place[0] : place[1]]) else None
+
+
+def _without(text: str, places: dict[int, tuple[int, str]]) -> tuple[str, int]:
+    if not places:
+        return text, 0
+    pieces: list[str] = []
+    done = 0
+    for start, (end, escape) in sorted(places.items()):
+        if start >= done:
+            pieces += (text[done:start], f'{escape}"{MARK}{escape}"')
+            done = end
+    return "".join((*pieces, text[done:])), len(places)
+
+
+def _value_beside(text: str, start: int, end: int, escape: str) -> tuple[int, int] | None:
+    """Where the `value` member of the same object stands: behind the name within reach, else before it."""
+    behind = end, _closing(text, end)
+    before = _opening(text, start), start
+    for first, last in (behind, before):
+        for key in compiled(_JSON_KEY).finditer(text, first, last):
+            if key[1].lower() in _VALUE_KEYS and key[2] == escape:
+                value_end = _value_end(text, key.end(), escape, Sensitivity.SECRET)
+                return (key.end(), value_end) if value_end > key.end() else None
+    return None
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the object around `start` ends, or as far as one looks."""
+    depth, last = 0, min(start + _MAX_OBJECT_CHARS, len(text))
+    for token in compiled(_JSON_NESTING).finditer(text, start, last):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth < 0:
+            return token.start()
+    return last
+
+
+def _opening(text: str, start: int) -> int:
+    """Where the object around `start` begins; `start` itself when that is out of reach."""
+    floor = text.find("{", max(0, start - _MAX_OBJECT_CHARS), start)
+    opened: list[int] = []
+    for token in compiled(_JSON_NESTING).finditer(text, floor, start) if floor >= 0 else ():
+        if token[0] in ("{", "["):
+            opened.append(token.start())
+        elif token[0] in ("}", "]") and opened:
+            opened.pop()
+    return opened[-1] if opened else start
+
+
+def _by_array_pair(text: str) -> tuple[str, int]:
+    pieces: list[str] = []
+    done = count = at = 0
+    pattern = compiled(_ARRAY_PAIR)
+    while (found := pattern.search(text, at)) is not None:
+        at = found.end()
+        end = _string_end(text, at, found[1])
+        if text[end : end + 50].lstrip()[:1] == "]" and is_secret(found[2], text[at:end]):
+            pieces += (text[done:at], f'{found[1]}"{MARK}{found[1]}"')
+            done = at = end
+            count += 1
+        else:
+            at = found.start() + 1
+    return ("".join((*pieces, text[done:])), count) if count else (text, 0)
+
+
+def _value_end(text: str, start: int, escape: str, level: Sensitivity) -> int:
+    """Where the value ends, or `start` to leave it: true, false, null, counts, and what is searched inside."""
+    if text.startswith(escape + '"', start):
+        return _string_end(text, start, escape)
+    if text.startswith(("{", "["), start):
+        if level is Sensitivity.SUSPICIOUS or compiled(_SCHEMA).match(text, start):
+            return start
+        end = _nesting_end(text, start)
+        is_counts = level is Sensitivity.UNLESS_COUNT and not compiled(_HAS_TEXT).search(text, start, end)
+        return start if is_counts else end
+    number = compiled(_JSON_NUMBER).match(text, start)
+    return start if number is None or level is not Sensitivity.SECRET else number.end()
+
+
+def _string_end(text: str, start: int, escape: str) -> int:
+    if not text.startswith(escape + '"', start):
+        return start
+    if not escape:
+        string = compiled(_JSON_STRING).match(text, start)
+        return string.end() if string else start
+    # JSON inside a JSON string: it ends at the next quote that is escaped just as often.
+    close = re.compile(r"(?<!\\)" + re.escape(escape) + '"').search(text, start + len(escape) + 1)
+    return close.end() if close else len(text)
+
+
+def _nesting_end(text: str, start: int) -> int:
+    depth = 0
+    for token in compiled(_JSON_NESTING).finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def _unescaped(name: str) -> str:
+    try:
+        return str(json.loads(f'"{name}"'))
+    except ValueError:
+        return name
