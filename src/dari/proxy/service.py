@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dari.errors import NotFound
+from dari.errors import Denied, NotFound
 from dari.ipc.client import DaemonClient
 from dari.ipc.codes import IpcError, restore
 from dari.ipc.methods import Method
@@ -26,7 +26,7 @@ from dari.ipc.remote import methods_of, remote
 from dari.proxy.authority import AuthorityDesk
 from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.control import Control
-from dari.proxy.disclosure import gated
+from dari.proxy.disclosure import ADMIN, gated
 from dari.proxy.engine_settings import EngineSettings
 from dari.proxy.health import Health
 from dari.proxy.rule_desk import RuleDesk
@@ -72,6 +72,8 @@ def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
         method = table.get(name)
         if method is None:
             raise NotFound(f"unknown method: {name}", f"methods: {', '.join(sorted(table))}")
+        if method.scope == ADMIN:
+            raise Denied("insufficient scope", f"{name} shows secrets: it is for a person, with dari proxy … --reveal")
         try:
             return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
         except IpcError as refusal:

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dari.redaction import MARK, is_plain, is_secret_name, redact_text
-
-_DEPTH = 64
+from dari.redaction import disclose, is_plain
+from dari.redaction.names import Sensitivity, sensitivity
 
 
 def redact_json(data: bytes) -> bytes:
@@ -17,8 +16,8 @@ def redact_json(data: bytes) -> bytes:
     value = msgspec.json.decode(data)
     if _is_harmless(value):
         return data
-    redacted = _value(value, 0)
-    return data if redacted == value else msgspec.json.encode(redacted)
+    redacted = disclose(value)
+    return data if redacted is value else msgspec.json.encode(redacted)
 
 
 def _is_harmless(value: Any) -> bool:
@@ -39,46 +38,9 @@ def _is_harmless(value: Any) -> bool:
 
 def redact_value(value: object) -> object:
     """A parsed JSON value with secrets replaced: values of secret names whole, the rest by their shape."""
-    return _value(value, 0)
-
-
-def _value(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, (dict, list)) and depth >= _DEPTH:
-        return MARK  # too deep to look through, so not shown
-    if isinstance(value, dict):
-        return {
-            _name(str(key)): MARK if _is_secret(str(key), each) else _value(each, depth + 1)
-            for key, each in value.items()
-        }
-    if isinstance(value, list):
-        return [_value(each, depth + 1) for each in value]
-    return value
-
-
-def _is_secret(name: str, value: object) -> bool:
-    """Flags and empty values tell nothing; a number under a plural is a count, such as `max_tokens`."""
-    if value is None or isinstance(value, bool) or value in ("", [], {}):
-        return False
-    if isinstance(value, (int, float)) and name.lower().endswith("s"):
-        return False
-    return _is_secret_name(name)
-
-
-def _text(text: str) -> str:
-    return text if is_plain(text) else redact_text(text).text
-
-
-_is_secret_name = lru_cache(maxsize=4096)(is_secret_name)
+    return disclose(value)
 
 
 @lru_cache(maxsize=4096)
 def _is_everyday(name: str) -> bool:
-    return is_plain(name) and not is_secret_name(name)
-
-
-@lru_cache(maxsize=4096)
-def _name(name: str) -> str:
-    """Names repeat from call to call, and are hardly ever secrets; values are not remembered."""
-    return _text(name)
+    return is_plain(name) and sensitivity(name) is Sensitivity.HARMLESS

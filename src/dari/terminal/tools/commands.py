@@ -24,7 +24,7 @@ class CommandTools:
         self._commands = terminal.commands
         self._reading = terminal.reading
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def execute_command(
         self,
         context: Context,
@@ -44,14 +44,14 @@ class CommandTools:
             max_tokens,
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def send_text(
         self,
         context: Context,
@@ -71,13 +71,13 @@ class CommandTools:
             lambda approved: self._commands.send_text(text, pane_id or "", paste, enter, approved),
         )
 
-    @tool()
+    @tool(output="as_is")
     async def get_output(self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS) -> Output:
         """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
         found = await self._reading.get_output(pane_id or "", lines)
         return replace(found, text=shown(found.text, max_tokens).text)
 
-    @tool(timeout_s=INNER_LIMITS_ONLY)
+    @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_for_output(
         self,
         pattern: str,
@@ -90,17 +90,17 @@ class CommandTools:
         found = await self._commands.wait_for(pattern, pane_id or "", regex, seconds(timeout_ms), mark)
         return replace(found, text=shown(found.text).text, match=shown(found.match).text)
 
-    @tool(timeout_s=INNER_LIMITS_ONLY)
+    @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
         return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)
 
-    @tool(scope="control", destructive=True)
+    @tool(scope="control", destructive=True, output="as_is")
     async def interrupt_command(self, command_id: str) -> Executed:
         """Press ^C for a running command; returns its result, with status "running" when it goes on all the same."""
         return _shown(await self._commands.interrupt_command(command_id), MAX_TOKENS)
 
-    @tool()
+    @tool(output="as_is")
     async def get_command_output(
         self, command_id: str, offset: int = 0, limit: int = 1000, max_tokens: int = MAX_TOKENS
     ) -> Scrollback:

@@ -35,12 +35,12 @@ class ReadingTools:
         found = await self._reading.get_pane_state(pane_id or "")
         return replace(found, title=shown(found.title).text, running_command=shown(found.running_command, 500).text)
 
-    @tool()
+    @tool(output="as_is")
     async def get_selection(self, pane_id: str | None = None) -> PlainText:
         """Return the text that is selected in a pane, empty when none is: {text}."""
         return PlainText(shown((await self._reading.get_selection(pane_id or "")).text).text)
 
-    @tool(scope="control")
+    @tool(scope="control", output="as_is")
     async def set_selection(
         self, start_row: int, start_col: int, end_row: int, end_col: int, pane_id: str | None = None
     ) -> PlainText:
@@ -48,7 +48,7 @@ class ReadingTools:
         found = await self._reading.select(pane_id or "", start_row, start_col, end_row, end_col)
         return PlainText(shown(found.text).text)
 
-    @tool()
+    @tool(output="as_is")
     async def get_scrollback(
         self,
         pane_id: str | None = None,
@@ -59,14 +59,14 @@ class ReadingTools:
         """Return lines of a pane from offset (0: the oldest), else the newest; {text, total_lines, next_offset}."""
         return paged(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
 
-    @tool()
+    @tool(output="as_is")
     async def get_raw_text(
         self, pane_id: str | None = None, scrollback: bool = False, max_tokens: int = MAX_TOKENS
     ) -> PlainText:
         """Return a pane's screen as plain text, with scrollback=true everything that is kept: {text}."""
         return PlainText(shown((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text)
 
-    @tool()
+    @tool(output="as_is")
     async def get_formatted_output(
         self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS
     ) -> PlainText:
@@ -74,7 +74,7 @@ class ReadingTools:
         found = await self._reading.get_formatted_output(pane_id or "", lines)
         return PlainText(shown_formatted(found.text, max_tokens).text)
 
-    @tool()
+    @tool(output="as_is")
     async def screenshot_pane(
         self, pane_id: str | None = None, history_rows: int = 0, structured: bool = True
     ) -> ToolResult:

@@ -49,6 +49,7 @@ class Resources:
                 lambda context: self._texts.scrollback(context, values),
                 "What the pane shows and has shown",
                 "text/plain",
+                output="as_is",
             )
         )
         self._registry.add_resource(

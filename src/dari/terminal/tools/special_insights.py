@@ -27,7 +27,7 @@ class InsightTools:
         self._insights = terminal.special.insights
         self._commands = terminal.commands
 
-    @tool()
+    @tool(output="as_is")
     async def parse_output_structured(
         self,
         pane_id: str | None = None,
@@ -54,7 +54,7 @@ class InsightTools:
         found = await self._insights.detect_intent(pane_id or "", command_id or "", offset, limit)
         return msgspec.convert(value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
 
-    @tool(scope="control", idempotent=False)
+    @tool(scope="control", idempotent=False, output="as_is")
     async def capture_pane(self, pane_id: str | None = None, history_rows: int = 0) -> CaptureInfo:
         """Keep what a pane shows now, for crux_visual_diff; returns {capture_id}."""
         return await self._insights.capture(pane_id or "", history_rows)
@@ -64,7 +64,7 @@ class InsightTools:
         """List captures that are kept, oldest first: {captures}."""
         return await self._insights.list_captures()
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def visual_diff(
         self,
         context: Context,

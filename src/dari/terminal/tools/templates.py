@@ -23,11 +23,15 @@ class PaneTexts:
 
     def add_templates(self, registry: Registry) -> None:
         complete: dict[str, Completer] = {"id": self._ids}
-        for uri, name, read, description, mime_type in (
-            (SCROLLBACK, "scrollback", self.scrollback, "What a pane shows and has shown", "text/plain"),
-            (STATE, "state", self.state, "Size, cursor, program", "application/json"),
-        ):
-            registry.add_template(Template(uri, name, read, description, mime_type, completers=complete))
+        shows = "What a pane shows and has shown"
+        registry.add_template(
+            Template(
+                SCROLLBACK, "scrollback", self.scrollback, shows, "text/plain", output="as_is", completers=complete
+            )
+        )
+        registry.add_template(
+            Template(STATE, "state", self.state, "Size, cursor, program", "application/json", completers=complete)
+        )
 
     async def scrollback(self, context: Context, values: dict[str, str]) -> str:
         from dari.terminal.tools.presentation import MOST_TOKENS, shown
