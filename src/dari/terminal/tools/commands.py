@@ -24,7 +24,14 @@ class CommandTools:
         self._commands = terminal.commands
         self._reading = terminal.reading
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def execute_command(
         self,
         context: Context,
@@ -44,14 +51,28 @@ class CommandTools:
             max_tokens,
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
         )
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def send_text(
         self,
         context: Context,

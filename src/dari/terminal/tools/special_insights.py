@@ -64,7 +64,14 @@ class InsightTools:
         """List captures that are kept, oldest first: {captures}."""
         return await self._insights.list_captures()
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def visual_diff(
         self,
         context: Context,

@@ -61,7 +61,14 @@ class WorkflowTools:
         """List the workspaces that can be loaded, with their panes: {workspaces}."""
         return await self._workspaces.list_workspaces()
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def coordinate_panes(
         self,
         context: Context,
@@ -85,7 +92,14 @@ class WorkflowTools:
         each = max(1, max_tokens // len(done.steps))
         return replace(done, steps=[_shown(step, each) for step in done.steps])
 
-    @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY, output="as_is")
+    @tool(
+        scope="control",
+        idempotent=False,
+        destructive=True,
+        open_world=True,
+        timeout_s=INNER_LIMITS_ONLY,
+        output="as_is",
+    )
     async def stream_output(
         self,
         context: Context,
