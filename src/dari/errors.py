@@ -16,7 +16,9 @@ Engines raise these. Only the edges translate them: MCP results and JSON-RPC err
 
 from __future__ import annotations
 
-from typing import ClassVar
+TYPE_CHECKING = False  # `import typing` costs 5 ms, and every command imports this
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 __all__ = [
     "Conflict",

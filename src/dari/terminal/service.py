@@ -7,6 +7,7 @@ sessions  save, restore, list, remove
 server    who serves, and its end
 views     what is open, rows, moves of panes, tabs and borders
 scripts   what scripts ask of tmux: panes exactly there, notes, signals
+tmux      a command line of tmux, run here
 attaching windows shown live to people
 following commands whose output is read while they run
 approvals questions that wait for a person
@@ -29,6 +30,7 @@ from dari.terminal.attaching.attach import AttachDesk
 from dari.terminal.attaching.desk import ViewDesk
 from dari.terminal.attaching.following import FollowDesk
 from dari.terminal.attaching.scripts import ScriptDesk
+from dari.terminal.attaching.tmux import TmuxDesk
 from dari.terminal.desks.approvals import ApprovalDesk
 from dari.terminal.desks.commands import CommandDesk
 from dari.terminal.desks.panes import PaneDesk
@@ -50,6 +52,7 @@ class TerminalService:
     server: ServerDesk
     views: ViewDesk
     scripts: ScriptDesk
+    tmux: TmuxDesk
     attaching: AttachDesk
     following: FollowDesk
     approvals: ApprovalDesk
@@ -81,6 +84,7 @@ def local_service(
         ServerDesk(multiplexer, shut_down, clients),
         ViewDesk(multiplexer, attaching.count),
         ScriptDesk(multiplexer),
+        TmuxDesk(),
         attaching,
         FollowDesk(multiplexer),
         ApprovalDesk(Approvals(sessions_path.with_name("approvals.jsonl")), wait_s),
@@ -98,6 +102,7 @@ def remote_service(client: DaemonClient) -> TerminalService:
         remote(ServerDesk, client),
         remote(ViewDesk, client),
         remote(ScriptDesk, client),
+        remote(TmuxDesk, client),
         remote(AttachDesk, client),
         remote(FollowDesk, client),
         remote(ApprovalDesk, client),
@@ -107,4 +112,6 @@ def remote_service(client: DaemonClient) -> TerminalService:
 
 def daemon_methods(service: TerminalService) -> list[Method]:
     """What the daemon serves beside its own `system.*`."""
-    return [method for desk in service.desks for method in methods_of(desk)]
+    methods = [method for desk in service.desks for method in methods_of(desk)]
+    service.tmux.use(methods)
+    return methods

@@ -13,8 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from dari.cli.crux.line import Place
-from dari.cli.crux.typing import spell_keys
-from dari.terminal.engine.keys import parse_keys, type_text
+from dari.terminal.engine.keys import parse_keys, spell_keys, type_text
 from tests.cli.crux.rig import Crux
 
 
@@ -112,7 +111,7 @@ def test_keys_are_pressed_by_name_and_text_between_them_is_typed(crux: Crux) -> 
     ],
 )
 def test_keys_of_several_words_are_the_same_keys_when_sent_as_one(words: list[str]) -> None:
-    text, is_literal = spell_keys(words)
+    text, is_literal = spell_keys(parse_keys(*words))
     assert (type_text(text) if is_literal else parse_keys(text)) == parse_keys(*words)
 
 

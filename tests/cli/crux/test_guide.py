@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from dari.cli.crux.line import Line, Place
 from dari.cli.crux.main import COMMANDS, make_parser
-from dari.cli.crux.tmux import clients, looking, options, places, programs, typing
+from dari.cli.crux.tmux.caller_commands import make_commands
 from dari.cli.crux.tmux.main import HELP
+from dari.terminal.tmux import option_commands
+from dari.terminal.tmux.shim import command_table
 from tests.cli.crux.rig import crux_in
 from tests.wires import ROOT
 
@@ -34,11 +37,11 @@ def test_every_option_in_the_guide_is_one_of_some_command() -> None:
 
 
 def test_the_guide_names_every_command_of_tmux_that_does_something() -> None:
-    table = {**looking.COMMANDS, **places.COMMANDS, **programs.COMMANDS, **typing.COMMANDS, **clients.COMMANDS}
-    hidden = {"start-server", "list-clients"}
+    table = make_commands(Line(Place("nowhere"), starts=False), command_table())
+    hidden = {"start-server", "list-clients", *option_commands.COMMANDS}
     assert [name for name in table if f"`{name}`" not in GUIDE and name not in hidden] == []
     synonyms = {"set-window-option", "show-window-options", "unbind-key"}
-    assert {name for name in options.COMMANDS if name not in GUIDE} == synonyms
+    assert {name for name in option_commands.COMMANDS if name not in GUIDE} == synonyms
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

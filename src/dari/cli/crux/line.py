@@ -7,11 +7,11 @@ costs: a call through here takes little more than the start of an interpreter. `
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
+from dari.cli.crux import plain_json
 from dari.errors import DariError
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -103,14 +103,14 @@ class Line:
         self._count += 1
         request = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}
         # Words of the command line that are no UTF-8 are lone surrogates, which no JSON carries.
-        text = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+        text = plain_json.dumps(request).encode("utf-8", "replace")
         try:
             connection.sendall(text + b"\n")
         except OSError:
             raise _gone(method, self.place) from None
 
     def _answer(self, method: str) -> Any:
-        reply = json.loads(self._read_line(method))
+        reply = plain_json.loads(self._read_line(method))
         if "error" in reply:
             raise _restored(reply["error"])
         return reply["result"]

@@ -7,12 +7,6 @@ import sys
 
 from dari.cli.crux.options import OK, Crux, add_pane
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dari.terminal.engine.keys import Key
-
 STARTS = ("send-text", "send-keys")
 EXAMPLES = {
     "send-text": """
@@ -63,27 +57,9 @@ def run_send_keys(arguments: argparse.Namespace, crux: Crux) -> int:
     if arguments.literal:
         keys, is_literal = " ".join(arguments.keys), True
     else:
-        keys, is_literal = spell_keys(arguments.keys)
+        from dari.terminal.engine.keys import parse_keys, spell_keys
+
+        keys, is_literal = spell_keys(parse_keys(*arguments.keys))
     sent = crux.call("crux:pane/send-keys", keys=keys, pane_id=crux.pane(arguments), literal=is_literal)
     crux.out.show(sent)
     return OK
-
-
-def spell_keys(words: list[str]) -> tuple[str, bool]:
-    """Words as one text that the server reads as the same keys; the flag says that it is plain text."""
-    from dari.terminal.engine.keys import parse_keys
-
-    return spell(parse_keys(*words))
-
-
-def spell(keys: Sequence[Key]) -> tuple[str, bool]:
-    """The same for keys. A blank is spelled out: between words it would part them."""
-    if all(key.is_character and not key.modifiers for key in keys):
-        return "".join(key.name for key in keys), True
-    return "".join(map(_spelled, keys)), False
-
-
-def _spelled(key: Key) -> str:
-    if key.is_character and not key.modifiers:
-        return "<lt>" if key.name == "<" else key.name
-    return f"<{key}>"

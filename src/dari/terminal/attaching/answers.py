@@ -164,3 +164,12 @@ class Copied(Struct, frozen=True):
     is_on: bool
     text: str = ""
     is_found: bool = True
+
+
+class TmuxAnswer(Struct, frozen=True):
+    """What a command of tmux printed; `is_for_caller`: nothing was done, the caller has to run it."""
+
+    output: str = ""
+    complaint: str = ""
+    exit_code: int = 0
+    is_for_caller: bool = False

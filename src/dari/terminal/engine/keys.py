@@ -184,3 +184,19 @@ def _named(word: str) -> str | None:
 
 def _key(name: str, modifiers: set[Modifier]) -> Key:
     return Key(name, "ctrl" in modifiers, "alt" in modifiers, "shift" in modifiers, "super" in modifiers)
+
+
+def spell_keys(keys: list[Key]) -> tuple[str, bool]:
+    """One text that is read as the same keys again; the flag says that it is plain text.
+
+    A blank is spelled out: between words it would part them.
+    """
+    if all(key.is_character and not key.modifiers for key in keys):
+        return "".join(key.name for key in keys), True
+    return "".join(map(_spell, keys)), False
+
+
+def _spell(key: Key) -> str:
+    if key.is_character and not key.modifiers:
+        return "<lt>" if key.name == "<" else key.name
+    return f"<{key}>"

@@ -6,7 +6,6 @@ styles of a status line that crux draws itself are empty or `default`.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -145,7 +144,3 @@ def find_option(text: str) -> tuple[Option, int | None]:
     if match is None or not found:
         raise InvalidInput(f"invalid option: {name}")
     return found[0], int(match[2]) if match[2] else None
-
-
-def usual_value(option: Option) -> str:
-    return option.usual or (os.environ.get("SHELL") or "/bin/sh" if option.name == "default-shell" else "")

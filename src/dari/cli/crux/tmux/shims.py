@@ -15,13 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+MAX_SHEBANG_CHARS = 100
 MARK = "# written by `crux tmux --install`"
 
 
 def install(folder: str) -> str:
     """A program `tmux` in the folder; its path. A file there that is not ours is left alone."""
     path = os.path.join(os.path.abspath(os.path.expanduser(folder)), "tmux")
-    text = f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -m dari.cli.crux.main tmux "$@"\n'
+    text = _program()
     try:
         if os.path.lexists(path) and MARK not in _read(path):
             raise Conflict(f"{path} is there already and is not ours", "name another folder: crux tmux --install DIR")
@@ -33,6 +34,15 @@ def install(folder: str) -> str:
     except OSError as error:
         raise Failed(f"cannot write {path}: {error.strerror}", "name a folder that you may write to") from None
     return path
+
+
+def _program() -> str:
+    """Without `site` an interpreter starts in half the time; a path that a first line cannot hold goes through sh."""
+    root = str(Path(__file__).resolve().parents[4])
+    code = f"import sys; sys.path.insert(0, {root!r}); from dari.cli.crux.tmux.fast import main; sys.exit(main())"
+    if len(sys.executable) <= MAX_SHEBANG_CHARS and " " not in sys.executable:
+        return f"#!{sys.executable} -IS\n{MARK}\n{code}\n"
+    return f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -IS -c {shlex.quote(code)} "$@"\n'
 
 
 def run_inside(line: Line, words: list[str]) -> NoReturn:

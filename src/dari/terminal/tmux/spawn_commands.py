@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dari.cli.crux.tmux.main import Run, Shim
 from dari.errors import Conflict, InvalidInput
 from dari.terminal.tmux import defaults
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.requests import parse_environment, split_request
+from dari.terminal.tmux.shim import Run, Shim
 from dari.terminal.tmux.targets import Place
-
-STARTS = ("new-session", "start-server")
 
 
 def new_session(shim: Shim, call: Call) -> None:
@@ -27,10 +25,6 @@ def new_session(shim: Shim, call: Call) -> None:
     pane = _open(shim, call, where="window", title=call.get("n") or "", focus=True, **sizes)
     if name is not None:
         shim.call("crux:window/rename", id=pane["window_id"], name=name)
-    if not call.has("d"):
-        from dari.cli.crux.tmux.clients import attach
-
-        attach(shim, pane["id"])
     _print_new(shim, call, pane, defaults.NEW_SESSION)
 
 
@@ -69,7 +63,7 @@ def respawn_pane(shim: Shim, call: Call) -> None:
     shim.call(
         "crux:pane/respawn",
         pane_id=place.pane.id,
-        argv=_program(call) or None,
+        argv=_program(shim, call) or None,
         cwd=_folder(shim, call, place),
         env=dict(parse_environment(call)) or None,
         force=call.has("k"),
@@ -94,33 +88,23 @@ def kill_session(shim: Shim, call: Call) -> None:
     _close(shim, [pane.id for each in sessions for window in each.windows for pane in window.panes])
 
 
-def kill_server(shim: Shim, call: Call) -> None:
-    from dari.cli.crux.server import end_server
-
-    end_server(shim.line)
-
-
-def start_server(shim: Shim, call: Call) -> None:
-    shim.line.call("crux:server/info")
-
-
 def _open(shim: Shim, call: Call, **placed: Any) -> dict[str, Any]:
     here = shim.find(placed["target"]) if "target" in placed else None
     pane: dict[str, Any] = shim.call(
         "crux:pane/open",
-        argv=_program(call) or None,
-        cwd=_folder(shim, call, here) or os.getcwd(),
+        argv=_program(shim, call) or None,
+        cwd=_folder(shim, call, here) or shim.caller.cwd,
         env=dict(parse_environment(call)) or None,
         **placed,
     )
     return pane
 
 
-def _program(call: Call) -> list[str]:
+def _program(shim: Shim, call: Call) -> list[str]:
     """One word is a line for a shell, several are a program and its arguments."""
     if len(call.words) != 1:
         return list(call.words)
-    return [os.environ.get("SHELL") or "/bin/sh", "-c", call.words[0]]
+    return [shim.caller.shell, "-c", call.words[0]]
 
 
 def _folder(shim: Shim, call: Call, here: Place | None) -> str | None:
@@ -131,7 +115,7 @@ def _folder(shim: Shim, call: Call, here: Place | None) -> str | None:
         from dari.terminal.tmux.formats import expand
 
         chosen = expand(chosen, shim.state.scope(here))
-    return os.path.abspath(os.path.expanduser(chosen))
+    return os.path.normpath(os.path.join(shim.caller.cwd, os.path.expanduser(chosen)))
 
 
 def _print_new(shim: Shim, call: Call, pane: dict[str, Any], usual: str) -> None:
@@ -155,12 +139,10 @@ def _close(shim: Shim, panes: list[str]) -> None:
 
 COMMANDS: dict[str, Run] = {
     "kill-pane": kill_pane,
-    "kill-server": kill_server,
     "kill-session": kill_session,
     "kill-window": kill_window,
     "new-session": new_session,
     "new-window": new_window,
     "respawn-pane": respawn_pane,
     "split-window": split_window,
-    "start-server": start_server,
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dari.cli.crux.tmux.main import Run, Shim
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.tmux import defaults
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.requests import parse_size, split_request
+from dari.terminal.tmux.shim import Run, Shim
 from dari.terminal.tmux.targets import Place
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dari.cli.crux.tmux.main import Quiet, Run, Shim
 from dari.errors import InvalidInput
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.formats import expand
-from dari.terminal.tmux.option_table import ARRAYS, TABLE, Level, Option, find_option, usual_value
+from dari.terminal.tmux.option_table import ARRAYS, TABLE, Level, Option, find_option
+from dari.terminal.tmux.shim import Quiet, Run, Shim
 
 
 def set_option(shim: Shim, call: Call) -> None:
@@ -30,7 +30,7 @@ def _set(shim: Shim, call: Call) -> None:
     if call.has("o") and before is not None:
         raise InvalidInput(f"already set: {name}")
     if option is not None and option.name not in ARRAYS:
-        value = option.check(value, before if before is not None else usual_value(option))
+        value = option.check(value, before if before is not None else _whole(shim, option))
     text = value or ""
     shim.call("crux:script/note", owner=owner, name=name, text=(before or "") + text if call.has("a") else text)
 
@@ -48,11 +48,11 @@ def show_options(shim: Shim, call: Call) -> None:
     owner = _owner(shim, call, option)
     found, is_inherited = shim.state.notes(owner).get(name), False
     if found is None and option is not None and owner == "global":
-        found = _usual(option, name)
+        found = _usual(shim, option, name)
     elif found is None and call.has("A"):
         is_inherited = True
         found = shim.state.option(name, shim.find(call.get("t")))
-        found = _usual(option, name) if found is None and option is not None else found
+        found = _usual(shim, option, name) if found is None and option is not None else found
     if found is not None:
         _print(shim, call, option, name, found, is_inherited=is_inherited)
     elif option is None and not call.has("q"):
@@ -65,7 +65,7 @@ def _show_all(shim: Shim, call: Call) -> None:
         level = "window"
     owner = _owner(shim, call, None)
     own = dict(shim.state.notes(owner))
-    known = {name: usual_value(option) for name, option in TABLE.items() if option.level == level}
+    known = {name: _whole(shim, option) for name, option in TABLE.items() if option.level == level}
     if owner == "global":
         # Options of one level only, and what users named themselves (`@…`), which tmux keeps by level, too.
         values = known | {name: text for name, text in own.items() if name in known or name.startswith("@")}
@@ -121,9 +121,13 @@ def _named(word: str) -> tuple[Option | None, str]:
     return option, option.name if index is None else f"{option.name}[{index}]"
 
 
-def _usual(option: Option, name: str) -> str | None:
+def _whole(shim: Shim, option: Option) -> str:
+    return shim.caller.shell if option.name == "default-shell" else option.usual
+
+
+def _usual(shim: Shim, option: Option, name: str) -> str | None:
     """Without being set: all of a list, or one of its items."""
-    usual = usual_value(option)
+    usual = _whole(shim, option)
     if name == option.name:
         return usual
     items, index = usual.split(), int(name[len(option.name) + 1 : -1])

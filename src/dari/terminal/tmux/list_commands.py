@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dari.cli.crux.tmux.main import Run, Shim
 from dari.errors import InvalidInput
 from dari.terminal.tmux import defaults
 from dari.terminal.tmux.commands import Call
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.modifiers import is_true
 from dari.terminal.tmux.requests import capture_range
+from dari.terminal.tmux.shim import Run, Shim
 from dari.terminal.tmux.targets import Place, SessionView, WindowView
 
 
@@ -60,9 +60,9 @@ def capture_pane(shim: Shim, call: Call) -> None:
         if call.has("q"):
             return
         raise InvalidInput("no alternate screen")
-    size = shim.line.call("crux:pane/get-rows", pane_id=pane_id, start=0, end=-1)
+    size = shim.read("crux:pane/get-rows", pane_id=pane_id, start=0, end=-1)
     start, end = capture_range(call, size["history"], size["rows"])
-    found = shim.line.call(
+    found = shim.read(
         "crux:pane/get-rows", pane_id=pane_id, start=start, end=end, escapes=call.has("e"), unwrap=call.has("J")
     )
     text = found["text"]

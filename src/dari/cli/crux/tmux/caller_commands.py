@@ -1,0 +1,130 @@
+"""Commands of tmux that concern the caller more than the panes: its terminal, its files, its programs, the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from dari.cli.crux.line import Line
+from dari.errors import InvalidInput
+from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.formats import expand
+from dari.terminal.tmux.input_commands import BUFFERS, buffer_name, held_buffer
+from dari.terminal.tmux.shim import Quiet, Run, Shim, run_calls
+
+STARTS = ("new-session", "start-server")
+
+
+def flush(shim: Shim) -> None:
+    """Print what was collected so far, before somebody else prints."""
+    sys.stdout.write("".join(shim.output))
+    sys.stdout.flush()
+    shim.output.clear()
+
+
+def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
+    """The commands, by name; `others` are those that need nothing but the panes."""
+    known = dict(others)
+
+    def attach(shim: Shim, pane_id: str) -> None:
+        from dari.cli.crux.main import main
+
+        flush(shim)
+        if main(["--socket", line.place.mcp_socket, "attach", "--pane-id", pane_id]):
+            raise Quiet
+
+    def attach_session(shim: Shim, call: Call) -> None:
+        attach(shim, shim.find(call.get("t"), "session").pane.id.removeprefix("%"))
+
+    def new_session(shim: Shim, call: Call) -> None:
+        before = {session.id for session in shim.state.sessions}
+        others["new-session"](shim, call)
+        opened = next((each for each in shim.state.sessions if each.id not in before), None)
+        if opened is not None and not call.has("d"):
+            attach(shim, opened.current.active.id.removeprefix("%"))
+
+    def if_shell(shim: Shim, call: Call) -> None:
+        """The second word, or the third, as a command of tmux; `-F`: the first word is a format and runs nothing."""
+        import shlex
+
+        from dari.terminal.tmux.commands import parse_call, split_commands
+        from dari.terminal.tmux.modifiers import is_true
+
+        question = expand(call.words[0], shim.state.scope(shim.find(call.get("t"))))
+        if call.has("F"):
+            is_so = is_true(question)
+        else:
+            flush(shim)
+            is_so = not subprocess.run(["/bin/sh", "-c", question], stdin=subprocess.DEVNULL, check=False).returncode
+        chosen = call.words[1] if is_so else call.words[2] if len(call.words) > 2 else ""
+        run_calls(shim, tuple(parse_call(words) for words in split_commands(shlex.split(chosen))), known)
+
+    def kill_server(shim: Shim, call: Call) -> None:
+        from dari.cli.crux.server import end_server
+
+        end_server(line)
+
+    known |= {
+        "attach-session": attach_session,
+        "if-shell": if_shell,
+        "kill-server": kill_server,
+        "list-clients": _list_clients,
+        "load-buffer": _load_buffer,
+        "new-session": new_session,
+        "run-shell": _run_shell,
+        "save-buffer": _save_buffer,
+        "start-server": _start_server,
+        "wait-for": _wait_for,
+    }
+    return known
+
+
+def _list_clients(shim: Shim, call: Call) -> None:
+    """Viewers have no names that a script could use."""
+
+
+def _start_server(shim: Shim, call: Call) -> None:
+    shim.read("crux:server/info")
+
+
+def _wait_for(shim: Shim, call: Call) -> None:
+    shim.call("crux:script/signal" if call.has("S") else "crux:script/wait", channel=call.words[0])
+
+
+def _run_shell(shim: Shim, call: Call) -> None:
+    if not call.words:
+        return
+    text = expand(call.words[0], shim.state.scope(shim.find(call.get("t"))))
+    if call.has("b"):
+        subprocess.Popen(["/bin/sh", "-c", text], start_new_session=True, stdin=subprocess.DEVNULL)
+        return
+    flush(shim)
+    done = subprocess.run(["/bin/sh", "-c", text], stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        shim.print(f"'{text}' returned {done.returncode}")
+        raise Quiet
+
+
+def _load_buffer(shim: Shim, call: Call) -> None:
+    path = call.words[0]
+    try:
+        if path == "-":
+            text = sys.stdin.read()
+        else:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+    except OSError as error:
+        raise InvalidInput(f"{error.strerror}: {path}") from None
+    shim.call("crux:script/note", owner=BUFFERS, name=buffer_name(shim, call, is_new=True), text=text)
+
+
+def _save_buffer(shim: Shim, call: Call) -> None:
+    path, text = call.words[0], held_buffer(shim, call)
+    if path == "-":
+        shim.write(text)
+        return
+    try:
+        with open(path, "a" if call.has("a") else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidInput(f"{error.strerror}: {path}") from None
