@@ -129,6 +129,8 @@ class Client:
 
     async def call(self, tool: str, /, **arguments: Any) -> Json:
         reply = await self.ask("tools/call", name=tool, arguments=arguments)
+        if reply["result"].get("isError"):
+            return {"error": reply["result"]["_meta"]["dari/error"]}
         return dict(reply["result"]["structuredContent"])
 
 

@@ -46,6 +46,8 @@ class Client:
         reply = await self.ask("tools/call", name=tool, arguments=arguments)
         if "error" in reply:
             return {"error": reply["error"]}
+        if reply["result"].get("isError"):
+            return {"error": reply["result"]["_meta"]["dari/error"]}
         return dict(reply["result"]["structuredContent"])
 
     async def noted(self, method: str) -> Json:

@@ -12,9 +12,9 @@ from dari.proxy.flow import Headers
 
 # 15 digits stay below 2**60: no sum of sizes can overflow whatever the origin counts with.
 # Extensions as RFC 9112 has them, without blanks: `;name`, `;name=word`, `;name="text"`.
-_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_TEXT = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*+"'
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;%b(?:=(?:%b|%b))?)*+" % (_TOKEN, _TOKEN, _TEXT))
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_TEXT = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*"'
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;%b(?:=(?:%b|%b))?)*" % (_TOKEN, _TOKEN, _TEXT))
 _FIELD_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 _LINE_BYTES = 4096
 _TRAILER_BYTES = 16 * 1024

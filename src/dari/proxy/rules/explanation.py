@@ -17,7 +17,7 @@ from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, Site, split_authority
 
 MAX_MISSES = 20
 """Per kind; rules that nearly match come first, the rest is counted."""
-_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?+([^/?#\s]+)([^#\s]*)(#.*)?")
+_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://|(?![A-Za-z][A-Za-z0-9+.-]*://))([^/?#\s]+)([^#\s]*)(#.*)?")
 
 Verdict = Literal["applies", "disabled", "method differs", "earlier rule wins", "does not match", "not reached"]
 _NEAR: tuple[Verdict, ...] = ("disabled", "method differs", "earlier rule wins", "not reached", "does not match")

@@ -7,7 +7,7 @@ import re
 from dari.terminal.reading.result import Document, Parsed, Text, ranges, share
 
 _GRAPH = re.compile(r"[*|\\/_ .-]*+")
-_COMMIT = re.compile(r"commit ([0-9a-f]{7,64})(?: \(([^()]*+(?:\([^()]*+\)[^()]*+)*+)\))?$")
+_COMMIT = re.compile(r"commit ([0-9a-f]{7,64})(?: \(([^()]*+(?:\([^()]*+\)[^()]*+)*)\))?$")
 _FIELD = re.compile(r"(Author|AuthorDate|Commit|CommitDate|Date|Merge|Reflog|Reflog message): ++(.*+)$")
 _PERSON = re.compile(r"([^<]*+)<([^>]*+)>")
 _ONE_LINE = re.compile(r"([0-9a-f]{7,40})(?: \(([^()]++)\))? (.++)$")

@@ -7,7 +7,7 @@ from collections import Counter
 
 from dari.terminal.reading.result import Document, Parsed, Text, number, ranges, share
 
-_FILE = r"(?P<file>(?:[A-Za-z]:)?+[^\s:(][^:(]{0,300}?)"
+_FILE = r"(?P<file>(?:[A-Za-z]:|(?![A-Za-z]:))[^\s:(][^:(]{0,300}?)"
 _GCC = re.compile(
     rf"{_FILE}:(?P<line>\d++):(?:(?P<column>\d++):)?"
     r" (?P<severity>fatal error|error|warning|note|info): (?P<message>.*+)$"

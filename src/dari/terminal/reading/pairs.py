@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dari.terminal.reading.result import Document, Parsed, Text, ranges, share
 
-_COLON = re.compile(r"(\s*+)([\w\"'(\[/.@$%+*#-][^:=]{0,59}?)\s*+:(?:\s++(.*+))?+$")
+_COLON = re.compile(r"(\s*+)([\w\"'(\[/.@$%+*#-][^:=]{0,59}?)\s*+:(?:\s++(.*+))?$")
 _EQUALS = re.compile(r"(\s*+)([\w\"'.@-][\w.\-/@\[\]\"' ]{0,59}?)\s*+=\s*+(.*+)$")
 _ASSIGNED = re.compile(r"(\s*+)([A-Za-z_][\w.\-]{0,59})=(.*+)$")
 _STATUS = re.compile(r"HTTP/[\d.]+ \d{3}\b")

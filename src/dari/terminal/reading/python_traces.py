@@ -14,9 +14,9 @@ _CHAINS = {
     "The above exception was the direct cause of the following exception:": "cause",
     "During handling of the above exception, another exception occurred:": "context",
 }
-_MARGIN = re.compile(r"((?: *+[|+])*+)( ?.*+)$")
+_MARGIN = re.compile(r"((?: *+[|+])*)( ?.*+)$")
 _PART = re.compile(r"[ +|-]*-{10} (\d++|\.\.\.) -{10,}+$")
-_NAMED = re.compile(r"(?:\w++\.)*+\w*(?:Error|Exception|Warning|Interrupt|Exit|Iteration|Group|Timeout|NotFound)\w*+$")
+_NAMED = re.compile(r"(?:\w++\.)*\w*(?:Error|Exception|Warning|Interrupt|Exit|Iteration|Group|Timeout|NotFound)\w*+$")
 
 
 def read_python_trace(text: Text) -> Parsed | None:

@@ -7,8 +7,8 @@ import re
 from dari.terminal.reading.result import Parsed, Text, number
 from dari.terminal.reading.suites.report import Report
 
-_JEST_TOTAL = re.compile(r"Tests: ++((?:\d++ \w++,? ?)++)$")
-_VITEST_TOTAL = re.compile(r" ++Tests ++((?:\d++ \w++(?: \| )?)++) \((\d++)\)")
+_JEST_TOTAL = re.compile(r"Tests: ++((?:\d++ \w++,? ?)+)$")
+_VITEST_TOTAL = re.compile(r" ++Tests ++((?:\d++ \w++(?: \| )?)+) \((\d++)\)")
 _MOCHA_TOTAL = re.compile(r" {2}(\d++) (passing|failing|pending)(?: \(.*)?$")
 _NODE_TOTAL = re.compile(r"[#ℹ] (pass|fail|skipped|todo|cancelled|tests) (\d++)$")
 _COUNT = re.compile(r"(\d++) (failed|passed|skipped|todo|pending)")

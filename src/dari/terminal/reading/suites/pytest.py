@@ -9,7 +9,7 @@ from dari.terminal.reading.suites.report import Report
 
 _LAST = re.compile(
     r"=*+ ?((?:\d++ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests passed)"
-    r"(?:, )?)++|no tests ran) in ([\d.]++)s(?: \([\d:]++\))?(?: =*+)?$"
+    r"(?:, )?)+|no tests ran) in ([\d.]++)s(?: \([\d:]++\))?(?: =*+)?$"
 )
 _COUNT = re.compile(r"(\d++) (failed|passed|skipped|deselected|xfailed|xpassed|warning|error|rerun)")
 _ITEM_END = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \((.*)\))?(?: ++\[ *+\d++%\])?$")
