@@ -33,6 +33,25 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
         return PANIC_EXIT
 
 
+def raise_file_limit(wanted: int = 65_536) -> int:
+    """Let this process open as many files as the system allows, `wanted` at most; the limit that holds now.
+
+    A shell gives 1024 (macOS: 256), which a proxy with 500 connections uses up. Only for a program that starts no
+    programs of the user's: they would inherit the limit.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):  # macOS refuses more than its kern.maxfilesperproc
+        return soft
+    return most
+
+
 def settle_memory() -> None:
     """For a program that has loaded what it needs and now serves: what is here stays, and is not looked through again.
 

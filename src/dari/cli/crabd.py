@@ -49,9 +49,10 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(given)
     from dari import log
     from dari.proxy.daemon import Place, serve
-    from dari.running import run_to_exit
+    from dari.running import raise_file_limit, run_to_exit
 
     log.set_up(arguments.log)
+    raise_file_limit()
 
     # Many requests make garbage that is gone at once; looking for cycles every 700 objects costs them 2 µs each.
     gc.set_threshold(50_000, 20, 100)

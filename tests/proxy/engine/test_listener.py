@@ -20,6 +20,7 @@ from dari.proxy.engine.listener import Engine
 from dari.proxy.engine.ports import Decision, LocalAnswer, NoRules
 from dari.proxy.flow import Flow
 from tests.proxy.engine.rig import FAST, Memory, proxy, request, tunnel, wire
+from tests.proxy.faults.process import many_files
 from tests.proxy.origins.origin import Line, origin
 
 
@@ -187,6 +188,11 @@ async def test_a_thousand_connections_leave_nothing_behind() -> None:
 
 
 async def test_a_thousand_connections_are_held_at_once() -> None:
+    with many_files(4000):
+        await hold_a_thousand_connections()
+
+
+async def hold_a_thousand_connections() -> None:
     async with origin() as there, proxy() as engine, wire(engine) as clock:
         lines = [wire(engine) for _ in range(1000)]
         opened = [await line.__aenter__() for line in lines]

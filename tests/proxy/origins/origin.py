@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -86,7 +86,9 @@ class Line:
         await self.writer.drain()
 
     def reset(self) -> None:
-        self.writer.transport.abort()
+        # Below 3.11.4 an asyncio TLS transport that has been closed raises AttributeError here.
+        with suppress(AttributeError):
+            self.writer.transport.abort()
 
 
 @dataclass
