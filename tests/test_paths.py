@@ -166,7 +166,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
         while not done.is_set():
             seen.add(token.read_bytes())
 
-    reader = threading.Thread(target=read)
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     for content in sorted(contents) * 10:
         paths.write_private(token, content)

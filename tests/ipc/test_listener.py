@@ -64,7 +64,7 @@ def test_a_daemon_that_is_too_busy_to_accept_is_alive(run_dir: Path) -> None:
         caller.setblocking(False)
         caller.connect_ex(str(run_dir / "s"))
     seen: list[bool] = []
-    prober = threading.Thread(target=lambda: seen.append(answers(run_dir / "s")))
+    prober = threading.Thread(target=lambda: seen.append(answers(run_dir / "s")), daemon=True)
     prober.start()
     prober.join(30)
     assert seen == [True]

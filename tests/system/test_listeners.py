@@ -30,7 +30,7 @@ class Squatter:
         self.port = int(self._listener.getsockname()[1])
         self.seen = b""
         self._answer = answer
-        self._thread = threading.Thread(target=self._serve)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def _serve(self) -> None:
         while True:

@@ -188,7 +188,7 @@ def fake_host(*drops: bool) -> Iterator[list[bytes]]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(run_dir / wire.SOCKET))
         listener.listen()
-        thread = threading.Thread(target=serve, args=(listener,))
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
         yield heard
         thread.join(WITHIN_S)

@@ -126,7 +126,7 @@ def hub_for_many(place: Place) -> Iterator[Hub]:
             said += line
         found = re.search(rb"Dari is up at http://127\.0\.0\.1:(\d+)/mcp", said)
         assert found
-        rest = threading.Thread(target=process.stderr.read)  # nobody else empties the pipe
+        rest = threading.Thread(target=process.stderr.read, daemon=True)  # nobody else empties the pipe
         rest.start()
         try:
             yield Hub(place, int(found[1]))

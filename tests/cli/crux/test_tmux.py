@@ -435,7 +435,7 @@ def test_a_signal_wakes_who_waits_for_it(crux: Crux) -> None:
     codes: list[int] = []
     from dari.cli.crux.tmux.main import run_tmux
 
-    waiting = threading.Thread(target=lambda: codes.append(run_tmux(["wait-for", "done"])))
+    waiting = threading.Thread(target=lambda: codes.append(run_tmux(["wait-for", "done"])), daemon=True)
     waiting.start()
     crux.ok("tmux", "wait-for", "-S", "done")
     waiting.join(20)

@@ -112,7 +112,7 @@ def ran(*words: str, **options: Any) -> Said:
 def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Origin]:
     """An origin on a thread with a loop of its own: the commands have theirs."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     def wait_for(work: Any) -> Any:
@@ -135,10 +135,12 @@ def serving(handle: Handler | None = None, tls: ssl.SSLContext | None = None) ->
         made: Origin = wait_for(stack.enter_async_context(origin(noted, tls)))
         yield made
     finally:
-        wait_for(ended())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(40)
-        loop.close()
+        try:
+            wait_for(ended())
+        finally:  # else the thread would outlive the test, and pytest never end
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(40)
+            loop.close()
 
 
 def trusting_origins(shell: Shell) -> None:

@@ -18,7 +18,7 @@ def test_a_held_request_goes_on_with_changes(shell: Shell, site: Origin) -> None
     client = Client(shell.started())
     assert shell("breakpoints").out == "Nothing is held\n"
     shell("rules", "add", "breakpoint", site.url("/pay"))
-    thread = threading.Thread(target=client.get, args=(site.url("/pay"), "POST"))
+    thread = threading.Thread(target=client.get, args=(site.url("/pay"), "POST"), daemon=True)
     thread.start()
     one = held(shell)
     said = shell("breakpoints").out
@@ -42,7 +42,7 @@ def test_a_response_gets_another_status_or_is_ended(shell: Shell, site: Origin) 
             got.append(type(error))
 
     for words in (("--status", "500"), ("--abort",)):
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         shell("breakpoints", "resume", held(shell), *words)
         thread.join(20)

@@ -13,9 +13,10 @@ from dari.cli.proxy import child
 from dari.cli.proxy.child import Signals
 
 TELLING = """
-import signal, sys
+import os, signal, sys
 def tell(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    # Not print: a second signal may come while the first one is being written, and a buffered writer refuses that.
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
     if number == signal.SIGTERM:
         sys.exit()
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM):

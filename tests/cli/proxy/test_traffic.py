@@ -180,7 +180,9 @@ def test_follow_tells_every_request_once_as_it_ends(shell: Shell, client: Client
     assert follower.stdout is not None
     try:
         assert json.loads(follower.stdout.readline())["url"] == site.url("/before")
-        threads = [threading.Thread(target=client.get, args=(site.url(f"/n{number}"),)) for number in range(20)]
+        threads = [
+            threading.Thread(target=client.get, args=(site.url(f"/n{number}"),), daemon=True) for number in range(20)
+        ]
         client.get(site.url("/other"))
         for thread in threads:
             thread.start()

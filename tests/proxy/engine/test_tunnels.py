@@ -148,7 +148,7 @@ async def test_a_greeting_that_waits_for_nobody_is_not_lost(decrypts: bool) -> N
             kept.append(line)
 
     kept: list[socket.socket] = []
-    greeter = threading.Thread(target=greet)
+    greeter = threading.Thread(target=greet, daemon=True)
     greeter.start()
     ports: dict[str, Any] = {"rules": NoRules(decrypts), "authority": AUTHORITY}
     async with proxy(replace(FAST, sniff_s=0.01), **ports) as engine:

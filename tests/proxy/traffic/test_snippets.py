@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
 def server() -> Iterator[ThreadingHTTPServer]:
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.seen = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=made.serve_forever)
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
     yield made
     made.shutdown()

@@ -160,7 +160,7 @@ def test_several_threads_may_use_one_painter() -> None:
         for _ in range(5):
             seen[number].add(own.paint(grids[number]).open().tobytes())
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
