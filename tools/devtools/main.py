@@ -43,6 +43,10 @@ one single failed test is asked once more, alone and loudly.
 
 CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
+# Debian's packages: clients that the proxy is tried with, then what the terminal is tried with.
+PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux")
+# Namespaces around other people's servers; a redirect in a namespace of its own.
+FILES = {"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"}
 
 
 def main() -> int:
@@ -91,10 +95,7 @@ def _lint(arguments: list[str]) -> int:
 
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
-    system.ensure_programs("curl", "chromium", "openssl")  # clients that the proxy is tried with
-    system.ensure_programs("zsh", "fish", "dash", "vim", "less", "htop", "tmux")  # what the terminal is tried with
-    # Namespaces around other people's servers; a redirect in a namespace of its own.
-    system.ensure_files({"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"})
+    missing = system.ensure_programs(*PROGRAMS) + system.ensure_files(FILES)
     outcomes: list[Outcome] = []
     env = _child_environment()
     for extra in EXTRAS:
@@ -110,6 +111,11 @@ def _test(arguments: list[str]) -> int:
     if tests.code == TESTS_FAILED and not chosen and in_ci():
         tests = _ask_once_more(tests, pytest, env)
     outcomes.append(tests)
+    if missing:
+        _shout(
+            f"NOT INSTALLED, AND NOT TRIED: {', '.join(missing)}\n"
+            "the tests that need them were skipped; install them with your system's package manager, or run as root"
+        )
     print("\n" + "\n".join(outcome.line() for outcome in outcomes))
     return stages.verdict(outcomes)
 

@@ -8,18 +8,21 @@ from pathlib import Path
 from devtools.workspace import attempt, say
 
 
-def ensure_programs(*packages: str) -> None:
-    """Each package is named like its program; one that cannot be installed is only reported."""
-    missing = [package for package in packages if shutil.which(package) is None]
-    if missing and not apt_install(*missing):
-        say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
+def ensure_programs(*packages: str) -> list[str]:
+    """Each package is named like its program; those that could not be installed."""
+    return _ensure([package for package in packages if shutil.which(package) is None])
 
 
-def ensure_files(packages: Mapping[str, str]) -> None:
-    """Debian's package for each file that is not there; one that cannot be installed is only reported."""
-    missing = sorted({package for file, package in packages.items() if not Path(file).exists()})
-    if missing and not apt_install(*missing):
-        say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
+def ensure_files(packages: Mapping[str, str]) -> list[str]:
+    """Debian's package for each file that is not there; those that could not be installed."""
+    return _ensure(sorted({package for file, package in packages.items() if not Path(file).exists()}))
+
+
+def _ensure(missing: list[str]) -> list[str]:
+    if not missing or apt_install(*missing):
+        return []
+    say(f"not on this machine: {', '.join(missing)}\nhint: install with your system's package manager")
+    return missing
 
 
 def apt_install(*packages: str) -> bool:
