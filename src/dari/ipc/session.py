@@ -14,6 +14,7 @@ from uuid import uuid4
 from msgspec import Raw, Struct
 
 from dari.errors import DariError
+from dari.ipc.caller import serving
 from dari.ipc.codes import Code, IpcError, refuse
 from dari.ipc.messages import (
     HANDSHAKE,
@@ -97,9 +98,11 @@ class Session:
         if name == HANDSHAKE:
             return self._shake_hands(params)
         method = self._allowed(name)
-        if method.ends_with_caller:
-            return await self._while_connected(method.call(params))
-        return await method.call(params)
+        assert self._claims is not None
+        with serving(self._claims.scopes):
+            if method.ends_with_caller:
+                return await self._while_connected(method.call(params))
+            return await method.call(params)
 
     def _shake_hands(self, params: bytes) -> Welcome:
         self._claims = None

@@ -59,9 +59,22 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ca_key_path: str | None = None
     upstream: UpstreamSettings = UpstreamSettings()
     blocks_private_targets: bool = False
+    """Asked for. An address that other machines reach has it anyway, see `refuses_private_targets`."""
+    permits_private_targets: bool = False
+    """A person with the admin scope said so for the address that other machines reach."""
     passes_through_pinned: bool = False
     is_running: bool = False
     """Whether the proxy ran when the daemon ended without being asked to stop it; it then starts again with it."""
+
+    @property
+    def is_open_to_network(self) -> bool:
+        """Whether other machines reach the address it listens on."""
+        return not ipaddress.ip_address(read_address(self.listen_addr)[0]).is_loopback
+
+    @property
+    def refuses_private_targets(self) -> bool:
+        """On a LAN bind everybody near could reach what listens on this machine alone, through us."""
+        return self.blocks_private_targets or (self.is_open_to_network and not self.permits_private_targets)
 
     def engine_config(self) -> EngineConfig:
         host, port = read_address(self.listen_addr)

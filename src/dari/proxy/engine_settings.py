@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from dari.errors import Failed, InvalidInput
+from dari.ipc.caller import require_scope
 from dari.ipc.remote import exposed
 from dari.proxy.configuration import (
     ClientCertificate,
     ClientRule,
+    Configuration,
     Transparent,
     UpstreamSettings,
     read_address,
@@ -106,7 +109,7 @@ class EngineSettings:
                 upstream.client_certificates,
                 upstream.bypass,
             ),
-            blocks_private_targets=now.blocks_private_targets,
+            blocks_private_targets=now.refuses_private_targets,
             passes_through_pinned=now.passes_through_pinned,
         )
 
@@ -114,7 +117,9 @@ class EngineSettings:
     async def set_listen_addr(self, listen_addr: str) -> Ok:
         """`IP:port`. While it runs the new address is bound first, then the old one let go; connections live on."""
         read_address(listen_addr)
-        await self._machine.configure(listen_addr=listen_addr.strip())
+        await self._configure_listeners(
+            f"`dari proxy set listen {listen_addr.strip()}`", listen_addr=listen_addr.strip()
+        )
         return Ok()
 
     @exposed("engine.set_inspect_enabled", "control")
@@ -126,13 +131,18 @@ class EngineSettings:
     async def set_transparent(self, enabled: bool = False, listen_port: int = 8889) -> Ok:
         if not 1 <= listen_port <= 65535:
             raise InvalidInput(f"listen_port {listen_port} is no port", "give 1 to 65535")
-        await self._machine.configure(transparent=Transparent(enabled, listen_port))
+        wanted = Transparent(enabled, listen_port)
+        await self._configure_listeners(f"`dari proxy set transparent on --port {listen_port}`", transparent=wanted)
         return Ok()
 
     @exposed("engine.set_client_allowlist", "control")
     async def set_client_allowlist(self, enabled: bool = False, ips: list[str] | None = None) -> Ok:
         """Loopback always passes; other peers must be listed once it is enabled."""
         parsed = tuple(str(parse_ip(ip)) for ip in ips or ())
+        now = self._machine.configuration
+        admits_more = not enabled or (now.client_allowlist.enabled and set(parsed) > set(now.client_allowlist.ips))
+        if now.is_open_to_network and admits_more and now.client_allowlist != ClientRule(enabled, parsed):
+            require_scope("admin", _who(f"admitting other machines to {now.listen_addr}", "`dari proxy set allowlist`"))
         await self._machine.configure(client_allowlist=ClientRule(enabled, parsed))
         return Ok()
 
@@ -203,9 +213,28 @@ class EngineSettings:
         self, blocks_private_targets: bool | None = None, passes_through_pinned: bool | None = None
     ) -> Ok:
         """Refuse private addresses as targets; tunnel a host whose clients refused our certificate."""
-        given = {"blocks_private_targets": blocks_private_targets, "passes_through_pinned": passes_through_pinned}
-        await self._machine.configure(**{name: value for name, value in given.items() if value is not None})
+        changes: dict[str, object] = {}
+        if passes_through_pinned is not None:
+            changes["passes_through_pinned"] = passes_through_pinned
+        if blocks_private_targets is not None:
+            now = self._machine.configuration
+            if now.is_open_to_network and not blocks_private_targets and now.refuses_private_targets:
+                what = f"private targets for the other machines that reach {now.listen_addr}"
+                require_scope("admin", _who(what, "`dari proxy set policy --block-private off`"))
+            changes["blocks_private_targets"] = blocks_private_targets
+            changes["permits_private_targets"] = not blocks_private_targets and now.is_open_to_network
+        await self._machine.configure(**changes)
         return Ok()
+
+    async def _configure_listeners(self, command: str, **changes: object) -> None:
+        """A listener that other machines reach is for a person to open, by whatever setting it comes about."""
+        now = self._machine.configuration
+        wanted = msgspec.structs.replace(now, **changes)
+        if wanted.is_open_to_network and _listeners(wanted) - _listeners(now):
+            require_scope("admin", _who(f"listening on {wanted.listen_addr}, which other machines reach,", command))
+        if not wanted.is_open_to_network or not now.is_open_to_network:
+            changes["permits_private_targets"] = False
+        await self._machine.configure(**changes)
 
     @exposed("engine.load_ca", "control")
     async def load_ca(self, cert_path: str, key_path: str) -> Changed:
@@ -219,6 +248,19 @@ class EngineSettings:
         await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
         self._machine.trust(authority)
         return Changed(True, authority.warnings())
+
+
+def _listeners(configuration: Configuration) -> set[tuple[str, str, int]]:
+    """What it binds: kind, host and port."""
+    host, port = read_address(configuration.listen_addr)
+    bound = {("proxy", host, port)}
+    if configuration.transparent.enabled:
+        bound.add(("transparent", host, configuration.transparent.listen_port))
+    return bound
+
+
+def _who(what: str, command: str) -> str:
+    return f"{what} is decided by a person; ask them to run {command}"
 
 
 def _check_certificates(ca_file: str | None, pairs: Iterable[ClientCertificate]) -> None:

@@ -183,7 +183,7 @@ class Machine:
         self.throttle.replace(configuration.throttle)
         self.engine.throttle(FlowThrottle(self.throttle) if configuration.throttle.enabled else None)
         self.gate.clients = ClientAllowlist(configuration.client_allowlist.enabled, configuration.client_allowlist.ips)
-        self.gate.targets = PrivateTargetPolicy(configuration.blocks_private_targets)
+        self.gate.targets = PrivateTargetPolicy(configuration.refuses_private_targets)
         self.traffic.recorder.is_on = configuration.capture
         self.traffic.recorder.keeps_bodies = configuration.inspect
 

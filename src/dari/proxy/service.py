@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dari.errors import Denied, NotFound
+from dari.ipc.caller import require_scope
 from dari.ipc.client import DaemonClient
 from dari.ipc.codes import IpcError, restore
 from dari.ipc.methods import Method
@@ -74,6 +75,7 @@ def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
             raise NotFound(f"unknown method: {name}", f"methods: {', '.join(sorted(table))}")
         if method.scope == ADMIN:
             raise Denied("insufficient scope", f"{name} shows secrets: it is for a person, with dari proxy … --reveal")
+        require_scope(method.scope, f"{name} is not for this caller")
         try:
             return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
         except IpcError as refusal:

@@ -14,10 +14,14 @@ breakpoints   breakpoints_*
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
+
+from dari.core.context import Context
 from dari.core.presentation import presented
 from dari.core.tool import Tool, tools_of
+from dari.ipc.caller import serving
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.authority import AuthorityTools
 from dari.proxy.tools.breakpoints import BreakpointTools
@@ -91,7 +95,23 @@ class ProxyTools:
         """The 32 of the design first, then those that came later, family by family."""
         # The service behind it has hidden the secrets (`proxy.disclosure`); a page of traffic is not searched twice.
         made = {
-            tool.name: presented(tool) for family in FAMILIES for tool in tools_of(family(self._proxy), output="as_is")
+            tool.name: _for_caller(presented(tool))
+            for family in FAMILIES
+            for tool in tools_of(family(self._proxy), output="as_is")
         }
         core = [made.pop(name) for name in CORE]
         return core if which == "core" else [*core, *made.values()]
+
+
+def _for_caller(tool: Tool) -> Tool:
+    """The tool, with the caller's scopes in force below it; a daemon has them from its own session."""
+
+    async def served(value: Any, scopes: frozenset[str]) -> Any:
+        with serving(scopes):
+            return await value
+
+    def run(arguments: bytes | msgspec.Raw, context: Context, /) -> Any:
+        value = tool.run(arguments, context)
+        return served(value, context.grant.scopes) if tool.is_async else value
+
+    return msgspec.structs.replace(tool, run=run)

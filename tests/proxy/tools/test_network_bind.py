@@ -1,0 +1,100 @@
+"""Who may open the proxy to other machines: a person, by every way; and what protects this machine then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dari.ipc.caller import caller_has, serving
+from dari.ipc.codes import ScopeRequired
+from dari.proxy import daemon
+from dari.proxy.machine import Machine
+from dari.proxy.service import remote_service
+from tests.proxy.origins.origin import origin
+from tests.proxy.service.rig import proxy
+from tests.proxy.tools.processes import crabd, run_directory
+from tests.proxy.tools.rig import Refused, crab
+
+ADDRESSES = ["0.0.0.0:0", "[::]:0", "192.0.2.7:8888", "[2001:db8::1]:8888", "[::ffff:0.0.0.0]:0"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_an_agent_may_not_listen_for_other_machines(address: str, tmp_path: Path) -> None:
+    async with crab(tmp_path) as rig:
+        before = await rig.call("engine_config_get")
+        for name, arguments in (
+            ("engine_set_listen_addr", {"listen_addr": address}),
+            ("rpc", {"method": "engine.set_listen_addr", "params": {"listen_addr": address}}),
+        ):
+            with pytest.raises(Refused, match="insufficient scope") as refused:
+                await rig.call(name, **arguments)
+            assert "admin" in refused.value.hint and "dari proxy set listen" in refused.value.hint
+        assert await rig.call("engine_config_get") == before
+
+
+async def test_the_daemon_asks_for_the_admin_scope_of_the_token() -> None:
+    with run_directory() as run_dir:
+        async with crabd(run_dir):
+            place = daemon.Place(run_dir)
+            agent = remote_service(daemon.client(place, "mcp", starts=False, keep=False))
+            person = remote_service(daemon.client(place, "cli", starts=False, keep=False))
+            with pytest.raises(ScopeRequired):
+                await agent.settings.set_listen_addr("0.0.0.0:0")
+            await person.settings.set_listen_addr("0.0.0.0:0")
+            assert (await person.settings.dump()).blocks_private_targets
+            with pytest.raises(ScopeRequired):
+                await agent.settings.set_policy(blocks_private_targets=False)
+
+
+async def test_an_agent_may_not_widen_what_a_person_opened(tmp_path: Path) -> None:
+    async with crab(tmp_path) as rig:
+        await rig.proxy.service.settings.set_listen_addr("0.0.0.0:0")
+        await rig.proxy.service.settings.set_client_allowlist(True, ["192.0.2.1"])
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("engine_set_transparent", {"enabled": True, "listen_port": 8889}),
+            ("engine_set_listen_addr", {"listen_addr": "0.0.0.0:8999"}),
+            ("engine_set_client_allowlist", {"enabled": False, "ips": []}),
+            ("engine_set_client_allowlist", {"enabled": True, "ips": ["192.0.2.1", "192.0.2.2"]}),
+            ("engine_set_policy", {"blocks_private_targets": False}),
+        ]
+        for name, arguments in calls:
+            with pytest.raises(Refused, match="insufficient scope"):
+                await rig.call(name, **arguments)
+        # Closing it again is nobody's privilege.
+        await rig.call("engine_set_client_allowlist", enabled=True, ips=[])
+        await rig.call("engine_set_listen_addr", listen_addr="127.0.0.1:0")
+        await rig.call("engine_set_transparent", enabled=False, listen_port=8889)
+
+
+async def test_the_private_target_block_turns_on_with_the_bind_and_off_with_it(tmp_path: Path) -> None:
+    async with origin() as site, proxy(tmp_path) as rig:
+        settings = rig.service.settings
+        assert (await rig.get(site.url("/"))).status == 200
+        await settings.set_listen_addr("0.0.0.0:0")
+        assert (await settings.dump()).blocks_private_targets
+        assert (await rig.get(site.url("/"))).status == 403
+        await settings.set_policy(blocks_private_targets=False)  # by a person, who debugs from a phone
+        assert (await rig.get(site.url("/"))).status == 200
+        await settings.set_listen_addr("127.0.0.1:0")
+        assert not (await settings.dump()).blocks_private_targets
+        assert (await rig.get(site.url("/"))).status == 200
+        await settings.set_listen_addr("0.0.0.0:0")
+        assert (await rig.get(site.url("/"))).status == 403
+    config = tmp_path / "state" / "config.json"
+    config.write_text('{"listen_addr": "0.0.0.0:0", "blocks_private_targets": false}')
+    machine = await Machine.open(tmp_path / "state")
+    try:
+        assert machine.gate.targets.enabled  # also for a file of an older version
+    finally:
+        await machine.close()
+
+
+async def test_a_caller_never_has_more_scopes_than_the_one_it_serves() -> None:
+    assert caller_has("admin")
+    with serving(("read", "control")):
+        with serving(("read", "admin")):
+            assert caller_has("read") and not caller_has("admin") and not caller_has("control")
+        assert caller_has("control")
+    assert caller_has("admin")
