@@ -8,6 +8,7 @@ Directories are 0700 and ours, files 0600, and neither is ever reached through a
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -120,6 +121,19 @@ class StagedFile:
 def write_private(path: Path, data: bytes) -> FileId:
     """Replace `path` by a 0600 file with this content; readers see the old or the new one, never a part."""
     return StagedFile(path, data).commit()
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """The content of a regular file. Raises OSError for anything else, at once: a FIFO has nobody to wait for."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with open(file, "rb") as stream:
+        info = os.fstat(file)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise OSError(errno.EFBIG, f"it has {info.st_size} bytes, {max_bytes} are the most", str(path))
+    return data
 
 
 def file_id(path: Path) -> FileId:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dari.errors import InvalidInput
-from dari.paths import StagedFile
+from dari.paths import StagedFile, read_regular
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 KeyType = Literal["ec", "rsa2048", "rsa4096"]
@@ -33,6 +33,7 @@ _CACHED_HOSTS = 2048
 _NAME_CHARS = 64
 _DAY = datetime.timedelta(days=1)
 EXPIRES_SOON_DAYS = 30
+MAX_PEM_BYTES = 1024 * 1024
 _NEW_CA = "crab_ca_generate with replace=true makes a new one, which clients must trust again"
 CRL_URL = "http://crab-proxy.local/ca.crl"
 
@@ -74,8 +75,8 @@ class CertificateAuthority:
     @classmethod
     def load(cls, certificate_file: Path, key_file: Path) -> CertificateAuthority:
         try:
-            certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
-            key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+            certificate = x509.load_pem_x509_certificate(read_regular(certificate_file, MAX_PEM_BYTES))
+            key = serialization.load_pem_private_key(read_regular(key_file, MAX_PEM_BYTES), password=None)
         except OSError as error:
             raise InvalidInput(f"cannot read {error.filename}: {error.strerror}", "check both paths") from error
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:

@@ -64,6 +64,7 @@ async def serve(place: Place) -> None:
 
     async with _held(place.state_path):
         machine = await Machine.open(place.state_path)
+        machine.local_files.keep_out_of(place.files.run_dir)
         try:
             service = local_service(machine, place.socket_path)
             daemon = Daemon(

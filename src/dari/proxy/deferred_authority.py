@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dari.errors import InvalidInput
+from dari.paths import read_regular
 
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority
+
+
+_MAX_BYTES = 1024 * 1024
 
 
 class DeferredAuthority:
@@ -20,7 +24,7 @@ class DeferredAuthority:
         self._files = certificate_file, key_file
         for file, word in ((certificate_file, b"CERTIFICATE"), (key_file, b"PRIVATE KEY")):
             try:
-                data = file.read_bytes()
+                data = read_regular(file, _MAX_BYTES)
             except OSError as error:
                 raise InvalidInput(f"cannot read {file}: {error.strerror}", "check both paths") from error
             if b"-----BEGIN " not in data or word not in data:

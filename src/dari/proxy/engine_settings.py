@@ -24,6 +24,7 @@ from dari.proxy.configuration import (
 )
 from dari.proxy.flow import SAMPLE_BYTES
 from dari.proxy.gate import parse_ip
+from dari.proxy.local_files import check_kind
 from dari.proxy.throttle import ThrottleSettings
 
 if TYPE_CHECKING:
@@ -195,8 +196,8 @@ class EngineSettings:
         """How origins are reached. What is left out stays; an empty text or list takes a setting back."""
         now = self._machine.configuration.upstream
         for path in (ca_file, *(file for one in client_certificates or () for file in (one.cert_path, one.key_path))):
-            if path and not os.path.isfile(path):
-                raise Failed(f"file not found: {path}", "give the absolute path of a PEM file")
+            if path:
+                _check_pem_path(path, "give the absolute path of a PEM file")
         _check_certificates(ca_file, client_certificates or ())
         wanted = UpstreamSettings(
             proxy=now.proxy if proxy is None else proxy or None,
@@ -240,8 +241,7 @@ class EngineSettings:
     async def load_ca(self, cert_path: str, key_path: str) -> Changed:
         """Sign with this CA from now on. Both files are read at once, so a wrong one is told here."""
         for path in (cert_path, key_path):
-            if not os.path.isfile(path):
-                raise Failed(f"file not found: {path}", "give the absolute paths of the PEM certificate and its key")
+            _check_pem_path(path, "give the absolute paths of the PEM certificate and its key")
         from dari.proxy.certs import CertificateAuthority
 
         authority = await asyncio.to_thread(CertificateAuthority.load, Path(cert_path), Path(key_path))
@@ -261,6 +261,12 @@ def _listeners(configuration: Configuration) -> set[tuple[str, str, int]]:
 
 def _who(what: str, command: str) -> str:
     return f"{what} is decided by a person; ask them to run {command}"
+
+
+def _check_pem_path(path: str, hint: str) -> None:
+    if "\0" in path or not os.path.exists(path):
+        raise Failed(f"file not found: {path}", hint)
+    check_kind(path, "the PEM file")
 
 
 def _check_certificates(ca_file: str | None, pairs: Iterable[ClientCertificate]) -> None:

@@ -120,10 +120,11 @@ class LiveRules:
         if rule.source.kind == "text":
             return LocalAnswer(rule.status_code, headers, rule.source.value.encode())
         # Asked again at each use: what the path leads to may have changed since the rule was added.
-        if not self._files.permits(rule.source.value):
+        real = self._files.resolved(rule.source.value)
+        if real is None:
             logger.warning("event=file_refused rule=%s", rule.id)
             return _REFUSED
-        return LocalAnswer(rule.status_code, headers, file=rule.source.value)
+        return LocalAnswer(rule.status_code, headers, file=real)
 
 
 def _mocked(rule: Mock) -> LocalAnswer:

@@ -40,6 +40,7 @@ class Machine:
         self.files = files
         self.traffic = traffic
         self.local_files = local_files
+        local_files.keep_out_of(files.directory)
         self.book = RuleBook()
         self.breakpoints = Breakpoints(traffic.redactor)
         self.rules = LiveRules(self.book, self.breakpoints, local_files)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from dari.errors import Conflict, Failed, InvalidInput
+from dari.errors import Conflict, Failed
 from dari.ipc.remote import exposed
 from dari.proxy.sender import Answered, Sender
 from dari.proxy.traffic import headers, replay, views
@@ -232,13 +232,7 @@ class TrafficDesk:
     @exposed("traffic.import_har", "control", is_slow=True)
     async def import_har(self, path: str) -> ImportedHar:
         """Add the requests of a HAR file to the traffic."""
-        self._machine.local_files.check(path, "HAR file")
-        try:
-            if os.path.getsize(path) > _HAR_BYTES:
-                raise InvalidInput(f"{path} has {os.path.getsize(path)} bytes", f"at most {_HAR_BYTES} are read")
-            data = await asyncio.to_thread(Path(path).read_bytes)
-        except OSError as error:
-            raise Failed(f"cannot read {path}: {error.strerror}", "give the absolute path of a HAR file") from error
+        data = await asyncio.to_thread(self._machine.local_files.read, path, "HAR file", _HAR_BYTES)
         done = await self._traffic.import_har(data)
         ids = [str(flow.id) for flow in done.flows]
         return ImportedHar(
@@ -252,8 +246,7 @@ class TrafficDesk:
         if path is None:
             target = machine.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har")
         else:
-            machine.local_files.check(path, "HAR file")
-            target = Path(path)
+            target = Path(machine.local_files.check(path, "HAR file", is_new=True))
             if not target.parent.is_dir():
                 raise Failed(f"no folder {target.parent}", "make it first, or name another one")
         if target.exists() and not overwrite:
@@ -263,14 +256,14 @@ class TrafficDesk:
             size = await asyncio.to_thread(_write, target, pieces)
         except OSError as error:
             raise Failed(f"cannot write {target}: {error.strerror}", "name another file") from error
-        return Exported(str(target), size)
+        return Exported(path or str(target), size)
 
 
 def _write(target: Path, pieces: Iterator[bytes]) -> int:
     """Under another name until it is whole."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft = target.with_name(f".{target.name}.{os.urandom(6).hex()}.part")
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as stream:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
             size = sum(stream.write(piece) for piece in pieces)
         os.replace(draft, target)
     except BaseException:

@@ -75,7 +75,7 @@ class Source:
 
 def _opened(path: str) -> BinaryIO:
     # Opening a FIFO would wait for its writer, with the whole proxy.
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(errno.EINVAL, "not a regular file", path)
