@@ -47,6 +47,8 @@ class Registry:
         self.brief: Callable[[], Coroutine[Any, Any, None] | None] | None = None
         """What the instructions have to wait for: a client reads them only once."""
         self.watches: list[Watch] = []
+        self.tool_fallbacks: dict[str, Callable[[str], Tool | None]] = {}
+        """Asked for a tool that is not listed: one that may not be called answers a call with the reason."""
         self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
         """By owner: who may know a URI that no list names."""
 
@@ -132,6 +134,14 @@ class Registry:
             self._tell("prompts")
         if not is_same(before.resources, after.resources) or not is_same(before.templates, after.templates):
             self._tell("resources")
+
+    def find_tool(self, name: str) -> Tool | None:
+        """The tool of that name, or what answers a call of one that is not listed."""
+        found = self.tools.get(name)
+        if found is not None:
+            return found
+        answers = (find(name) for find in self.tool_fallbacks.values())
+        return next((one for one in answers if one is not None), None)
 
     def find_reader(self, uri: str) -> tuple[Resource | Template, dict[str, str]] | None:
         """Who reads a URI: the resource of that name, the closest template, or a server that may know it."""

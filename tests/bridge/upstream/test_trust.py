@@ -121,7 +121,7 @@ async def test_a_caller_without_patience_is_told_to_come_back(tmp_path: Path) ->
     caller = Caller("agent", "s1", patience="short")
     async with place.bridge(first_wait_s=0.01, long_wait_s=30) as bridge:
         server = bridge.view(place.around()).upstream("lab")
-        with pytest.raises(NeedsApproval, match="waits for a person"):
+        with pytest.raises(NeedsApproval, match="needs the approval of a person"):
             await server.call_tool("greet", b"{}", caller)
         bridge.approvals.approve(bridge.approvals.pending()[0].id, by="ada")
         assert text_of(await server.call_tool("greet", b"{}", caller)) == "hello"

@@ -12,7 +12,7 @@ from dari.bridge.gateway.calling import Calling
 from dari.bridge.gateway.choice import is_chosen
 from dari.bridge.gateway.guidance import guidance
 from dari.bridge.gateway.mount import Mount, Names
-from dari.bridge.gateway.names import Naming, expose
+from dari.bridge.gateway.names import Naming, expose, fit
 from dari.bridge.gateway.settling import SETTLE_S, Settling
 from dari.bridge.gateway.watching import Watching, addressed
 from dari.bridge.profiles.catalog import Catalog
@@ -23,6 +23,7 @@ from dari.bridge.view import View
 from dari.core.context import LogRecord
 from dari.core.events import ListKind
 from dari.core.registry import Registry
+from dari.core.tool import Tool
 from dari.errors import DariError
 from dari.log import event
 
@@ -88,6 +89,7 @@ class Gateway:
         registry.settle = self._settle
         registry.watches.append(self._watching.watch)
         registry.fallbacks[_OWNER] = self._watching.find
+        registry.tool_fallbacks[_OWNER] = self._refused_tool
         self.reload()
         self._spawn(self._follow_files())
 
@@ -98,6 +100,7 @@ class Gateway:
         if self._watching.watch in registry.watches:
             registry.watches.remove(self._watching.watch)
         registry.fallbacks.pop(_OWNER, None)
+        registry.tool_fallbacks.pop(_OWNER, None)
         self.settling.close()
         if self._publishing is not None:
             self._publishing.cancel()
@@ -220,6 +223,21 @@ class Gateway:
             families = addressed(mount.id, [one["uriTemplate"] for one in mount.templates], templates)
             registry.offer(_OWNER + mount.id, mount.offer(named, asked, found, families))
         registry.guidance = guidance(mounts, self._separator, is_prefixed=naming == "prefixed")
+
+    def _refused_tool(self, name: str) -> Tool | None:
+        """A tool that is not listed, but known: a call of it tells why not. None for a name that nobody knows."""
+        naming = self._naming(len(self._mounts))
+        for mount in self._mounts.values():
+            own = mount.upstream.unlisted_tools()
+            exposed = expose(mount.id, own, (), separator=self._separator, naming=naming)
+            found = next((one for one, shown in exposed.items() if shown == name), None)
+            if found is None and naming == "prefixed" and mount.upstream.known_tools() is None:
+                # Nothing is known of this server: whatever has its name in front is tried, or has its error.
+                prefix = fit(f"{mount.id}{self._separator}")
+                found = name.removeprefix(prefix) if name.startswith(prefix) else None
+            if found is not None:
+                return mount.unlisted_tool(found, name)
+        return None
 
     def _own_names(self) -> tuple[set[str], set[str], set[str]]:
         registry = self._registry

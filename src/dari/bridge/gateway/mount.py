@@ -94,6 +94,11 @@ class Mount:
         shown = {**listed, "uri": shown_uri}
         return Resource(shown_uri, name if isinstance(name, str) else shown_uri, read, shown=shown)
 
+    def unlisted_tool(self, own_name: str, name: str) -> Tool:
+        """For a tool that is held, filtered, or not known yet: its call has the reason, or the result."""
+        shown = {"name": own_name, "inputSchema": {"type": "object"}}
+        return self._tool(RemoteTool(own_name, shown), name)
+
     def _tool(self, tool: RemoteTool, name: str) -> Tool:
         call, upstream, own_name = self._calling.tool, self.upstream, tool.name
         shown = tool.shown if tool.name == name else {**tool.shown, "name": name}

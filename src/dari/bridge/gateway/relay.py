@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.listed import CAPABILITIES
-from dari.bridge.gateway.relayed_offer import Relayer, offer_of, resource_of
+from dari.bridge.gateway.listed import CAPABILITIES, Label
+from dari.bridge.gateway.relayed_offer import Relayer, offer_of, resource_of, tool_of
 from dari.core.content import RawResult
 from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Relayed
 from dari.core.events import ListChanged, ListKind
 from dari.core.registry import Registry
+from dari.core.tool import Tool
 from dari.errors import DariError, Unavailable
 from dari.log import event
 from dari.mcp.asking import AnsweredWithError
@@ -76,6 +77,7 @@ class Relay(Relayer):
         registry.settle = self._settle
         registry.watches.append(self._watch)
         # The daemon knows more URIs than it lists.
+        registry.tool_fallbacks[OWNER] = self._unlisted_tool
         registry.fallbacks[OWNER] = lambda uri: resource_of({"uri": uri}, self) if self._client is not None else None
 
     def start(self) -> None:
@@ -91,6 +93,10 @@ class Relay(Relayer):
             self._timer.cancel()
         if self._client is not None:
             await self._client.close()
+
+    def _unlisted_tool(self, name: str) -> Tool | None:
+        """The daemon knows why a tool is not listed, and answers for one that nobody knows."""
+        return None if self._client is None else tool_of({"name": name}, Label("", ""), self)
 
     async def pass_on(self, method: str, params: dict[str, Any], context: Context) -> RawResult:
         """The daemon's result for a call of our client, after as many rounds of questions as it takes."""

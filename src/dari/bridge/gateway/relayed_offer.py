@@ -32,7 +32,7 @@ async def offer_of(client: Client, relayer: Relayer) -> Offer:
     tools, prompts, resources, templates = await asyncio.gather(*(_listed(client, kind) for kind in kinds))
     labelled = [take_label(one) for one in tools if isinstance(one.get("name"), str)]
     return Offer(
-        tools=[_tool(one, label, relayer) for one, label in labelled],
+        tools=[tool_of(one, label, relayer) for one, label in labelled],
         prompts=[_prompt(one, relayer) for one in prompts if isinstance(one.get("name"), str)],
         resources=[resource_of(one, relayer) for one in resources if isinstance(one.get("uri"), str)],
         templates=[_template(one, relayer) for one in templates if isinstance(one.get("uriTemplate"), str)],
@@ -44,7 +44,7 @@ async def _listed(client: Client, kind: Kind) -> list[JsonObject]:
     return [one for raw in (await client.listing(kind)).items if isinstance(one := decode_any(raw), dict)]
 
 
-def _tool(shown: JsonObject, label: Label, relayer: Relayer) -> Tool:
+def tool_of(shown: JsonObject, label: Label, relayer: Relayer) -> Tool:
     name, schema = shown["name"], shown.get("inputSchema") or {"type": "object"}
 
     async def call(arguments: bytes | Raw, context: Context) -> RawResult:

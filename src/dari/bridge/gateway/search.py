@@ -99,7 +99,7 @@ class SearchTools:
         found = self._full.tools.get(name)
         if found is None:
             await self._ready()
-            found = self._full.tools.get(name)
+            found = self._full.find_tool(name)
         if found is None:
             raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
         require(found.scope, context.grant)

@@ -1,7 +1,8 @@
 """Calls that wait for a person: 30 s in silence, then the caller is told and may wait 270 s more (AgentHub, ADR-A06).
 
     patience "long"    one call waits through both times; `on_waiting` runs between them
-    patience "short"   after the first time the call ends with NeedsApproval; the same call made again takes the answer
+    patience "short"   the call ends at once with NeedsApproval, which names the approval: nothing would tell its
+                       client, or the person at it, why it stands still. The same call made again takes the answer
 
 An approval lets one call through, or every call of this tool by this session. A caller who leaves takes its question
 along. Everything runs on one event loop; listeners are plain functions that only enqueue.
@@ -41,7 +42,7 @@ class _Open:
         self.question = question
         self.fingerprint = fingerprint
         self.answer: Answer | None = None
-        self.waiter: asyncio.Future[Answer | None] | None = None
+        self.waiter: asyncio.Future[Answer] | None = None
         self.timers: list[Timer] = []
         self.is_told = False
 
@@ -104,7 +105,10 @@ class Approvals:
         if entry.answer is not None:
             self._close(entry)
             return _taken(entry.question, entry.answer)
-        return await self._wait(entry, patience, on_waiting)
+        if patience == "short":
+            self._note_waiting(entry)
+            raise self._needs_approval(entry)
+        return await self._wait(entry, on_waiting)
 
     def approve(self, question_id: str, *, by: str, for_session: bool = False) -> Question:
         entry = self._find(question_id)
@@ -159,12 +163,24 @@ class Approvals:
         self._tell("asked", question)
         return entry
 
-    async def _wait(self, entry: _Open, patience: Patience, on_waiting: Callable[[Question], None] | None) -> Answer:
+    def _needs_approval(self, entry: _Open) -> NeedsApproval:
+        question = entry.question
+        left_s = max(0.0, question.expires_unix - self._now())
+        return NeedsApproval(
+            f"{question.name} needs the approval of a person (approval {question.id})",
+            f"a person decides: dari remote approvals approve {question.id}; then make the same call again, "
+            f"within {left_s:.0f} s",
+        )
+
+    def _note_waiting(self, entry: _Open) -> None:
+        if not entry.is_told:
+            entry.is_told = True
+            self._tell("waiting", entry.question)
+
+    async def _wait(self, entry: _Open, on_waiting: Callable[[Question], None] | None) -> Answer:
         waiter = entry.waiter = asyncio.get_running_loop().create_future()
         first_ends = self._clock.time() + self.first_wait_s
-        entry.timers.append(
-            self._clock.call_at(first_ends, lambda: self._first_wait_over(entry, waiter, patience, on_waiting))
-        )
+        entry.timers.append(self._clock.call_at(first_ends, lambda: self._first_wait_over(entry, waiter, on_waiting)))
         try:
             answer = await waiter
         except asyncio.CancelledError:
@@ -173,31 +189,19 @@ class Approvals:
                 self._answer(entry, Answer(outcome="withdrawn"))
             self._close(entry)
             raise
-        if answer is None:  # short patience has ended, the question stays
-            entry.waiter = None
-            left_s = max(0.0, entry.question.expires_unix - self._now())
-            raise NeedsApproval(
-                f"{entry.question.name} waits for a person (approval {entry.question.id})",
-                f"make the same call again within {left_s:.0f} s to get the answer",
-            )
         self._close(entry)
         return _taken(entry.question, answer)
 
     def _first_wait_over(
         self,
         entry: _Open,
-        waiter: asyncio.Future[Answer | None],
-        patience: Patience,
+        waiter: asyncio.Future[Answer],
         on_waiting: Callable[[Question], None] | None,
     ) -> None:
         if waiter.done():
             return
-        if not entry.is_told:
-            entry.is_told = True
-            self._tell("waiting", entry.question)
-        if patience == "short":
-            waiter.set_result(None)
-        elif on_waiting is not None:
+        self._note_waiting(entry)
+        if on_waiting is not None:
             on_waiting(entry.question)
 
     def _expire(self, entry: _Open) -> None:

@@ -8,6 +8,9 @@ have to wait for it. When in doubt nobody is asked.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,6 +25,9 @@ CURRENT: ContextVar[Caller | None] = ContextVar("dari_bridge_caller", default=No
 """Set in the task of a call before it is sent."""
 
 
+ROOTS_S = 2.0
+
+
 class _Roots(Struct):
     roots: list[Root] = []
 
@@ -29,11 +35,14 @@ class _Roots(Struct):
 class Asking:
     """Who uses one session now."""
 
-    __slots__ = ("callers", "_asked")
+    __slots__ = ("callers", "_asked", "_rooted", "_wants_roots", "_roots_told")
 
     def __init__(self) -> None:
         self.callers: list[Caller] = []
         self._asked: list[Caller] = []
+        self._rooted: str | None = None
+        self._wants_roots = False
+        self._roots_told = asyncio.Event()
 
     async def ask(self, method: str, params: Raw) -> Any:
         """The answer of the caller. Raises Unavailable, which the server is told, when there is nobody to ask."""
@@ -50,7 +59,31 @@ class Asking:
             self._asked.remove(caller)
 
     async def roots(self) -> list[str | Root]:
-        """The folders that the caller has open."""
+        """The folders that the caller has open; none while nobody calls: it is told when that changes."""
+        self._wants_roots = True
+        if not self.callers and CURRENT.get() is None:
+            return []
+        try:
+            return await self._callers_roots()
+        finally:
+            self._roots_told.set()
+
+    def has_other_roots(self, caller: Caller) -> bool:
+        """Whether what the server knows, if it knows anything, are the folders of another client."""
+        return self._rooted != caller.session and _has_roots(caller)
+
+    async def show_roots(self, caller: Caller, tell_server: Callable[[], None]) -> None:
+        """Let the server ask for the folders of a client before its first call. One that has never asked is not
+        waited for."""
+        self._rooted = caller.session
+        self._roots_told.clear()
+        tell_server()
+        if self._wants_roots:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROOTS_S):
+                    await self._roots_told.wait()
+
+    async def _callers_roots(self) -> list[str | Root]:
         answer = await self.ask("roots/list", Raw(b"{}"))
         told = msgspec.json.decode(answer) if isinstance(answer, Raw | bytes) else answer
         try:
@@ -77,3 +110,7 @@ class Asking:
         if all(one is last or (one.session and one.session == last.session) for one in callers):
             return last
         return None
+
+
+def _has_roots(caller: Caller) -> bool:
+    return caller.ask is not None and (caller.capabilities is None or "roots" in caller.capabilities)

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
-from dari.bridge.limits.results import MAX_RESULT_BYTES, Excess, limited
+from dari.bridge.limits.results import Excess, limited
 from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.audit.log import AuditLog
 from dari.bridge.trust.audit.record import Outcome
@@ -54,6 +54,7 @@ class Calls:
         self._audit = audit
         self._timeout_s = profile.timeout_ms / 1000
         self._max_bytes = profile.limits.max_result_bytes
+        self._asks_roots = profile.roots == "client"
         self.running = 0
         self._idle = asyncio.Event()
         limits, circuit = profile.limits, profile.circuit
@@ -102,7 +103,7 @@ class Calls:
         if supervised is None or session is None or not session.is_reviewed or not session.hears(caller.log_level):
             return None
         conversation = session.client.pipe
-        if conversation is None:
+        if conversation is None or (self._asks_roots and session.asking.has_other_roots(caller)):
             return None
         turn = self.limiter.call(caller.session or caller.who)
         try:
@@ -252,6 +253,8 @@ class Calls:
             CURRENT.set(caller if is_stateless else None)
             callers.append(caller)
             try:
+                if self._asks_roots and session.asking.has_other_roots(caller):
+                    await session.asking.show_roots(caller, session.client.roots_changed)
                 return await session.client.request(
                     method,
                     params if not caller.answered or not is_stateless else b"%b,%b}" % (params[:-1], caller.answered),
@@ -293,7 +296,7 @@ class Calls:
 
     def _fitted(self, result: Raw, name: str, caller: Caller, *, cut: bool = True) -> Raw:
         data = bytes(result)
-        max_bytes = self._max_bytes or (MAX_RESULT_BYTES if caller.for_model else None)
+        max_bytes = self._max_bytes
         is_large = max_bytes is not None and len(data) > max_bytes
         is_hiding = caller.for_model and may_hide(data)
         if not is_large and not is_hiding:

@@ -126,6 +126,11 @@ class Lists:
         else:
             self._pins.refresh()
 
+    def unlisted_tools(self) -> list[str]:
+        names = [item.get("name") for item in self._items("tools") or []]
+        listed = {tool.original for tool in self.tools.values()}
+        return [name for name in names if isinstance(name, str) and name not in listed]
+
     async def close(self) -> None:
         self._is_closed = True
         tasks = list(self._fetching.values())

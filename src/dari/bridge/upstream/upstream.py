@@ -179,6 +179,10 @@ class Upstream:
         """Without asking the server; None: it was never listed."""
         return tuple(self._lists.tools.values()) if self._lists.has("tools") else None
 
+    def unlisted_tools(self) -> list[str]:
+        """Names of tools that the server has and nobody sees: held because they changed, or filtered by the profile."""
+        return self._lists.unlisted_tools()
+
     def known_lists(self) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...], tuple[JsonObject, ...]]:
         """Prompts, resources and templates, as far as they are known, without asking the server."""
         return self._lists.prompts, self._lists.resources, self._lists.templates

@@ -34,6 +34,9 @@ def call_tool(request: Request) -> bytes | None:
     if tool is None:
         waiting = settling(request, "tools")
         if waiting is None:
+            tool = request.server.registry.find_tool(name)
+    if tool is None:
+        if waiting is None:
             raise _unknown(name)
         Call(request, _called_later(request, name, waiting), _as_it_is, INNER_LIMITS_ONLY)
         return None
@@ -47,7 +50,7 @@ def call_tool(request: Request) -> bytes | None:
 
 async def _called_later(request: Request, name: str, waiting: Coroutine[Any, Any, None]) -> bytes:
     await waiting
-    tool = request.server.registry.tools.get(name)
+    tool = request.server.registry.find_tool(name)
     if tool is None:
         raise _unknown(name)
     value = _started(request, tool)

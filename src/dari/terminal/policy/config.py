@@ -37,7 +37,7 @@ class Security(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Commands stay below these; empty: anywhere."""
     command_timeout_ms: int = 30_000
     max_panes: int = 20
-    approval_wait_ms: int = 30_000
+    approval_wait_ms: int = 0
     """How long a call of a client that cannot ask a person waits for `crux approvals`."""
     calls_per_second: int = 100
     """By one client; 0: no limit."""
