@@ -2,19 +2,21 @@
 
 import random
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from subprocess import DEVNULL
 
 from bench.errors import BenchError
 from bench.results import Measurement, Target, interleave
-from bench.terminal.contenders import LIBTMUX, OURS, POLLER, TMUX_POLLED, Contender
+from bench.terminal.contenders import BIN, LIBTMUX, OURS, POLLER, TMUX, TMUX_POLLED, Contender
 from bench.terminal.daemon import cruxd
 from bench.terminal.feeding import Feeder, feeder
 from bench.terminal.pane_measures import open_pane
 from bench.terminal.plan import Plan
 from bench.terminal.talking import Client, client
-from bench.terminal.tmux import Tmux, tmux_server
+from bench.terminal.tmux import CALL_TIMEOUT_S, Tmux, tmux_server
 
 Measurements = Iterator[Measurement[Contender]]
 
@@ -113,6 +115,29 @@ def crowd(plan: Plan) -> Measurements:
             took = _times_ms(max(3, plan.calls // 20), lambda: tmux.execute(pane, "true", f"E{next(numbers):05d}X"))
             _add_both(TMUX_POLLED, middle, worst, took)
     yield from (middle, worst)
+
+
+def shim(plan: Plan) -> Measurements:
+    """One `display-message -p`, as a script calls it: the `tmux` of `crux tmux --install`, and the real one."""
+    measured = Measurement[Contender]("one call of `tmux`, p50", "ms", (OURS, TMUX), (Target(TMUX, "≤", 2),))
+    words = ("display-message", "-p", "#{pane_id}")
+    with cruxd(plan.scratch) as crux, crux.client() as ours, tmux_server(plan.scratch.path) as tmux:
+        open_pane(ours)
+        folder = plan.scratch.path / "shim"
+        subprocess.run([str(BIN / "crux"), "tmux", "--install", str(folder)], env=crux.env, check=True, stdout=DEVNULL)
+        env = {**crux.env, "CRUX_SOCKET": str(crux.socket)}
+
+        def call_ours() -> None:
+            subprocess.run([str(folder / "tmux"), *words], env=env, check=True, stdout=DEVNULL, timeout=CALL_TIMEOUT_S)
+
+        yield interleave(
+            measured,
+            plan.rounds,
+            (
+                (OURS, lambda: _p50_ms(plan.calls, call_ours)),
+                (TMUX, lambda: _p50_ms(plan.calls, lambda: tmux.run(*words))),
+            ),
+        )
 
 
 def _latency_s(

@@ -13,6 +13,7 @@ MEASURES: dict[str, Callable[[Plan], Iterator[Measurement[Contender]]]] = {
     "execute": call_measures.execute,
     "wait": call_measures.wait,
     "crowd": call_measures.crowd,
+    "shim": call_measures.shim,
     "screenshot": screenshots.screenshot,
     "snapshot": state_measures.snapshot,
     "flood": pane_measures.flood,

@@ -45,8 +45,13 @@ CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
 # Debian's packages: clients that the proxy is tried with, then what the terminal is tried with.
 PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux")
-# Namespaces around other people's servers; a redirect in a namespace of its own.
-FILES = {"/usr/bin/bwrap": "bubblewrap", "/usr/sbin/iptables": "iptables", "/usr/sbin/ip": "iproute2"}
+# A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own.
+FILES = {
+    "/usr/bin/cc": "gcc",
+    "/usr/bin/bwrap": "bubblewrap",
+    "/usr/sbin/iptables": "iptables",
+    "/usr/sbin/ip": "iproute2",
+}
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from dari import app, paths
 from dari.bridge.oauth.store import LoginStore
 from dari.bridge.place import Place as BridgePlace
 from dari.bridge.profiles.places import NAMES
-from dari.cli.crux.tmux.shims import MARK
+from dari.cli.crux.tmux.shims import is_shim
 from dari.errors import Conflict
 from dari.installation import found
 from dari.ipc.lock import lock_holder
@@ -102,21 +102,13 @@ def _items() -> Iterator[Item]:
     yield from _present(config.parent / "workspaces", "your workspaces of the terminal", True)
     for folder in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
         shim = Path(folder) / "tmux"
-        if os.path.isabs(folder) and _is_shim(shim):
+        if os.path.isabs(folder) and is_shim(str(shim)):
             yield Item(shim, "what `crux tmux --install` wrote")
 
 
 def _present(path: Path, what: str, is_setting: bool = False) -> Iterator[Item]:
     if os.path.lexists(path):
         yield Item(path, what, is_setting)
-
-
-def _is_shim(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return MARK.encode() in file.read(200)
-    except OSError:
-        return False
 
 
 def _running() -> list[Running]:

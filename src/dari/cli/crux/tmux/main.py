@@ -80,7 +80,7 @@ def _offer(flag: str, words: list[str], socket: str) -> int:
     try:
         if flag == "--run":
             run_inside(line, words)
-        path = install(words[0] if words else os.path.join(line.place.run_dir, "bin"))
+        path = install(words[0] if words else os.path.join(line.place.run_dir, "bin"), line.place)
     except DariError as error:
         Output(as_json=False).tell(error)
         return 2 if error.name == "not_found" else 1
