@@ -13,6 +13,7 @@ _AT = re.compile(r" - at `(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_IS_ID = re.compile(r"(?:^|_)ids?$|Ids?$")
 _HINT = "compare the arguments with the tool's inputSchema"
 
 
@@ -30,6 +31,29 @@ def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[s
     if path == "$":
         return InvalidInput(f"arguments: {fact[:1].lower()}{fact[1:]}", _HINT)
     return InvalidInput(f"argument '{path[2:]}' is {_shown(raw, path)}: {fact[:1].lower()}{fact[1:]}", _HINT)
+
+
+def with_text_ids(raw: bytes | msgspec.Raw) -> bytes | None:
+    """The arguments with ids that came as numbers written as text; None when there are none.
+
+    An id is text here and a number in many a model's memory: `{"request_id": 6}` means `"6"`.
+    """
+    try:
+        given = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    if not isinstance(given, dict):
+        return None
+    changed = {name: _as_text(value) for name, value in given.items() if _IS_ID.search(name)}
+    if all(changed[name] == given[name] for name in changed):
+        return None
+    return msgspec.json.encode(given | changed)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_text(one) for one in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _below(path: str) -> str:

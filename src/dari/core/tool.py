@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
-from dari.core.complaints import invalid_arguments
+from dari.core.complaints import invalid_arguments, with_text_ids
 from dari.core.content import Block, RawResult, ToolResult
 from dari.core.context import Context
 from dari.core.disclosure import Output, disclosed
@@ -226,6 +226,12 @@ def _runner(function: Callable[..., Any], arguments: type[Struct], context_name:
         try:
             return decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            repaired = with_text_ids(raw) if isinstance(error, msgspec.ValidationError) else None
+            if repaired is not None:
+                try:
+                    return decode(repaired)
+                except msgspec.DecodeError:
+                    pass  # something else is wrong, too; the caller is told about what was sent
             raise invalid_arguments(error, raw, names) from None
 
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+from uuid import uuid4
 
 from dari.core.grant import Grant
 from dari.log import event
@@ -37,7 +37,7 @@ class Sessions:
 
     def draft(self, grant: Grant) -> Session:
         """A session for an `initialize` that has not succeeded yet; unknown until it is kept."""
-        session = Session(grant, secrets.token_hex(16))
+        session = Session(grant, str(uuid4()))
         session.streams = Streams()
         return session
 

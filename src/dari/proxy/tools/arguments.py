@@ -9,17 +9,24 @@ from msgspec import Meta
 from dari.errors import InvalidInput
 from dari.proxy.traffic.filters import Filter
 
-RequestId = Annotated[str, Meta(description="request_id (id) of a recorded request")]
+RequestId = Annotated[str, Meta(description="request_id of a recorded request, such as 17")]
 Matcher = Annotated[
     str, Meta(description="URL prefix (https://host/path), host, host/path or /path; * or *.host for allow rules")
 ]
-StatusCode = Annotated[int, Meta(ge=100, le=599)]
+StatusCode = Annotated[int, Meta(ge=100, le=599, description="HTTP status, such as 404")]
 FromStatusCode = Annotated[
     int, Meta(description="only this status; -1 for any", extra_json_schema={"minimum": -1, "maximum": 599})
 ]
-Seq = Annotated[int, Meta(ge=0, description="next_seq of an earlier call; 0 for all")]
+Seq = Annotated[int, Meta(ge=0, description="only what came after this next_seq of an earlier call; 0 for all")]
 Records = Annotated[int, Meta(description="log records to look at", extra_json_schema={"minimum": 1, "maximum": 1000})]
-Seconds = Annotated[float, Meta(ge=0, le=300)]
+Seconds = Annotated[float, Meta(ge=0, le=300, description="seconds to wait at most")]
+
+HttpMethod = Annotated[str, Meta(description="HTTP method, such as GET or POST")]
+Headers = Annotated[dict[str, str], Meta(description='headers by name, such as {"Accept": "text/html"}')]
+RemovedHeaders = Annotated[list[str], Meta(description='names of headers to leave out, such as ["Cookie"]')]
+Switch = Annotated[bool, Meta(description="true switches it on, false off")]
+WithHeaders = Annotated[bool, Meta(description="also return request and response headers")]
+WithSample = Annotated[bool, Meta(description="also return the first bytes of the bodies as base64")]
 
 Host = Annotated[str, Meta(description="host, with its sub-domains")]
 Methods = Annotated[str, Meta(description="GET, or GET,POST")]

@@ -20,9 +20,9 @@ class AuthorityTools:
     @tool(scope="control", destructive=True, idempotent=False)
     async def ca_generate(
         self,
-        name: str = "Crab Proxy CA",
-        days: Annotated[int, Meta(ge=1, le=36500)] = 3650,
-        key_type: KeyType = "ec",
+        name: Annotated[str, Meta(description="name that people see in a certificate store")] = "Crab Proxy CA",
+        days: Annotated[int, Meta(ge=1, le=36500, description="days until it ends")] = 3650,
+        key_type: Annotated[KeyType, Meta(description="rsa2048 for clients that know no elliptic curves")] = "ec",
         replace: Annotated[bool, Meta(description="make a new one although clients trust the old")] = False,
     ) -> CaStatus:
         """Make a CA and decrypt with it from now on; returns its path, fingerprint and how clients trust it."""

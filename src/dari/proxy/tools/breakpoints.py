@@ -10,7 +10,7 @@ from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.proxy.breakpoints import HeldFlows, Resumed
 from dari.proxy.service import ProxyService
-from dari.proxy.tools.arguments import Seconds
+from dari.proxy.tools.arguments import Headers, HttpMethod, RemovedHeaders, Seconds
 from dari.proxy.tools.waiting import told_while
 
 
@@ -34,12 +34,13 @@ class BreakpointTools:
     async def breakpoints_resume(
         self,
         id: Annotated[str, Meta(description="id of what is held, such as b1")],
-        method: str | None = None,
-        url: str | None = None,
-        status: int | None = None,
-        set_headers: dict[str, str] | None = None,
-        remove_headers: list[str] | None = None,
-        body: str | None = None,
+        method: HttpMethod | None = None,
+        url: Annotated[str, Meta(description="of a request: send it there instead")] | None = None,
+        status: Annotated[int, Meta(description="of a response: 200 to 599")] | None = None,
+        set_headers: Headers | None = None,
+        remove_headers: RemovedHeaders | None = None,
+        body: Annotated[str, Meta(description="another body as text; it is compressed as the headers say")]
+        | None = None,
         abort: Annotated[bool, Meta(description="end it instead")] = False,
     ) -> Resumed:
         """Let a held request or response go on, changed or as it is, or end it; returns {id, request_id, ok}."""

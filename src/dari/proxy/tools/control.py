@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from dari.core.tool import tool
 from dari.proxy.client_environment import Shell, Snippet
 from dari.proxy.control import ProxyInfo, State
@@ -50,6 +54,8 @@ class ControlTools:
         return await self._control.capture_status()
 
     @tool()
-    async def env_snippet(self, shell: Shell = "sh") -> Snippet:
+    async def env_snippet(
+        self, shell: Annotated[Shell, Meta(description="whose syntax the script has")] = "sh"
+    ) -> Snippet:
         """Return the variables and shell lines that make a program use the running proxy and trust its CA."""
         return await self._control.environment(shell)

@@ -28,9 +28,9 @@ class HarTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        limit: Annotated[int, Meta(ge=1, le=100_000)] = 10_000,
-        include_bodies: bool = True,
-        overwrite: bool = False,
+        limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = 10_000,
+        include_bodies: Annotated[bool, Meta(description="false leaves bodies out")] = True,
+        overwrite: Annotated[bool, Meta(description="replace a file that exists")] = False,
     ) -> Exported:
         """Write the newest requests that fulfil every condition to a HAR file, secrets hidden; returns its path."""
         conditions = wanted(
@@ -44,6 +44,8 @@ class HarTools:
         return await self._traffic.export_har(path, conditions, limit, include_bodies, overwrite)
 
     @tool(scope="control", idempotent=False)
-    async def traffic_import_har(self, path: Annotated[str, Meta(description="absolute path")]) -> ImportedHar:
+    async def traffic_import_har(
+        self, path: Annotated[str, Meta(description="absolute path, such as /home/me/login.har")]
+    ) -> ImportedHar:
         """Add the requests of a HAR file to the recorded traffic; returns how many and their ids."""
         return await self._traffic.import_har(path)

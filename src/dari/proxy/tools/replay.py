@@ -9,11 +9,12 @@ from msgspec import Meta
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.proxy.sender import Answered
 from dari.proxy.service import ProxyService
-from dari.proxy.tools.arguments import RequestId
+from dari.proxy.tools.arguments import Headers, HttpMethod, RemovedHeaders, RequestId
 from dari.proxy.traffic.replay import Edits
 from dari.proxy.traffic_desk import Code
 
-Patience = Annotated[float, Meta(gt=0, le=300)]
+Library = Annotated[Literal["httpx", "urllib"], Meta(description="what the program uses")]
+Patience = Annotated[float, Meta(gt=0, le=300, description="seconds to wait for the answer")]
 
 
 class ReplayTools:
@@ -26,11 +27,11 @@ class ReplayTools:
     async def traffic_replay(
         self,
         request_id: RequestId,
-        method: str | None = None,
-        url: str | None = None,
-        set_headers: dict[str, str] | None = None,
-        remove_headers: list[str] | None = None,
-        body: str | None = None,
+        method: HttpMethod | None = None,
+        url: Annotated[str, Meta(description="another URL; default the recorded one")] | None = None,
+        set_headers: Headers | None = None,
+        remove_headers: RemovedHeaders | None = None,
+        body: Annotated[str, Meta(description="another body as text; default the recorded one")] | None = None,
         timeout_s: Patience = 30,
     ) -> Answered:
         """Send a recorded request again with its real secrets and these changes; returns the new request."""
@@ -42,10 +43,10 @@ class ReplayTools:
     @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def traffic_compose(
         self,
-        url: str,
-        method: str = "GET",
-        headers: dict[str, str] | None = None,
-        body: str = "",
+        url: Annotated[str, Meta(description="such as https://api.example.com/users?page=1")],
+        method: HttpMethod = "GET",
+        headers: Headers | None = None,
+        body: Annotated[str, Meta(description="body as text")] = "",
         timeout_s: Patience = 30,
     ) -> Answered:
         """Send a request through the running proxy; rules apply and it is recorded. Returns it with its answer."""
@@ -57,6 +58,10 @@ class ReplayTools:
         return await self._traffic.code(request_id, "curl")
 
     @tool()
-    async def traffic_as_python(self, request_id: RequestId, library: Literal["httpx", "urllib"] = "httpx") -> Code:
+    async def traffic_as_python(
+        self,
+        request_id: RequestId,
+        library: Library = "httpx",
+    ) -> Code:
         """Return a request as a Python program; secrets are left out."""
         return await self._traffic.code(request_id, library)

@@ -14,6 +14,7 @@ from dari.proxy.service import ProxyService
 from dari.proxy.tools.arguments import FromStatusCode, Matcher, StatusCode, status_or_any
 
 ContentType = Annotated[str, Meta(description="default: text/plain, or by the file's extension")]
+SameDestination = Annotated[str, Meta(description="only the rule with this destination")]
 SameMatcher = Annotated[str, Meta(description="the matcher exactly as it was added")]
 
 
@@ -81,7 +82,11 @@ class RuleTools:
 
     @tool(scope="rules.write", idempotent=False)
     async def rules_add_map_local_text(
-        self, matcher: Matcher, text: str, status_code: StatusCode = 200, content_type: ContentType | None = None
+        self,
+        matcher: Matcher,
+        text: Annotated[str, Meta(description="body of the answer")],
+        status_code: StatusCode = 200,
+        content_type: ContentType | None = None,
     ) -> Changed:
         """Answer matching requests with a text, without asking the origin; returns {ok}."""
         return await self._rules.add_map_local_text(matcher, text, status_code, content_type)
@@ -101,7 +106,8 @@ class RuleTools:
     async def rules_remove_map_local(
         self,
         matcher: SameMatcher,
-        source_kind: Literal["file", "text"] | None = None,
+        source_kind: Annotated[Literal["file", "text"], Meta(description="only rules that answer with this")]
+        | None = None,
         source_value: Annotated[str, Meta(description="only the rule with this text or path")] | None = None,
     ) -> Removed:
         """Remove the map_local rules with this matcher, source kind and source; returns {ok, removed}."""
@@ -117,7 +123,9 @@ class RuleTools:
         return await self._rules.add_map_remote(matcher, destination)
 
     @tool(scope="rules.write", destructive=True)
-    async def rules_remove_map_remote(self, matcher: SameMatcher, destination: str | None = None) -> Removed:
+    async def rules_remove_map_remote(
+        self, matcher: SameMatcher, destination: SameDestination | None = None
+    ) -> Removed:
         """Remove the map_remote rules with this matcher and destination; returns {ok, removed}."""
         return await self._rules.remove_map_remote(matcher, destination)
 
@@ -133,7 +141,14 @@ class RuleTools:
     async def rules_remove_status_rewrite(
         self,
         matcher: SameMatcher,
-        from_status_code: Annotated[int, Meta(extra_json_schema={"minimum": -1, "maximum": 599})] | None = None,
+        from_status_code: Annotated[
+            int,
+            Meta(
+                description="only the rule for this status; -1 for any",
+                extra_json_schema={"minimum": -1, "maximum": 599},
+            ),
+        ]
+        | None = None,
         to_status_code: StatusCode | None = None,
     ) -> Removed:
         """Remove the status_rewrite rules with this matcher and codes (-1: those for any); returns {ok, removed}."""

@@ -13,7 +13,7 @@ from dari.proxy.rules.explanation import Explanation
 from dari.proxy.rules.matchers import MatcherKind
 from dari.proxy.rules.rule import Direction
 from dari.proxy.service import ProxyService
-from dari.proxy.tools.arguments import FromStatusCode, Matcher, RequestId, StatusCode, status_or_any
+from dari.proxy.tools.arguments import FromStatusCode, HttpMethod, Matcher, RequestId, StatusCode, status_or_any
 
 Kind = Literal[
     "allow",
@@ -29,6 +29,7 @@ Kind = Literal[
 ]
 ListedKind = Literal[Kind, "mock"]
 RuleId = Annotated[str, Meta(description="id of a rule, as crab_rules_list shows it")]
+OnlyKind = Annotated[ListedKind, Meta(description="only rules of this kind; default all")]
 AtLeastZero = Annotated[int, Meta(ge=0)]
 
 
@@ -39,34 +40,43 @@ class RuleByIdTools:
         self._rules = proxy.rules
 
     @tool()
-    async def rules_list(self, kind: ListedKind | None = None) -> RuleList:
+    async def rules_list(self, kind: OnlyKind | None = None) -> RuleList:
         """Return the rules in order with id, enabled and hit count, of one kind or all."""
         return await self._rules.list(kind)
 
     @tool(scope="rules.write", idempotent=False)
     async def rules_add(
         self,
-        kind: Kind,
+        kind: Annotated[Kind, Meta(description="what the rule does; each other argument names the kinds it is for")],
         matcher: Matcher,
-        matcher_kind: MatcherKind = "prefix",
+        matcher_kind: Annotated[MatcherKind, Meta(description="how matcher is read")] = "prefix",
         method: Annotated[str, Meta(description="only this HTTP method")] | None = None,
-        enabled: bool = True,
+        enabled: Annotated[bool, Meta(description="false adds it switched off")] = True,
         text: Annotated[str, Meta(description="map_local: the answer; body_replace: what to put in")] | None = None,
         file_path: Annotated[str, Meta(description="map_local: answer with this file instead")] | None = None,
-        content_type: Annotated[str, Meta(description="map_local")] | None = None,
+        content_type: Annotated[str, Meta(description="map_local: such as application/json")] | None = None,
         status_code: Annotated[StatusCode, Meta(description="block (403), map_local (200)")] | None = None,
         destination: Annotated[str, Meta(description="map_remote: URL in place of the matched prefix")] | None = None,
-        to_status_code: Annotated[StatusCode, Meta(description="status_rewrite")] | None = None,
+        to_status_code: Annotated[StatusCode, Meta(description="status_rewrite: the status to show")] | None = None,
         from_status_code: FromStatusCode | None = None,
         find: Annotated[str, Meta(description="body_replace: text to replace; default the whole body")] | None = None,
-        set_headers: Annotated[dict[str, str], Meta(description="header_rewrite")] | None = None,
-        remove_headers: Annotated[list[str], Meta(description="header_rewrite")] | None = None,
-        on: Annotated[Direction, Meta(description="header_rewrite, body_replace, breakpoint")] | None = None,
-        delay_ms: Annotated[AtLeastZero, Meta(description="delay")] | None = None,
-        jitter_ms: Annotated[AtLeastZero, Meta(description="delay")] | None = None,
-        mode: Annotated[Literal["reset", "truncate"], Meta(description="fault")] | None = None,
+        set_headers: Annotated[dict[str, str], Meta(description="header_rewrite: values by name")] | None = None,
+        remove_headers: Annotated[list[str], Meta(description="header_rewrite: names to drop")] | None = None,
+        on: Annotated[
+            Direction, Meta(description="header_rewrite, breakpoint (default request), body_replace (response)")
+        ]
+        | None = None,
+        delay_ms: Annotated[AtLeastZero, Meta(description="delay: milliseconds to wait")] | None = None,
+        jitter_ms: Annotated[AtLeastZero, Meta(description="delay: give or take so many milliseconds")] | None = None,
+        mode: Annotated[
+            Literal["reset", "truncate"], Meta(description="fault: reset the connection (default) or cut the body")
+        ]
+        | None = None,
         after_bytes: Annotated[AtLeastZero, Meta(description="fault: bytes of the body before the cut")] | None = None,
-        time_limit_s: Annotated[float, Meta(description="breakpoint: goes on by itself after this")] | None = None,
+        time_limit_s: Annotated[
+            float, Meta(description="breakpoint: seconds after which it goes on by itself; default 60")
+        ]
+        | None = None,
     ) -> RuleView:
         """Add a rule of any kind, in force at once; returns it with its id and warnings. See crab_rules_test."""
         given: dict[str, Any] = {
@@ -101,7 +111,7 @@ class RuleByIdTools:
     async def rules_update(
         self,
         id: RuleId,
-        enabled: bool | None = None,
+        enabled: Annotated[bool, Meta(description="true switches the rule on, false off")] | None = None,
         changes: Annotated[dict[str, Any], Meta(description="matcher, method, … or members of its settings")]
         | None = None,
     ) -> RuleView:
@@ -119,7 +129,11 @@ class RuleByIdTools:
         return await self._rules.remove(id)
 
     @tool()
-    async def rules_test(self, url: str, method: str = "GET") -> Explanation:
+    async def rules_test(
+        self,
+        url: Annotated[str, Meta(description="such as https://api.example.com/users")],
+        method: HttpMethod = "GET",
+    ) -> Explanation:
         """Tell what the rules do with such a request now: recorded, decrypted, which rule applies, and why not."""
         return await self._rules.test(url, method)
 

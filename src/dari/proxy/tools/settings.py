@@ -12,8 +12,10 @@ from dari.proxy.engine_settings import Changed, ConfigDump, Ok
 from dari.proxy.presets import PRESETS
 from dari.proxy.service import ProxyService
 from dari.proxy.throttle import ThrottleSettings
+from dari.proxy.tools.arguments import Switch
 
-AtLeastZero = Annotated[int, Meta(ge=0)]
+Latency = Annotated[int, Meta(ge=0, description="milliseconds added before each response")]
+Jitter = Annotated[int, Meta(ge=0, description="latency varies by up to so many milliseconds")]
 BytesPerSecond = Annotated[int, Meta(ge=0, description="bytes per second; 0 for no limit")]
 Hosts = Annotated[list[str], Meta(description="hosts to slow down; a host stands for its sub-domains, too")]
 PresetName = Annotated[str, Meta(description=f"off, {', '.join(link.name for link in PRESETS)}")]
@@ -41,18 +43,20 @@ class SettingsTools:
         return await self._settings.set_listen_addr(listen_addr)
 
     @tool(scope="control")
-    async def engine_set_inspect_enabled(self, enabled: bool) -> Ok:
+    async def engine_set_inspect_enabled(
+        self, enabled: Annotated[bool, Meta(description="true keeps bodies, false only heads")]
+    ) -> Ok:
         """Keep bodies of requests and responses, or only their heads; returns {ok}."""
         return await self._settings.set_inspect_enabled(enabled)
 
     @tool(scope="control")
     async def engine_set_throttle(
         self,
-        enabled: bool,
-        latency_ms: AtLeastZero,
+        enabled: Switch,
+        latency_ms: Latency,
         downstream_bps: BytesPerSecond,
         upstream_bps: BytesPerSecond,
-        only_selected_hosts: bool,
+        only_selected_hosts: Annotated[bool, Meta(description="false slows every host down")],
         selected_hosts: Hosts,
     ) -> Ok:
         """Replace the throttle: latency per response and bytes per second each way; returns {ok}."""
@@ -62,13 +66,17 @@ class SettingsTools:
 
     @tool(scope="control")
     async def engine_set_client_allowlist(
-        self, enabled: bool, ips: Annotated[list[str], Meta(description="IP addresses of other devices")]
+        self,
+        enabled: Annotated[bool, Meta(description="false admits everybody who reaches the port")],
+        ips: Annotated[list[str], Meta(description='IP addresses of other devices, such as ["192.168.1.20"]')],
     ) -> Ok:
         """Let only this machine and the listed addresses use the proxy, or everybody; returns {ok}."""
         return await self._settings.set_client_allowlist(enabled, ips)
 
     @tool(scope="control")
-    async def engine_set_transparent(self, enabled: bool, listen_port: Annotated[int, Meta(ge=1, le=65535)]) -> Ok:
+    async def engine_set_transparent(
+        self, enabled: Switch, listen_port: Annotated[int, Meta(ge=1, le=65535, description="port, such as 8889")]
+    ) -> Ok:
         """Open or close a second listener for connections that the firewall redirects; returns {ok}."""
         return await self._settings.set_transparent(enabled, listen_port)
 
@@ -83,7 +91,7 @@ class SettingsTools:
 
     @tool(scope="control")
     async def engine_set_throttle_preset(
-        self, preset: PresetName, selected_hosts: Hosts | None = None, jitter_ms: AtLeastZero = 0
+        self, preset: PresetName, selected_hosts: Hosts | None = None, jitter_ms: Jitter = 0
     ) -> ThrottleSettings:
         """Imitate a slow link by name, for all hosts or some; returns the throttle in force."""
         return await self._settings.set_throttle_preset(preset, selected_hosts, jitter_ms)
@@ -94,7 +102,10 @@ class SettingsTools:
         proxy: Annotated[str, Meta(description=_PROXY_URL)] | None = None,
         ca_file: Annotated[str, Meta(description="PEM file of roots to trust; empty for the system's")] | None = None,
         insecure_hosts: Annotated[list[str], Meta(description="hosts whose certificate is not checked")] | None = None,
-        client_certificates: list[ClientCertificate] | None = None,
+        client_certificates: Annotated[
+            list[ClientCertificate], Meta(description="PEM certificate and key to show to a host")
+        ]
+        | None = None,
         bypass: Annotated[list[str], Meta(description="hosts reached without that proxy, as in NO_PROXY")]
         | None = None,
     ) -> Ok:

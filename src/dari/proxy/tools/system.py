@@ -37,7 +37,11 @@ class SystemTools:
     async def rpc(
         self,
         method: Annotated[str, Meta(description="such as engine.rules_dump; the daemon checks the scope")],
-        params: Annotated[dict[str, Any], Meta(extra_json_schema={"default": {}})] | None = None,
+        params: Annotated[
+            dict[str, Any],
+            Meta(description='arguments by name, such as {"kind": "allow"}', extra_json_schema={"default": {}}),
+        ]
+        | None = None,
     ) -> dict[str, Any]:
         """Call any method of the daemon by name; returns its result as it is."""
         try:

@@ -21,6 +21,8 @@ from dari.proxy.tools.arguments import (
     SinceMs,
     Statuses,
     UrlText,
+    WithHeaders,
+    WithSample,
     clamped,
     wanted,
 )
@@ -57,9 +59,11 @@ class TrafficTools:
         self,
         after_seq: Seq = 0,
         limit: Records = 400,
-        max_entries: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 500})] = 100,
-        include_headers: bool = True,
-        include_body_sample_b64: bool = False,
+        max_entries: Annotated[
+            int, Meta(description="requests to return at most", extra_json_schema={"minimum": 1, "maximum": 500})
+        ] = 100,
+        include_headers: WithHeaders = True,
+        include_body_sample_b64: WithSample = False,
     ) -> EntryPage:
         """Return the newest requests, newest first, each whole: URL, status, headers, start of the bodies."""
         return await self._traffic.tail(
@@ -75,9 +79,11 @@ class TrafficTools:
         self,
         request_id: RequestId,
         after_seq: Seq = 0,
-        limit: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 2000})] = 1000,
-        include_headers: bool = True,
-        include_body_sample_b64: bool = False,
+        limit: Annotated[
+            int, Meta(description="log records to look at", extra_json_schema={"minimum": 1, "maximum": 2000})
+        ] = 1000,
+        include_headers: WithHeaders = True,
+        include_body_sample_b64: WithSample = False,
     ) -> EntryFound:
         """Return one request with headers and the start of its bodies, however long ago it was."""
         clamped("limit", limit, 2000)
@@ -111,9 +117,13 @@ class TrafficTools:
         | None = None,
         process: Annotated[str, Meta(description="client's process name or pid")] | None = None,
         fields: Fields | None = None,
-        limit: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 500})] = 50,
+        limit: Annotated[
+            int, Meta(description="requests on a page", extra_json_schema={"minimum": 1, "maximum": 500})
+        ] = 50,
         cursor: Annotated[str, Meta(description="next_cursor of the page before")] | None = None,
-        token_budget: Annotated[int, Meta(ge=100, le=100_000)] = 8000,
+        token_budget: Annotated[
+            int, Meta(ge=100, le=100_000, description="end the page at about so many tokens of a model")
+        ] = 8000,
     ) -> Found:
         """Find requests that fulfil every condition, newest first; returns a page and next_cursor."""
         conditions = wanted(
@@ -169,7 +179,7 @@ class TrafficTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        groups: Annotated[int, Meta(ge=1, le=500)] = 50,
+        groups: Annotated[int, Meta(ge=1, le=500, description="lines to return at most, busiest first")] = 50,
     ) -> Summary:
         """Sum requests up by host and path template: count, statuses, error rate, p50 and p95, bytes, last id."""
         conditions = wanted(
@@ -191,10 +201,10 @@ class TrafficTools:
     async def traffic_body(
         self,
         request_id: RequestId,
-        direction: Literal["request", "response"] = "response",
+        direction: Annotated[Literal["request", "response"], Meta(description="whose body")] = "response",
         start: Annotated[int, Meta(ge=0, description="first byte of the decoded body")] = 0,
-        end: Annotated[int, Meta(ge=0)] | None = None,
-        max_chars: Annotated[int, Meta(ge=1, le=1_000_000)] = 32_000,
+        end: Annotated[int, Meta(ge=0, description="byte to stop before; default the end")] | None = None,
+        max_chars: Annotated[int, Meta(ge=1, le=1_000_000, description="characters to return at most")] = 32_000,
     ) -> BodyView:
         """Return a body decoded (gzip, br, zstd) and pretty when it is JSON, whole or a range of its bytes."""
         return await self._traffic.body(request_id, direction, start, end, max_chars)

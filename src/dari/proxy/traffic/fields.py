@@ -14,6 +14,7 @@ from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.redactor import Redactor
 
 DEFAULT_FIELDS = (
+    "request_id",
     "id",
     "ts_unix_ms",
     "method",
@@ -31,6 +32,7 @@ FRAMES = 50
 FRAME_CHARS = 500
 
 _PLAIN: dict[str, Callable[[Flow], Any]] = {
+    "request_id": lambda flow: str(flow.id),  # as every tool takes it
     "id": lambda flow: flow.id,
     "ts_unix_ms": lambda flow: flow.started_unix_ms,
     "method": lambda flow: flow.method,
