@@ -60,6 +60,8 @@ def expected(error: BaseException) -> DariError | None:
     if isinstance(error, DariError):
         return error
     if isinstance(error, OSError):
+        if error.errno == errno.ENOENT and str(error.strerror).startswith("No usable temporary directory"):
+            return Failed(str(error.strerror), _ROOM)  # which `tempfile` says when every one of them is full
         return _of_os(error.errno, error.filename2 or error.filename)
     code = getattr(error, "sqlite_errorcode", None)
     if isinstance(code, int) and code & 0xFF in _SQLITE:
@@ -73,14 +75,22 @@ def reason(error: OSError) -> str:
     return row[1] if row is not None else error.strerror or str(error)
 
 
+def advice(error: OSError, otherwise: str) -> str:
+    """The next step: room on a full disk, else what the caller knows."""
+    return _ROOM if error.errno in FULL else otherwise
+
+
 @contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Give an error of a write, which knows only a number, the name of the file that is written."""
+def naming(path: str | os.PathLike[str], instead_of: str | os.PathLike[str] = "") -> Iterator[None]:
+    """Give an error of a write, which knows only a number, the name of the file that is written.
+
+    `instead_of` is a draft of that file: a name that nobody knows.
+    """
     try:
         yield
     except OSError as error:
-        if error.filename is None:
-            error.filename = os.fspath(path)
+        if error.filename is None or error.filename == os.fspath(instead_of):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
     except Exception as error:
         if isinstance(getattr(error, "sqlite_errorcode", None), int) and not hasattr(error, "filename"):

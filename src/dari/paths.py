@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dari.errors import Denied, Failed, InvalidInput
+from dari.os_errors import FULL, naming, reason
 
 # What `sun_path` holds, without its closing NUL.
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
@@ -85,7 +86,8 @@ def make_dirs(path: Path, mode: int = 0o700) -> None:
         except FileExistsError:
             pass  # another process of ours was faster; the caller checks what is there now
         except OSError as error:
-            raise Failed(f"cannot make {level}: {error.strerror}", "check who owns its parent") from error
+            hint = "free some space" if error.errno in FULL else "check who owns its parent"
+            raise Failed(f"cannot make {level}: {reason(error)}", hint) from error
 
 
 class StagedFile:
@@ -94,21 +96,23 @@ class StagedFile:
     def __init__(self, path: Path, data: bytes) -> None:
         self._path = path
         self._draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with open(file, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-                self._written = _file_id(os.fstat(stream.fileno()))
-        except BaseException:
-            self.discard()
-            raise
+        with naming(path, instead_of=self._draft):
+            file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                with open(file, "wb") as stream:
+                    stream.write(data)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                    self._written = _file_id(os.fstat(stream.fileno()))
+            except BaseException:
+                self.discard()
+                raise
 
     def commit(self) -> FileId:
         """Take the name; readers see the old or the new file, never a part."""
         try:
-            os.replace(self._draft, self._path)
+            with naming(self._path, instead_of=self._draft):
+                os.replace(self._draft, self._path)
         except BaseException:
             self.discard()
             raise
@@ -148,6 +152,11 @@ def remove_own(path: Path, written: FileId) -> None:
             path.unlink()
     except FileNotFoundError:
         pass
+
+
+def log_hint(path: Path, otherwise: str = "`dari doctor` checks the installation") -> str:
+    """Where to read on; a log that was never written helps nobody."""
+    return f"see {path}" if os.path.isfile(path) else otherwise
 
 
 def socket_address(path: Path) -> str:

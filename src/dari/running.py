@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from dari.errors import DariError
 from dari.log import event
+from dari.os_errors import expected
 
 PANIC_EXIT = 101
 _log = logging.getLogger("dari")
@@ -28,7 +29,11 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
         return error.exit_code if error.exit_code == 1 else 1
     except KeyboardInterrupt:
         return 0
-    except Exception:
+    except Exception as failure:
+        refused = expected(failure)
+        if refused is not None:
+            _log.error("%s\nhint: %s", refused.message, refused.hint)
+            return 1
         _log.exception(event("process", "fatal"))
         return PANIC_EXIT
 

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from dari.bridge.place import NAME, Place
 from dari.errors import Conflict, Unavailable
 from dari.ipc.lock import FileLock, lock_holder
-from dari.paths import FileId, file_id, private_dir
+from dari.paths import FileId, file_id, log_hint, private_dir, socket_address
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ async def take_over(place: Place) -> bool:
     def ask() -> int | None:
         return ask_to_finish(str(place.files.run_dir), PLACE_S)
 
+    socket_address(place.door_path)
     try:
         pid = await asyncio.to_thread(ask)
     except Refused as refused:
@@ -169,7 +170,7 @@ async def take_over(place: Place) -> bool:
     except TimeoutError:
         raise Conflict(f"the daemon (pid {lock_holder(place.lock_path)}) does not end", "end that process") from None
     except OSError as error:
-        raise Unavailable(f"the daemon's door does not answer: {error}", f"see {place.log_path}") from None
+        raise Unavailable(f"the daemon's door does not answer: {error}", log_hint(place.log_path)) from None
     return pid is not None
 
 

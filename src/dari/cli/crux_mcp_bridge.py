@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         line = _connected(path, starts)
     except OSError as error:
-        return _complain(f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd")
+        return _complain(*_why(error, path))
     except Exception as error:
         if not hasattr(error, "hint"):
             raise
@@ -66,6 +66,24 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     finally:
         line.close()
+
+
+def _why(error: OSError, path: str) -> tuple[str, str]:
+    """What to say: a daemon that cannot be started for want of room is not mended by starting it."""
+    from pathlib import Path
+
+    from dari.errors import DariError
+    from dari.os_errors import FULL, expected
+    from dari.paths import socket_address
+
+    try:
+        socket_address(Path(path))
+    except DariError as too_long:
+        return too_long.message, too_long.hint
+    refused = expected(error) if error.errno in FULL or error.filename is not None else None
+    if refused is not None:
+        return refused.message, refused.hint
+    return f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd"
 
 
 def usual_socket() -> str:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def guarded(run: Callable[[], int]) -> int:
     """The exit code of a command whose output has reached its file; an expected failure is told on stderr."""
     try:
-        code = run()
-        _flush()
-        return code
+        try:
+            return run()
+        finally:
+            _flush()
     except BrokenPipeError:  # `| head` has seen enough
         _silence()
         return 0

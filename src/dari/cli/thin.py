@@ -83,7 +83,7 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             else:
                 return _complain(refused.message, refused.hint)
         except OSError as error:
-            problem = error.strerror or str(error)
+            problem = f"{error.filename or run_dir}: {error.strerror or error}"
         except Exception as error:
             problem = _reason(error)
         return _run_here(program, argv, problem)

@@ -27,6 +27,7 @@ from dari.ipc.probe import answers
 from dari.ipc.session import Access, Identify, prove_nothing
 from dari.ipc.system import system_methods
 from dari.ipc.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
+from dari.os_errors import expected
 from dari.paths import own_dir, private_dir, runtime_dir
 
 logger = logging.getLogger("dari.ipc")
@@ -98,6 +99,9 @@ class Daemon:
         try:
             await self._take_place()
         except OSError as error:
+            refused = expected(error)
+            if refused is not None:
+                raise Failed(f"{self._name} cannot start: {refused.message}", refused.hint) from error
             raise Failed(f"{self._name} cannot start: {error}", "check the disk and the directory") from error
         logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
 

@@ -6,6 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from dari.os_errors import naming
+
 
 class FileLock:
     """At most one holder per path, across processes and within one. The file holds its pid and stays."""
@@ -20,8 +22,13 @@ class FileLock:
         if not _take(file, fcntl.LOCK_EX) or not self._is_current(file):
             os.close(file)
             return False
-        os.ftruncate(file, 0)
-        os.write(file, b"%d\n" % os.getpid())
+        try:
+            with naming(self.path):
+                os.ftruncate(file, 0)
+                os.write(file, b"%d\n" % os.getpid())
+        except OSError:
+            os.close(file)
+            raise
         self._file = file
         return True
 

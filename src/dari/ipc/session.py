@@ -30,6 +30,7 @@ from dari.ipc.messages import (
 from dari.ipc.methods import Method, params_reader
 from dari.ipc.peer import Peer
 from dari.ipc.tokens import Claims, Tokens
+from dari.os_errors import expected
 
 logger = logging.getLogger("dari.ipc")
 
@@ -91,7 +92,9 @@ class Session:
             if asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise
             return self._internal_error(request_id, name)
-        except Exception:
+        except Exception as error:
+            if (refused := expected(error)) is not None:
+                return error_line(request_id, refuse(refused))
             return self._internal_error(request_id, name)
 
     async def _perform(self, name: str, params: bytes) -> object:
@@ -108,8 +111,8 @@ class Session:
         self._claims = None
         wanted = _read_handshake(params)
         if wanted.protocol_version != PROTOCOL_VERSION:
-            expected = f"expected {PROTOCOL_VERSION}, got {wanted.protocol_version}"
-            raise IpcError(Code.INVALID_PARAMS, f"protocol_version mismatch: {expected}")
+            versions = f"expected {PROTOCOL_VERSION}, got {wanted.protocol_version}"
+            raise IpcError(Code.INVALID_PARAMS, f"protocol_version mismatch: {versions}")
         claims = self._access.tokens.verify(wanted.token)
         try:
             principal = self._access.identify(self._peer)

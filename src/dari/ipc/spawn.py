@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dari.errors import Unavailable
 from dari.ipc.bare import is_bare
+from dari.os_errors import advice, reason
 from dari.paths import private_dir
 
 LOG_BYTES = 1024 * 1024
@@ -104,6 +105,6 @@ def _open_log(path: Path) -> int:
     try:
         log = os.open(path, flags, 0o600)
     except OSError as error:
-        raise Unavailable(f"cannot open the log {path}: {error.strerror}", "move it away") from error
+        raise Unavailable(f"cannot open the log {path}: {reason(error)}", advice(error, "move it away")) from error
     os.fchmod(log, 0o600)
     return log

@@ -91,4 +91,5 @@ def _start(command: Sequence[str], socket_path: Path, log_path: Path, deadline: 
 
 
 def _log_hint(daemon: Detached, log_path: Path) -> str:
-    return f"{log_path} ends with:\n{daemon.log_tail() or '(nothing)'}"
+    said = daemon.log_tail()
+    return f"{log_path} ends with:\n{said}" if said else "it said nothing; `dari doctor` checks disk and paths"

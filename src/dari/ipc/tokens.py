@@ -22,6 +22,7 @@ import msgspec
 
 from dari.errors import Failed, InvalidInput
 from dari.ipc.codes import Code, IpcError
+from dari.os_errors import advice, reason
 from dari.paths import FileId, remove_own, write_private
 from dari.rpc.codec import UNREADABLE, encode
 
@@ -86,7 +87,10 @@ class Tokens:
         except OSError as error:
             with suppress(OSError):
                 self._write(self._key)
-            raise Failed(f"cannot write token files in {self._run_dir}: {error.strerror}") from error
+            raise Failed(
+                f"cannot write token files in {self._run_dir}: {reason(error)}",
+                advice(error, "check its owner and mode"),
+            ) from error
         self._key = key
         self.epoch += 1
 

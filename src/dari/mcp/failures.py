@@ -12,6 +12,7 @@ from typing import Any
 
 from dari.errors import DariError, Failed
 from dari.mcp.versions import V2024_11
+from dari.os_errors import expected
 from dari.redaction import disclose_error
 from dari.rpc.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, encode
 
@@ -49,9 +50,13 @@ def method_not_found(method: str) -> Fault:
 
 
 def as_failure(error: BaseException, doing: str) -> DariError:
-    """Any exception of a tool as one of ours. What is not ours is a bug: logged whole, told in one line."""
+    """Any exception of a tool as one of ours. What neither we nor the system refuse is a bug: logged whole."""
     if isinstance(error, DariError):
         return disclose_error(error)
+    refused = expected(error)
+    if refused is not None:
+        _log.warning("transport=core event=refused %s: %s", doing, refused.message)
+        return disclose_error(refused)
     _log.error("transport=core event=fatal %s", doing, exc_info=error)
     hint = "this is a bug in the tool; the server's log has the traceback"
     return disclose_error(Failed(f"{type(error).__name__}: {error}", hint))

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dari.errors import DariError, Failed
+from dari.os_errors import advice, reason
 from dari.paths import StagedFile, private_dir, write_private
 from dari.proxy.configuration import Configuration
 from dari.proxy.rules.book import RuleBook
@@ -124,4 +125,6 @@ def saves(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Failed(f"cannot write {path}: {error.strerror}", "free some space, or check the folder") from error
+        raise Failed(
+            f"cannot write {path}: {reason(error)}", advice(error, "free some space, or check the folder")
+        ) from error

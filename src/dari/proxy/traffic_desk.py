@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dari.errors import Conflict, Failed
 from dari.ipc.remote import exposed
+from dari.os_errors import advice, reason
 from dari.proxy.sender import Answered, Sender
 from dari.proxy.traffic import headers, replay, views
 from dari.proxy.traffic.diffs import Diff
@@ -255,7 +256,7 @@ class TrafficDesk:
         try:
             size = await asyncio.to_thread(_write, target, pieces)
         except OSError as error:
-            raise Failed(f"cannot write {target}: {error.strerror}", "name another file") from error
+            raise Failed(f"cannot write {target}: {reason(error)}", advice(error, "name another file")) from error
         return Exported(path or str(target), size)
 
 

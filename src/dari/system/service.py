@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dari import paths
+from dari.errors import InvalidInput
+from dari.os_errors import reason
 from dari.system.check import Check
 from dari.version import VERSION
 
@@ -49,6 +51,7 @@ class SystemService:
         return [
             self._versions(),
             self._home(),
+            self._disk(),
             self._token(),
             self._socket(),
             self._port(),
@@ -65,13 +68,13 @@ class SystemService:
         try:
             info = home.stat()
         except FileNotFoundError:
-            above = next(parent for parent in home.parents if parent.exists())
+            above = next(parent for parent in home.parents if os.path.exists(parent))
             # Root may write where the mode says that nobody may, but nothing can be made below /proc.
             if not os.access(above, os.W_OK) or not above.stat().st_mode & 0o222:
                 return Check("home", "failed", f"{home} cannot be made below {above}", "set DARI_HOME to another place")
             return Check("home", "ok", f"{home} will be made at the first start")
         except OSError as error:
-            return Check("home", "failed", f"{home}: {error.strerror}", "set DARI_HOME to another place")
+            return Check("home", "failed", f"{home}: {reason(error)}", "set DARI_HOME to another place")
         if not stat.S_ISDIR(info.st_mode):
             return Check("home", "failed", f"{home} is not a directory", "move it away, or set DARI_HOME")
         if not os.access(home, os.W_OK):
@@ -80,12 +83,19 @@ class SystemService:
             return Check("home", "warning", f"{home} is writable by others", f"chmod go-w {home}")
         return Check("home", "ok", str(home))
 
+    def _disk(self) -> Check:
+        from dari.system.disk import check_disk
+
+        return check_disk((paths.home(), self._socket_path.parent))
+
     def _token(self) -> Check:
         path = self._token_path
         try:
             info = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return Check("token", "ok", f"{path} will be made at the first start")
+        except OSError as error:
+            return Check("token", "failed", f"{path}: {reason(error)}", "set DARI_HOME to another place")
         mode = stat.S_IMODE(info.st_mode)
         if not stat.S_ISREG(info.st_mode):
             return Check("token", "failed", f"{path} is not a regular file", "remove it; a new one is made at start")
@@ -98,9 +108,15 @@ class SystemService:
     def _socket(self) -> Check:
         path = self._socket_path
         try:
+            paths.socket_address(path)
+        except InvalidInput as error:
+            return Check("socket", "failed", error.message, error.hint)
+        try:
             info = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return Check("socket", "ok", f"{path} is not there; `dari up` makes it")
+        except OSError as error:
+            return Check("socket", "failed", f"{path}: {reason(error)}", "set DARI_HOME to another place")
         if not stat.S_ISSOCK(info.st_mode):
             return Check("socket", "failed", f"{path} is not a socket", "move it away")
         mode = stat.S_IMODE(info.st_mode)

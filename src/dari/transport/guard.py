@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dari.errors import Failed
 from dari.log import event
+from dari.os_errors import FULL, reason
 from dari.paths import make_dirs, write_private
 from dari.transport.authority import BadAuthority, authority_of, origin_of
 from dari.transport.peers import PeerCheck
@@ -37,7 +38,10 @@ class TokenFile:
                 write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
             self._refresh()
         except OSError as error:
-            raise Failed(f"cannot use token file {path}: {error.strerror}", "choose another --token-path") from None
+            room = "free some space, or " if error.errno in FULL else ""
+            raise Failed(
+                f"cannot use token file {path}: {reason(error)}", f"{room}choose another --token-path"
+            ) from None
 
     def accepts(self, authorization: bytes, now_s: float) -> bool:
         """Whether the header carries the token. A rotated file counts within half a second."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from dari.errors import InvalidInput
 from dari.ipc.peer import peer_of
 from dari.ipc.tcp_peer import listener_uid
 from dari.paths import socket_address
@@ -38,7 +39,7 @@ def hub_at(socket_path: Path) -> Served | None:
             if peer_of(connection).uid != os.geteuid():
                 return None
             return msgspec.json.decode(_get(connection, PATH, "localhost"), type=Served)
-        except (OSError, ValueError, msgspec.MsgspecError):
+        except (OSError, ValueError, msgspec.MsgspecError, InvalidInput):
             return None
 
 

@@ -16,6 +16,7 @@ from dari.bridge.door.terminal import DoorTerminal
 from dari.bridge.profiles.places import Surroundings
 from dari.core.grant import MCP_GRANT
 from dari.errors import DariError, InvalidInput
+from dari.os_errors import expected
 from dari.rpc.codec import encode
 
 if TYPE_CHECKING:
@@ -209,13 +210,15 @@ class Visit(asyncio.Protocol):
             if self._why == "host":
                 code = ENDED_WITH_HOST
                 terminal.err("error: the daemon was asked to end before the command had\nhint: run it again\n")
-        except DariError as error:
-            code = error.exit_code
-            terminal.err(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
         except Exception as error:
-            _log.exception("door event=fatal program=%s", hello.program)
-            code = INTERRUPTED
-            terminal.err(f"error: {type(error).__name__}: {error}\nhint: a fault of ours; the daemon's log has more\n")
+            if (refused := expected(error)) is not None:
+                code = refused.exit_code
+                terminal.err(f"error: {refused.message}\n" + (f"hint: {refused.hint}\n" if refused.hint else ""))
+            else:
+                _log.exception("door event=fatal program=%s", hello.program)
+                code = INTERRUPTED
+                said = f"{type(error).__name__}: {error}"
+                terminal.err(f"error: {said}\nhint: a fault of ours; the daemon's log has more\n")
         self._outbox.put(wire.EXIT, bytes((code & 0xFF,)))
         self._outbox.flush()
         self.transport.close()

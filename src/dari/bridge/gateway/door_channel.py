@@ -11,6 +11,7 @@ from dari.bridge.place import Place
 from dari.errors import Unavailable
 from dari.ipc.start import ensure_started_sync
 from dari.mcp.client.channel import Inbox
+from dari.paths import log_hint, socket_address
 from dari.transport.channels.unix import UnixChannel
 
 START_S = 30.0
@@ -58,6 +59,7 @@ class DoorChannel(UnixChannel):
         place = self._place
         run_dir = str(place.files.run_dir)
         problem = "it ends again and again"
+        socket_address(place.door_path)
         for _ in range(ROUNDS):
             try:
                 plain, heard = open_mcp(run_dir, self._options, self._environ, self._cwd)
@@ -80,7 +82,7 @@ class DoorChannel(UnixChannel):
             except OSError as error:
                 problem = error.strerror or str(error)
                 break
-        raise Unavailable(f"the daemon of the bridge does not answer: {problem}", f"see {place.log_path}")
+        raise Unavailable(f"the daemon of the bridge does not answer: {problem}", log_hint(place.log_path))
 
     def _end_older_daemon(self, run_dir: str) -> None:
         from dari.bridge.door.knock import ask_to_finish

@@ -239,7 +239,9 @@ def _gone(method: str, place: Place) -> DariError:
         lines = []
     at = max((number for number, line in enumerate(lines) if " ERROR " in line), default=-1)
     why = f", which ends with: {lines[at].partition(' ERROR ')[2]}" if 0 <= at >= len(lines) - 3 else ""
-    return Unavailable("the terminal server hung up", f"it ended during {method}; its log is {log}{why}")
+    return Unavailable(
+        "the terminal server hung up", f"it ended during {method}" + (f"; its log is {log}{why}" if lines else "")
+    )
 
 
 def _restored(body: dict[str, Any]) -> DariError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
+from dari.cli.guarded import guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False
@@ -63,12 +63,9 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _main(words)
+        return guarded(lambda: _main(words))
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read it has seen enough; the interpreter's own flush must not complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
 
 
 def _main(words: list[str]) -> int:
@@ -115,6 +112,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux
     from dari.cli.crux.output import Output
     from dari.errors import DariError
+    from dari.os_errors import expected
 
     parser = make_parser(name)
     words, rest = _split_off(words) if name in ("split-pane", "new-window") else (words, [])
@@ -124,7 +122,12 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     try:
         code: int = arguments.handle(arguments, Crux(line, out))
         return code
-    except DariError as error:
+    except BrokenPipeError:
+        raise
+    except (DariError, OSError) as problem:
+        error = expected(problem)
+        if error is None:
+            raise
         out.tell(error)
         if name == "exec":
             return OWN_FAILURE

@@ -7,6 +7,7 @@ import os
 import sys
 
 from dari.cli.crux.options import OK, Crux, add_pane
+from dari.os_errors import advice, reason
 
 EXAMPLES = {
     "get-text": """
@@ -73,7 +74,9 @@ def run_screenshot(arguments: argparse.Namespace, crux: Crux) -> int:
     except OSError as error:
         from dari.errors import Failed
 
-        raise Failed(f"cannot write {path}: {error.strerror}", "give a path that you may write to") from None
+        raise Failed(
+            f"cannot write {path}: {reason(error)}", advice(error, "give a path that you may write to")
+        ) from None
     told = {"path": os.path.abspath(path), "width": shot["width"], "height": shot["height"]}
     crux.out.show(told, [f"{path}: {shot['width']}x{shot['height']}"])
     return OK

@@ -10,6 +10,7 @@ from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, one_line, pairs
 from dari.cli.proxy.words import for_shell
+from dari.paths import log_hint
 
 _MARKS = {"ok": ("ok  ", "green"), "warning": ("warn", "yellow"), "failed": ("FAIL", "red")}
 _START = """
@@ -173,7 +174,7 @@ async def _doctor(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
             "name": "crabd",
             "status": "warning",
             "found": f"nobody answers on {crab.place.socket_path}",
-            "hint": f"dari proxy start starts it; its log is {crab.place.log_path}",
+            "hint": log_hint(crab.place.log_path, "dari proxy start starts it"),
         }
         diagnosis: dict[str, Any] = {"running": False, "checks": [found]}
     else:

@@ -14,6 +14,7 @@ from dari.errors import InvalidInput, TimedOut
 from dari.ipc.lock import lock_holder
 from dari.ipc.probe import answers
 from dari.ipc.start import ensure_started
+from dari.paths import log_hint
 from dari.proxy.daemon import Place, client
 
 _END_TIMEOUT_S = 10.0
@@ -64,7 +65,7 @@ class Crab:
         # Its state is written last, after the socket and its lock are given up.
         while (pid := self.pid or lock_holder(self.place.state_path / "lock")) is not None:
             if time.monotonic() > deadline:
-                raise TimedOut(f"crabd (pid {pid}) is still there", f"look at {self.place.log_path}")
+                raise TimedOut(f"crabd (pid {pid}) is still there", log_hint(self.place.log_path))
             await asyncio.sleep(_POLL_S)
 
     async def close(self) -> None:

@@ -109,9 +109,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
     try:
         return asyncio.run(handle())
-    except DariError as error:
+    except (DariError, OSError) as problem:
         from dari.cli.proxy.failures import tell
+        from dari.os_errors import expected
 
+        error = expected(problem)
+        if error is None:
+            raise
         tell(error, out)
         return error.exit_code
 

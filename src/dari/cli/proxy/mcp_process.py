@@ -20,7 +20,7 @@ import msgspec
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.ipc.lock import FileLock
 from dari.ipc.spawn import Detached
-from dari.paths import private_dir, write_private
+from dari.paths import log_hint, private_dir, write_private
 from dari.proxy.daemon import Place
 
 _START_TIMEOUT_S = 15.0
@@ -125,7 +125,7 @@ async def _end(record: Record) -> None:
     number: signal.Signals | None = signal.SIGTERM
     while birth_of(record.pid) == record.birth:
         if time.monotonic() > deadline:
-            raise TimedOut(f"crab-mcp (pid {record.pid}) is still there", f"look at {record.log_path}")
+            raise TimedOut(f"crab-mcp (pid {record.pid}) is still there", log_hint(Path(record.log_path)))
         if number is not None:
             os.kill(record.pid, number)
             number = None

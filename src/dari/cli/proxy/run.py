@@ -22,6 +22,7 @@ from dari.cli.proxy.options import Commands, leaf
 from dari.cli.proxy.output import Output, encoded, size, takes_colour
 from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
+from dari.os_errors import advice, reason
 from dari.proxy.faults import ProxyAlreadyRunning
 
 _RUN = """
@@ -215,4 +216,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise Failed(f"cannot write {path}: {error.strerror}", "name another file") from error
+        raise Failed(f"cannot write {path}: {reason(error)}", advice(error, "name another file")) from error

@@ -14,6 +14,7 @@ from dari.cli.remote.world import World
 from dari.core.content import Audio, Contents, Embedded, Image, Link, Text
 from dari.errors import InvalidInput
 from dari.mcp.client.results import Block
+from dari.os_errors import advice, reason
 from dari.rpc.codec import UNREADABLE, decode_any
 from dari.sanitising import for_terminal
 
@@ -68,7 +69,9 @@ class Saved:
                     stream.write(content)
                 return path
         except OSError as error:
-            raise InvalidInput(f"cannot save to {self._folder}: {error.strerror}", "name another folder") from error
+            raise InvalidInput(
+                f"cannot save to {self._folder}: {reason(error)}", advice(error, "name another folder")
+            ) from error
 
 
 def saved(output: str | None, world: World, stem: str) -> Saved:

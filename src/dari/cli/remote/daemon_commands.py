@@ -57,7 +57,8 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
         return _status(arguments, world)
     if not _is_daemon():
         raise InvalidInput(
-            f"this command runs without a daemon, so there is none to {arguments.word}", "leave --no-daemon out"
+            f"this command runs without a daemon, so there is none to {arguments.word}",
+            "leave --no-daemon out; where a warning says why none can be used, mend that first",
         )
     if arguments.word == "start":
         return await _start(arguments, world)

@@ -20,6 +20,7 @@ from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_commo
 from dari.cli.remote.terminal import ProcessTerminal, Terminal
 from dari.cli.remote.world import World
 from dari.errors import DariError, InvalidInput
+from dari.os_errors import expected
 from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
         tell(error, terminal)
         return exit_code(error)
     except Exception as error:
+        if (refused := expected(error)) is not None:
+            tell(refused, terminal)
+            return exit_code(refused)
         if "--log" in argv:
             terminal.err(for_terminal("".join(traceback.format_exception(error))))
         tell(error, terminal)

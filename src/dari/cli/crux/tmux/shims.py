@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dari.cli.crux.line import Line, Place
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
+from dari.os_errors import advice, reason
 from dari.paths import make_dirs
 
 TYPE_CHECKING = False
@@ -35,7 +36,9 @@ def install(folder: str, place: Place) -> str:
         os.chmod(new, 0o755)
         os.replace(new, path)
     except OSError as error:
-        raise Failed(f"cannot write {path}: {error.strerror}", "name a folder that you may write to") from None
+        raise Failed(
+            f"cannot write {path}: {reason(error)}", advice(error, "name a folder that you may write to")
+        ) from None
     return path
 
 
