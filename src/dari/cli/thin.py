@@ -13,6 +13,7 @@ from dari.cli.relay import INTERRUPTED, NETWORK, NotBegun, Relay, open_standard_
 
 STOP_S = 30.0
 ROUNDS = 4
+_ADDRESSES = ("--endpoint=", "--http=", "http://", "https://")
 
 
 def main(program: str, argv: list[str], *, leaves: bool = False) -> int:
@@ -158,7 +159,9 @@ def _says_no_daemon(argv: list[str]) -> bool:
 
 def _names_an_address(argv: list[str]) -> bool:
     own = argv[: argv.index("--")] if "--" in argv else argv
-    return any(word == "--endpoint" or word.startswith("--endpoint=") for word in own)
+    if "add" in own[:3]:
+        return False
+    return any(word in ("--endpoint", "--http") or word.startswith(_ADDRESSES) for word in own)
 
 
 def _is_help(argv: list[str]) -> bool:

@@ -59,6 +59,12 @@ TOOLS = [
     {"name": "chat", "description": "Logs something.", "inputSchema": obj()},
     {"name": "drop", "description": "Is to be confirmed.", "inputSchema": obj({"token": {"type": "string"}})},
     {"name": "env", "description": "Shows its secret.", "inputSchema": obj()},
+    {
+        "name": "shaky",
+        "description": "Answers the third call.",
+        "annotations": {"idempotentHint": True},
+        "inputSchema": obj(),
+    },
     {"name": "die", "description": "Ends the process.", "inputSchema": obj()},
 ]
 FORM = obj(
@@ -180,6 +186,16 @@ def die(given: dict, params: dict) -> dict:
     os._exit(7)
 
 
+shaky_calls: list[int] = []
+
+
+def shaky(given: dict, params: dict) -> dict:
+    shaky_calls.append(1)
+    if len(shaky_calls) < 3:
+        threading.Event().wait()
+    return text("at last")
+
+
 HANDLERS = {
     "variety": variety,
     "loose": variety,
@@ -201,6 +217,7 @@ HANDLERS = {
     "drop": lambda given, params: text("dropped"),
     "env": lambda given, params: text(os.environ.get("SHOP_KEY", "none")),
     "die": die,
+    "shaky": shaky,
 }
 
 

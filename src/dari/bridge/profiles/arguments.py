@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
 from dari.bridge.profiles.building import check_header, check_url
 from dari.bridge.profiles.complaints import FieldProblem
-from dari.bridge.profiles.profile import Auth, HttpSettings, Profile, Source
+from dari.bridge.profiles.profile import Auth, HttpSettings, Profile, Source, StdioSettings
 from dari.bridge.profiles.secret import Secret
 from dari.errors import InvalidInput
 
@@ -28,6 +31,25 @@ def endpoint_profile(url: str) -> Profile:
         source=Source("--endpoint", 0, "argument"),
         connection=HttpSettings(url=url, is_base=is_base),
     )
+
+
+def stdio_profile(line: str, timeout_ms: int | None = None) -> Profile:
+    """The profile of `--stdio`: a command line as a shell splits it. It is a person's own, typed just now."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise InvalidInput(
+            f"--stdio cannot be split into words: {error}", "quote it: --stdio 'npx -y some-server'"
+        ) from None
+    if not words:
+        raise InvalidInput("--stdio needs a command", "such as --stdio 'npx -y some-server'")
+    profile = Profile(
+        id=re.sub(r"[^A-Za-z0-9._-]", "-", PurePath(words[0]).name) or "stdio",
+        source=Source("--stdio", 0, "argument"),
+        connection=StdioSettings(command=words[0], args=tuple(words[1:])),
+    )
+    # It was never started here: a first `npx` may take as long as the person allows.
+    return profile if timeout_ms is None else overridden(profile, timeout_ms=timeout_ms)
 
 
 def read_headers(given: Iterable[str]) -> dict[str, str]:

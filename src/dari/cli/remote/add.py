@@ -26,7 +26,11 @@ EXAMPLES = (
         "… kept by the kernel to two folders and off the network, and tried at once",
     ),
     ("add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- npx -y some-github-server", "… with a variable of yours"),
-    ("add prod --url https://mcp.example.com/mcp --key '${CREWX_MCP_KEY}' --default", "a server behind an address"),
+    ("add docs https://mcp.example.com/mcp", "a server behind an address"),
+    (
+        "add prod --url https://mcp.example.com/mcp --key '${CREWX_MCP_KEY}' --default",
+        "… with a key, and used when no server is named",
+    ),
     ("""add --json '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}'""", "pasted from a README"),
     ("add memory --json @memory.json --project", "one entry from a file, for everybody who works on this project"),
 )
@@ -75,6 +79,8 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
     terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
+    if len(arguments.loose) == 1 and arguments.loose[0].startswith(("http://", "https://")) and not arguments.url:
+        arguments.url = arguments.loose.pop()
     if arguments.loose:
         words = " ".join((*arguments.loose, *arguments.rest))
         raise InvalidInput(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dari.cli.remote.call_expressions import as_words, read_call
 from dari.cli.remote.callers import calling
 from dari.cli.remote.choosing import add_server, split_address, upstream_of
 from dari.cli.remote.contents import saved
@@ -31,12 +32,15 @@ HELP = "Call a tool, with JSON or with flags made from its schema."
 DESCRIPTION = """\
 Call a tool. Its arguments are a JSON object (--params), or flags made from the tool's schema:
 --name value, --name=value, --switch, --no-switch, a list by repeating the flag, --object.member value.
-Both may be given; flags win. They are checked against the schema before anything is sent.
+or name=value (of the schema's type), name:=JSON, name:value, or 'server.tool(name: "value", count: 3)'.
+JSON and flags may both be given; flags win. They are checked against the schema before anything is sent.
 
 The options below are this command's own, and win where a tool has an argument of the same name;
 everything after a lone -- belongs to the tool. With a tool named, --help shows the tool's flags."""
 EXAMPLES = (
     ("call-tool fs/read_file --path notes.txt --head 5", "flags from the schema; server and tool in one word"),
+    ("call fs.read_file path=notes.txt head=5", "the same in short"),
+    ("call echo text=hi --stdio 'python my_server.py'", "a server that runs as long as this call"),
     (
         'call-tool crewx_queryAgent --endpoint http://localhost:9001 --key "$CREWX_MCP_KEY" '
         """--params '{"agentId":"frontend","query":"lint rules"}' --raw""",
@@ -47,7 +51,9 @@ EXAMPLES = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tool", metavar="TOOL", help="the tool's name, or SERVER/TOOL")
+    parser.add_argument(
+        "tool", metavar="TOOL", help="the tool's name, SERVER/TOOL, SERVER.TOOL, or a call: 'SERVER.TOOL(name: value)'"
+    )
     add_params(parser)
     add_server(parser)
     add_output(parser)
@@ -58,7 +64,8 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
-    server, name = split_address(arguments.tool, arguments, world)
+    expression = read_call(arguments.tool)
+    server, name = split_address(expression.address if expression else arguments.tool, arguments, world)
     upstream = _upstream(arguments, world, server, name)
     deadline = Deadline(arguments.timeout)
     tool = await find_tool(upstream, name, deadline, world)
@@ -67,6 +74,8 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
         describe_tool(upstream.id, tool.shown, world)
         return OK
+    if expression is not None:
+        arguments.rest = [*as_words(expression, Shape(tool.shown.get("inputSchema")), tool.name), *arguments.rest]
     _warn_of_own_options(arguments, tool, world)
     given = await read_arguments(arguments, world, tool.name, tool.shown.get("inputSchema"))
     tool.check(given)
@@ -81,7 +90,8 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
 async def find_tool(upstream: Upstream, name: str, deadline: Deadline, world: World) -> RemoteTool:
     """The tool; unknown, held and filtered ones are usage errors: nothing was called."""
-    if all(tool.name != name for tool in upstream.known_tools() or ()):
+    is_new = upstream in world.temporary and not upstream.is_active  # what is remembered may be an older version's
+    if is_new or all(tool.name != name for tool in upstream.known_tools() or ()):
         with traced(world, upstream, "tools/list"):
             async with deadline.over("tools/list"):
                 await upstream.tools(fresh=True)  # what fails here is the server's or the network's fault
@@ -105,7 +115,7 @@ def _upstream(arguments: argparse.Namespace, world: World, server: str | None, n
     try:
         return upstream_of(arguments, world, server)
     except InvalidInput as error:
-        if arguments.server or arguments.endpoint or server:
+        if arguments.server or arguments.endpoint or arguments.stdio or server:
             raise
         owners = [each.id for each in world.view.upstreams() if _shows(each, name)]
         if not owners:
@@ -121,7 +131,7 @@ def _shows(upstream: Upstream, name: str) -> bool:
 def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, world: World) -> None:
     """Who types `--output x` for a tool that has an `output` should hear where it went."""
     for name in Shape(tool.shown.get("inputSchema")).properties:
-        if name in OWN_OPTIONS and getattr(arguments, name):
+        if name in OWN_OPTIONS and getattr(arguments, name, None):
             world.warn(
                 f"--{name} was taken as an option of call-tool, and '{tool.name}' has an argument of that name",
                 f"write the tool's own after a lone --: … -- --{name} VALUE",

@@ -128,4 +128,4 @@ class _Person:
 
 
 def _remote(world: World) -> str:
-    return world.program if world.program.endswith("remote") else "dari remote"
+    return world.program if world.program.endswith("remote") else f"{world.program} remote"

@@ -208,7 +208,7 @@ class _Line:
 
     def _tool(self) -> dict[str, object] | None:
         """The tool that the line names, as far as it is known."""
-        if self._command not in ("call-tool", "describe") or not self._plain:
+        if self._command not in ("call-tool", "call", "describe") or not self._plain:
             return None
         server, slash, name = self._plain[0].partition("/")
         for upstream in self._chosen():

@@ -6,6 +6,7 @@ import argparse
 
 from dari.cli.remote.checks import Check, look
 from dari.cli.remote.failures import USAGE
+from dari.cli.remote.hints import as_typed
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.world import World
@@ -32,7 +33,9 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     checks = await look(world)
     worst = max((check.mark for check in checks), key=_ORDER.index, default="ok")
     if arguments.json:
-        told = [{"name": one.name, "status": one.mark, "found": one.found, "hint": one.hint} for one in checks]
+        told = [
+            {"name": one.name, "status": one.mark, "found": one.found, "hint": as_typed(one.hint)} for one in checks
+        ]
         print_json(world.terminal, {"status": worst, "checks": told})
     else:
         for check in checks:
@@ -43,4 +46,4 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 def _lines(check: Check, world: World) -> list[str]:
     word, style = _MARKS[check.mark]
     told = [f"{painted(word, style, world.terminal)}  {check.name:<9} {plain(check.found)}"]
-    return told + [f"      hint: {line}" for line in for_terminal(check.hint).splitlines()]
+    return told + [f"      hint: {line}" for line in for_terminal(as_typed(check.hint)).splitlines()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dari.cli.remote.hints import as_typed
 from dari.cli.remote.payloads import json_for_terminal
 from dari.cli.remote.terminal import Terminal
 from dari.errors import Conflict, DariError, InvalidInput
@@ -32,9 +33,9 @@ def tell(error: BaseException, terminal: Terminal) -> None:
     else:
         message = f"{type(error).__name__}: {error}"
         hint = "this is a fault of ours; the same command with --log tells more"
-    terminal.err(f"{painted('error:', '31', terminal)} {for_terminal(message)}\n")
+    terminal.err(f"{painted('error:', '31', terminal)} {for_terminal(as_typed(message))}\n")
     if hint:
-        terminal.err(f"{painted('hint:', '36', terminal)} {for_terminal(hint)}\n")
+        terminal.err(f"{painted('hint:', '36', terminal)} {for_terminal(as_typed(hint))}\n")
 
 
 def as_configuration(error: DariError) -> DariError:

@@ -4,6 +4,7 @@
     --name, --no-name            a boolean
     --name.member value          one member of an object
     --name '{"a": 1}'            objects, and anything else, in JSON
+    name=value, name:value       the same without dashes; name:=JSON takes JSON whatever the type
 
 Names match whatever their case style: `--agent-id` is `agentId`.
 """
@@ -22,6 +23,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MISSING = object()
+_PAIR = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>:=|=|:)")
 
 
 def read_flags(words: Sequence[str], shape: Shape, tool: str) -> dict[str, Any]:
@@ -31,7 +33,8 @@ def read_flags(words: Sequence[str], shape: Shape, tool: str) -> dict[str, Any]:
     while queue:
         word = queue.pop(0)
         if not word.startswith("--") or len(word) == 2:
-            raise InvalidInput(f"'{word[:80]}' belongs to no flag", _as_flags(shape, word))
+            _read_pair(word, queue, shape, tool, found)
+            continue
         name, equals, text = word[2:].partition("=")
         flag = _Flag(name, shape, tool)
         if flag.is_negated:
@@ -48,6 +51,24 @@ def read_flags(words: Sequence[str], shape: Shape, tool: str) -> dict[str, Any]:
             value = read_value(text, flag.schema, shape.root, f"--{name}")
         _put(found, flag, value, text)
     return found
+
+
+def _read_pair(word: str, queue: list[str], shape: Shape, tool: str, found: dict[str, Any]) -> None:
+    """`name=value`, `name:=JSON`, `name:value`, or `name:` and a value that follows; puts it into `found`."""
+    pair = _PAIR.match(word)
+    if pair is None or (pair["sign"] == ":" and _known(pair["name"], shape) is None):
+        raise InvalidInput(f"'{word[:80]}' belongs to no argument", _as_pairs(shape, word))
+    name, sign, text = pair["name"], pair["sign"], word[pair.end() :]
+    flag = _Flag(name, shape, tool, is_pair=True)
+    if sign == ":" and not text and queue:
+        text = queue.pop(0)
+    if sign == ":=":
+        value = _parsed(text)
+        if value is _MISSING:
+            raise InvalidInput(f"{name}:= needs JSON, got {_shown(text)}", f"""{name}:='{{"a": 1}}', or {name}=TEXT""")
+    else:
+        value = read_value(text, flag.schema, shape.root, f"{name}{sign}", is_pair=True)
+    _put(found, flag, value, text)
 
 
 def missing(shape: Shape, given: dict[str, Any]) -> list[str]:
@@ -71,8 +92,9 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 class _Flag:
     """The argument that a name after `--` means."""
 
-    def __init__(self, name: str, shape: Shape, tool: str) -> None:
+    def __init__(self, name: str, shape: Shape, tool: str, *, is_pair: bool = False) -> None:
         self.name = name
+        self.shown = name if is_pair else f"--{name}"
         self.is_negated = False
         exact = _known(name, shape)
         if exact is None and name.lower().startswith("no-"):
@@ -82,7 +104,7 @@ class _Flag:
         if exact is not None:
             self.path, self.schema = [exact], shape.properties[exact]
         else:
-            self.path, self.schema = _dotted(name, shape, tool)
+            self.path, self.schema = _dotted(name, shape, tool, "" if is_pair else "--")
         types = types_of(self.schema, shape.root)
         self.is_switch = "boolean" in types and "string" not in types
         self.is_list = "array" in types
@@ -96,7 +118,7 @@ def _known(name: str, shape: Shape) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _dotted(name: str, shape: Shape, tool: str) -> tuple[list[str], Schema]:
+def _dotted(name: str, shape: Shape, tool: str, dashes: str) -> tuple[list[str], Schema]:
     path: list[str] = []
     inner = shape
     steps = name.split(".")
@@ -105,7 +127,7 @@ def _dotted(name: str, shape: Shape, tool: str) -> tuple[list[str], Schema]:
         if known is None:
             if step and inner.takes_any and (at > 0 or len(steps) == 1):
                 return [*path, *steps[at:]], {}
-            raise _unknown(name, shape, tool)
+            raise _unknown(name, shape, tool, dashes)
         path.append(known)
         schema = inner.properties[known]
         if at + 1 < len(steps):
@@ -122,24 +144,24 @@ def _object_branch(schema: Schema, root: Schema) -> Schema:
     return schema
 
 
-def _unknown(name: str, shape: Shape, tool: str) -> InvalidInput:
+def _unknown(name: str, shape: Shape, tool: str, dashes: str) -> InvalidInput:
     from dari.bridge.finding.spelling import nearest
 
     names = list(shape.properties)
     likely = nearest(name.removeprefix("no-"), names, 1)
-    listed = ", ".join(f"--{each}" for each in names) or "none"
-    hint = f"did you mean --{likely[0]}? " if likely else ""
-    return InvalidInput(f"'{tool}' has no argument --{name[:80]}", f"{hint}its arguments: {listed}")
+    listed = ", ".join(f"{dashes}{each}" for each in names) or "none"
+    hint = f"did you mean {dashes}{likely[0]}? " if likely else ""
+    return InvalidInput(f"'{tool}' has no argument {dashes}{name[:80]}", f"{hint}its arguments: {listed}")
 
 
-def read_value(text: str, schema: Schema, root: Schema, flag: str) -> Any:
-    """The text as a value of the schema's type; `flag` is what an error calls it."""
+def read_value(text: str, schema: Schema, root: Schema, flag: str, *, is_pair: bool = False) -> Any:
+    """The text as a value of the schema's type; `flag` is what an error calls it (`--name`, or `name=` of a pair)."""
     schema = follow(schema, root)
     types = types_of(schema, root)
     if "array" in types:
-        return _listed(text, schema, types, root, flag)
+        return _listed(text, schema, types, root, flag, is_pair=is_pair)
     if choices := choices_of(schema, root):
-        return _chosen(text, choices, types, flag)
+        return _chosen(text, choices, types, flag, is_pair=is_pair)
     for value in (_number(text, types), _boolean(text, types), _json(text, types)):
         if value is not _MISSING:
             return value
@@ -148,19 +170,27 @@ def read_value(text: str, schema: Schema, root: Schema, flag: str) -> Any:
     if not types:
         value = _parsed(text)
         return text if value is _MISSING else value
-    raise InvalidInput(f"{flag} {_shown(text)} is no {type_text(schema, root)}", f"give {flag} <{_hint(types)}>")
+    raise InvalidInput(
+        f"{_given(flag, text, is_pair)} is no {type_text(schema, root)}",
+        f"give {_given(flag, None, is_pair)}<{_hint(types)}>",
+    )
 
 
-def _listed(text: str, schema: Schema, types: set[str], root: Schema, flag: str) -> Any:
+def _given(flag: str, text: str | None, is_pair: bool) -> str:
+    space = "" if is_pair else " "
+    return f"{flag}{space}" if text is None else f"{flag}{space}{_shown(text)}"
+
+
+def _listed(text: str, schema: Schema, types: set[str], root: Schema, flag: str, *, is_pair: bool) -> Any:
     whole = _parsed(text) if text.lstrip().startswith("[") else _MISSING
     if isinstance(whole, list):
         return whole
     if text == "null" and "null" in types:
         return None
-    return [read_value(text, items_of(schema, root), root, flag)]
+    return [read_value(text, items_of(schema, root), root, flag, is_pair=is_pair)]
 
 
-def _chosen(text: str, choices: list[Any], types: set[str], flag: str) -> Any:
+def _chosen(text: str, choices: list[Any], types: set[str], flag: str, *, is_pair: bool) -> Any:
     for choice in choices:
         if text == choice or text == json.dumps(choice, ensure_ascii=False):
             return choice
@@ -171,7 +201,7 @@ def _chosen(text: str, choices: list[Any], types: set[str], flag: str) -> Any:
     names = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
     likely = nearest(text, names, 1)
     hint = f"did you mean {likely[0]}? " if likely else ""
-    raise InvalidInput(f"{flag} {_shown(text)} is none of its values", f"{hint}one of: {', '.join(names[:20])}")
+    raise InvalidInput(f"{_given(flag, text, is_pair)} is none of its values", f"{hint}one of: {', '.join(names[:20])}")
 
 
 def _number(text: str, types: set[str]) -> Any:
@@ -223,14 +253,14 @@ def _put(found: dict[str, Any], flag: _Flag, value: Any, text: str) -> None:
     elif isinstance(old, dict) and isinstance(value, dict):
         inner[name] = merged(value, old)
     else:
-        raise InvalidInput(f"--{flag.name} is given twice", "give it once")
+        raise InvalidInput(f"{flag.shown} is given twice", "give it once")
 
 
-def _as_flags(shape: Shape, word: str) -> str:
+def _as_pairs(shape: Shape, word: str) -> str:
     if not shape.arguments:
         return "the tool takes no arguments"
     first = next((each for each in shape.arguments if each.is_required), shape.arguments[0])
-    return f"name the argument: --{first.name} {word[:80]}"
+    return f"name the argument: {first.name}={word[:80]}, or --{first.name} {word[:80]}"
 
 
 def _plain(name: str) -> str:

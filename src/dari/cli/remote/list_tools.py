@@ -9,6 +9,7 @@ from dari.cli.remote.choosing import add_server
 from dari.cli.remote.listing import Gathered, gather
 from dari.cli.remote.payloads import first_sentence, print_json, print_table
 from dari.cli.remote.world import World
+from dari.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.exposure import RemoteTool
@@ -27,17 +28,23 @@ EXAMPLES = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "id", nargs="?", metavar="SERVER", help="a profile by its id, or an address (default: --server)"
+    )
     add_server(parser, has_all=True)
     parser.add_argument("--refresh", action="store_true", help="ask the server, whatever the cache holds")
     parser.add_argument("--json", action="store_true", help="print the list alone: an array of tools with their server")
 
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
+    _take_word(arguments)
+    is_fresh = arguments.refresh or arguments.stdio is not None
+
     def source(upstream: Upstream) -> str:
         is_known = upstream.known_tools() is not None
-        return ", from the cache" if is_known and not arguments.refresh else ""
+        return ", from the cache" if is_known and not is_fresh else ""
 
-    gathered = await gather(arguments, world, "tools/list", lambda one: one.tools(fresh=arguments.refresh), source)
+    gathered = await gather(arguments, world, "tools/list", lambda one: one.tools(fresh=is_fresh), source)
     if arguments.json:
         print_json(world.terminal, [{"server": id, **tool.shown} for id, tool in gathered.rows()])
     else:
@@ -45,6 +52,17 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     for upstream, _ in gathered.found:
         _tell_held(upstream, world)
     return gathered.code
+
+
+def _take_word(arguments: argparse.Namespace) -> None:
+    if not arguments.id:
+        return
+    if arguments.server or arguments.endpoint or arguments.stdio or arguments.all:
+        raise InvalidInput(f"'{arguments.id[:80]}' and an option name two servers", "give one of them")
+    if arguments.id.startswith(("http://", "https://")):
+        arguments.endpoint = arguments.id
+    else:
+        arguments.server = arguments.id
 
 
 def _tell_held(upstream: Upstream, world: World) -> None:

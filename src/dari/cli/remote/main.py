@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from dari.cli.remote.failures import OTHER, USAGE, exit_code, tell
+from dari.cli.remote.hints import PROGRAM
 from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_common, epilog
 from dari.cli.remote.terminal import ProcessTerminal, Terminal
 from dari.cli.remote.world import World
@@ -40,6 +41,9 @@ REMOTE = (
     Command("servers", "servers", "list the server profiles: kind, address, state, where they are written"),
     Command("list-tools", "list_tools", "list the tools of a server, or of all"),
     Command("call-tool", "call_tool", "call a tool, with JSON or with flags made from its schema"),
+    Command("batch", "batch", "call many tools from JSON lines, several at once"),
+    Command("list", "list_short", "short: the servers, or the tools of one"),
+    Command("call", "call_short", "short for call-tool"),
     Command("describe", "describe", "show a tool's arguments and an example call"),
     Command("list-resources", "list_resources", "list the resources of a server"),
     Command("read-resource", "read_resource", "read a resource"),
@@ -83,6 +87,7 @@ _GLOBAL_FLAGS = ("--log", "--no-daemon")
 async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: Surroundings) -> int:
     """One command from words to exit code. Cancelling the task is Ctrl-C: the caller makes it exit code 4."""
     COLUMNS.set(terminal.columns)
+    PROGRAM.set(program)
     try:
         return await _run(program, argv, terminal, bridge, around)
     except Shown as shown:
@@ -168,7 +173,11 @@ async def _run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge
     arguments = parser_of(command, program).parse_args(words)
     arguments.rest = list(rest)
     world = World(terminal, bridge, bridge.view(around), program, logs or arguments.log)
-    code: int = await module.run(arguments, world)
+    try:
+        code: int = await module.run(arguments, world)
+    finally:
+        for upstream in world.temporary:
+            await upstream.stop()
     return code
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from dari.cli.remote.failures import NETWORK
+from dari.cli.remote.hints import as_typed
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.terminal import Terminal
@@ -98,14 +99,14 @@ def _lines(step: Step, terminal: Terminal) -> list[str]:
     word, style = _MARKS[step.mark]
     told = [f"  {painted(word, style, terminal)}  {step.name:<10} {step.ms:7.1f} ms  {plain(step.found)}".rstrip()]
     # The last words of a child have several lines.
-    for number, line in enumerate(for_terminal(step.hint).splitlines() if step.hint else ()):
+    for number, line in enumerate(for_terminal(as_typed(step.hint)).splitlines() if step.hint else ()):
         told.append(f"        {'hint: ' if number == 0 else '  '}{line}")
     return told
 
 
 def _payload(trial: Trial) -> dict[str, object]:
     steps = [
-        {"name": one.name, "status": one.mark, "found": one.found, "hint": one.hint, "ms": round(one.ms, 1)}
+        {"name": one.name, "status": one.mark, "found": one.found, "hint": as_typed(one.hint), "ms": round(one.ms, 1)}
         for one in trial.steps
     ]
     return {"id": trial.id, "ok": trial.is_ok, "steps": steps}

@@ -6,7 +6,21 @@ import argparse
 from collections.abc import Sequence
 
 HELP = ("-h", "--help")
-OWN_OPTIONS = ("server", "endpoint", "key", "header", "timeout", "params", "json", "raw", "output", "log", "config")
+OWN_OPTIONS = (
+    "server",
+    "endpoint",
+    "http",
+    "stdio",
+    "key",
+    "header",
+    "timeout",
+    "params",
+    "json",
+    "raw",
+    "output",
+    "log",
+    "config",
+)
 """What `call-tool` takes for itself; a tool's argument of such a name stands after a lone `--`."""
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from dari.cli.remote.failures import painted
+from dari.cli.remote.hints import as_typed
 from dari.cli.remote.terminal import Terminal
 from dari.sanitising import for_terminal
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
+    from dari.bridge.upstream.upstream import Upstream
     from dari.bridge.view import View
 
 
@@ -23,6 +25,8 @@ class World(Struct):
     """`crewx mcp remote`, `dari remote` or `crewx mcp`: what examples and hints name."""
     logs: bool = False
     """`--log` was given."""
+    temporary: list[Upstream] = []
+    """Servers that the command brought along; they end with it."""
 
     def say(self, line: str) -> None:
         """A line of the result, for a person. What a server wrote in it was made harmless before."""
@@ -30,12 +34,12 @@ class World(Struct):
 
     def note(self, line: str) -> None:
         """A line on stderr; made harmless here."""
-        self.terminal.err(f"{for_terminal(line)}\n")
+        self.terminal.err(f"{for_terminal(as_typed(line))}\n")
 
     def warn(self, text: str, hint: str = "") -> None:
-        self.terminal.err(f"{painted('warning:', '33', self.terminal)} {for_terminal(text)}\n")
+        self.terminal.err(f"{painted('warning:', '33', self.terminal)} {for_terminal(as_typed(text))}\n")
         if hint:
-            self.terminal.err(f"{painted('hint:', '36', self.terminal)} {for_terminal(hint)}\n")
+            self.terminal.err(f"{painted('hint:', '36', self.terminal)} {for_terminal(as_typed(hint))}\n")
 
     def log(self, line: str) -> None:
         """A line for `--log`; the caller has masked its secrets."""

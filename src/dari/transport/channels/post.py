@@ -11,7 +11,7 @@ from dari.errors import DariError, Failed, Unavailable
 from dari.mcp.client.failures import SessionExpired
 from dari.mcp.client.oauth import Refusal
 from dari.transport.channels.connection import Connection, Headers
-from dari.transport.channels.refusals import as_error, is_lost_session
+from dari.transport.channels.refusals import as_error, begins_as_json, is_lost_session, not_mcp
 from dari.transport.channels.sse import EventReader, EventTooLong
 
 if TYPE_CHECKING:
@@ -128,7 +128,10 @@ class Post:
             return
         self._finish()
         inbox = self._channel.inbox
-        if self._kind is _Kind.JSON and self._parts:
+        body = b"".join(self._parts[:1])
+        if self._kind is _Kind.JSON and self.request_id is not None and not begins_as_json(body):
+            inbox.fail(self.request_id, not_mcp(self._target, self._status, self._response, b"".join(self._parts)))
+        elif self._kind is _Kind.JSON and self._parts:
             inbox.receive(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
         if self.request_id is not None and inbox.is_waiting(self.request_id):
             missing = Failed(f"HTTP {self._status} came without the answer", "check that the URL is an MCP server's")

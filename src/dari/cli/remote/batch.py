@@ -1,0 +1,203 @@
+"""`batch`: many calls from JSON lines, several at once; one JSON line of result for each (design 001, phase 4)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw, Struct, structs
+
+from dari.cli.remote.batch_calls import BatchCall, read_calls
+from dari.cli.remote.call_tool import find_tool
+from dari.cli.remote.callers import calling
+from dari.cli.remote.choosing import add_server, split_address, upstream_of
+from dari.cli.remote.deadlines import Deadline
+from dari.cli.remote.failures import NETWORK, OK, OTHER, TOOL, exit_code
+from dari.cli.remote.hints import as_typed
+from dari.cli.remote.payloads import print_raw
+from dari.cli.remote.quiet import QuietTerminal
+from dari.cli.remote.tracing import traced
+from dari.cli.remote.world import World
+from dari.errors import DariError
+from dari.rpc.codec import decode_any, encode
+
+if TYPE_CHECKING:
+    from dari.bridge.upstream.exposure import RemoteTool
+    from dari.bridge.upstream.upstream import Upstream
+
+NAME = "batch"
+HELP = "Call many tools from JSON lines, several at once; one JSON line of result for each."
+DESCRIPTION = """\
+Call many tools. Each line of FILE, or of stdin, is one call:
+  {"tool": "fs/read_file", "arguments": {"path": "a.txt"}, "id": "first"}
+`id` comes back with the result (default: the number of the line); `server` may stand beside `tool`.
+All lines are read and checked before anything is sent.
+
+Each call gives one line on stdout, in the order of the lines or, with --as-completed, as they come:
+  {"id": "first", "server": "fs", "tool": "read_file", "ok": true, "attempts": 1, "ms": 12.3, "result": {…}}
+A call that failed has "ok": false, and the tool's own result or "error": {message, hint, exit_code}.
+The exit code is 0 when all went well, else the highest of the calls'.
+
+--retries repeats what the network or a time limit broke, and only for tools that say they may be repeated
+(readOnlyHint or idempotentHint). Nobody is asked anything while a batch runs."""
+EXAMPLES = (
+    ("batch calls.jsonl --parallel 8", "eight at once, results in the order of the file"),
+    ("batch --retries 3 --as-completed < calls.jsonl", "results as they come; what may be repeated is, three times"),
+)
+MAX_PARALLEL = 64
+DEFAULT_PARALLEL = 4
+MAX_RETRIES = 10
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
+
+
+class Outcome(Struct, omit_defaults=True):
+    """One line of the result."""
+
+    id: Any
+    server: str
+    tool: str
+    ok: bool
+    attempts: int = 0
+    ms: float = 0.0
+    result: Raw | None = None
+    error: dict[str, Any] | None = None
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - or nothing reads stdin")
+    parser.add_argument(
+        "--parallel",
+        metavar="N",
+        type=lambda text: _count(text, 1, MAX_PARALLEL),
+        default=DEFAULT_PARALLEL,
+        help=f"how many calls run at once, 1 to {MAX_PARALLEL} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--retries",
+        metavar="N",
+        type=lambda text: _count(text, 0, MAX_RETRIES),
+        default=0,
+        help="how often a call that may be repeated is, after it failed on its way (default: %(default)s)",
+    )
+    parser.add_argument("--as-completed", action="store_true", help="print results as they come, not in order")
+    add_server(parser)
+
+
+async def run(arguments: argparse.Namespace, world: World) -> int:
+    calls = await read_calls(arguments.file, world)
+    batch = _Batch(arguments, world, calls)
+    workers = [asyncio.create_task(batch.work()) for _ in range(min(arguments.parallel, len(calls)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    if batch.failed:
+        world.note(f"error: {batch.failed} of {len(calls)} calls failed")
+    return batch.code
+
+
+class _Batch:
+    def __init__(self, arguments: argparse.Namespace, world: World, calls: list[BatchCall]) -> None:
+        self._arguments = arguments
+        self._terminal = world.terminal
+        # Several calls share one screen, and stdin was read to its end: no progress bars, no questions.
+        self._world = structs.replace(world, terminal=QuietTerminal(world.terminal))
+        self._left: Iterator[tuple[int, BatchCall]] = iter(enumerate(calls))
+        self._waiting: dict[int, Outcome] = {}
+        self._printed = 0
+        self._meeting: dict[str, asyncio.Lock] = {}
+        self.failed = 0
+        self.code = OK
+
+    async def work(self) -> None:
+        for at, call in self._left:
+            outcome, code = await self._outcome(call)
+            self.failed += code != OK
+            self.code = max(self.code, code)
+            if self._arguments.as_completed:
+                self._print(outcome)
+                continue
+            self._waiting[at] = outcome
+            while self._printed in self._waiting:
+                self._print(self._waiting.pop(self._printed))
+                self._printed += 1
+
+    def _print(self, outcome: Outcome) -> None:
+        print_raw(self._terminal, encode(outcome))
+
+    async def _outcome(self, call: BatchCall) -> tuple[Outcome, int]:
+        outcome = Outcome(id=call.id, server=call.server, tool=call.tool, ok=False)
+        began = time.perf_counter()
+        try:
+            result = await self._run(call, outcome)
+        except DariError as error:
+            code = exit_code(error)
+            hint = as_typed(error.hint)
+            outcome.error = {"message": as_typed(error.message), **({"hint": hint} if hint else {}), "exit_code": code}
+        except Exception as error:
+            code = OTHER
+            outcome.error = {"message": f"{type(error).__name__}: {error}", "exit_code": code}
+        else:
+            outcome.result = result
+            outcome.ok = not _is_error(result)
+            code = OK if outcome.ok else TOOL
+        outcome.ms = round((time.perf_counter() - began) * 1000, 1)
+        return outcome, code
+
+    async def _run(self, call: BatchCall, outcome: Outcome) -> Raw:
+        given = argparse.Namespace(**vars(self._arguments))
+        if call.server:
+            server, name = call.server, call.tool
+        else:
+            named, name = split_address(call.tool, given, self._world)
+            server = named or ""
+        upstream = self._upstream(given, server)
+        outcome.server, outcome.tool = upstream.id, name
+        # One question for a server's tools, not one for each call that waits for them.
+        async with self._meeting.setdefault(upstream.id, asyncio.Lock()):
+            tool = await find_tool(upstream, name, Deadline(given.timeout), self._world)
+        payload = json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
+        tool.check(payload)
+        return await self._tried(upstream, tool, payload, outcome)
+
+    def _upstream(self, given: argparse.Namespace, server: str) -> Upstream:
+        if given.stdio is not None and self._world.temporary and not server:
+            return self._world.temporary[0]
+        if server and given.server:
+            given.server = None
+        return upstream_of(given, self._world, server or None)
+
+    async def _tried(self, upstream: Upstream, tool: RemoteTool, payload: bytes, outcome: Outcome) -> Raw:
+        pause_s = _FIRST_PAUSE_S
+        label = f"{upstream.id}/{tool.name}"
+        while True:
+            outcome.attempts += 1
+            deadline = Deadline(self._arguments.timeout)
+            try:
+                async with calling(self._world, upstream, label, deadline) as caller:
+                    with traced(self._world, upstream, "tools/call", tool.name):
+                        async with deadline.over(label):
+                            return await upstream.call_tool(tool.name, payload, caller, timeout_s=deadline.limit_s)
+            except DariError as error:
+                may_repeat = tool.is_repeatable and outcome.attempts <= self._arguments.retries
+                if not may_repeat or exit_code(error) != NETWORK:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _MAX_PAUSE_S)
+
+
+def _is_error(result: Raw) -> bool:
+    value = decode_any(result)
+    return isinstance(value, dict) and value.get("isError") is True
+
+
+def _count(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"must be {least} to {most}, got {text[:40]!r}")
+    return int(text)
