@@ -48,6 +48,7 @@ PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less",
 # A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own.
 FILES = {
     "/usr/bin/cc": "gcc",
+    "/usr/include/stdio.h": "libc6-dev",
     "/usr/bin/bwrap": "bubblewrap",
     "/usr/sbin/iptables": "iptables",
     "/usr/sbin/ip": "iproute2",
