@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ async def test_a_failing_tool_fails_as_it_says(tmp_path: Path) -> None:
         result = (await home.ask(asked("lab__fail")))["result"]
         assert result["isError"] is True
         assert result["content"] == [{"type": "text", "text": "it did not work"}]
+
+
+async def test_the_structured_error_of_a_server_is_kept_where_no_client_checks_it(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    tools.write_text(
+        json.dumps([{"name": "fail_in_structure", "inputSchema": {"type": "object"}, "outputSchema": schema}])
+    )
+    async with house(tmp_path, lab(env={"LAB_TOOLS": str(tools)})) as home:
+        await home.names()
+        result = (await home.ask(asked("lab__fail_in_structure")))["result"]
+        assert result["isError"] is True and "structuredContent" not in result
+        assert result["_meta"] == {"lab": 1, "dari/structuredContent": {"reason": "no sum"}}
+        assert result["content"] == [{"type": "text", "text": '{"reason": "no sum"}'}]
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])

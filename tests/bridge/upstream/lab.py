@@ -125,6 +125,12 @@ TOOLS = {
     "greet": lambda given, params: text(os.environ.get("LAB_SAYS", "hello")),
     "add": lambda given, params: text(str(given["a"] + given["b"]), structuredContent={"sum": given["a"] + given["b"]}),
     "fail": lambda given, params: text("it did not work", isError=True),
+    "fail_in_structure": lambda given, params: {
+        "content": [],
+        "isError": True,
+        "structuredContent": {"reason": "no sum"},
+        "_meta": {"lab": 1},
+    },
     "refuse": refuse,
     "pid": lambda given, params: text(str(os.getpid())),
     "wait": wait,

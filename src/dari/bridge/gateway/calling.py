@@ -12,14 +12,17 @@ from dari.bridge.gateway.parking import Parking, Work, is_error
 from dari.bridge.gateway.seat import CannotAsk, Seat, can_be_asked
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.begun import Begun
-from dari.core.content import RawResult
+from dari.core.content import RawResult, Text
 from dari.core.context import Context
 from dari.errors import Failed
 from dari.mcp.calls import handshake_result
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.failures import Fault
 from dari.mcp.handlers.resources import NOT_FOUND
-from dari.rpc.codec import INVALID_PARAMS
+from dari.rpc.codec import INVALID_PARAMS, decode_members, encode
+
+STRUCTURED_META = "dari/structuredContent"
+"""Where a failed result of another server keeps its structured value."""
 
 
 class Calling:
@@ -94,6 +97,27 @@ def _passed(result: Raw, context: Context) -> RawResult:
     body = bytes(result)
     if not body.startswith(b"{"):
         raise Failed("the server's result is no object", "report it to its author")
+    if b'"isError"' in body and b'"structuredContent"' in body:
+        result = _readable_error(result)
+        body = bytes(result)
     if context.is_stateless or b'"resultType"' not in body:
         return RawResult(result)
     return RawResult(Raw(handshake_result(body)))
+
+
+def _readable_error(result: Raw) -> Raw:
+    """A failed result without `structuredContent`, which some clients check against the tool's schema even then.
+
+    They would throw the whole result away; it stays readable in `_meta`, and as text where the server wrote none.
+    """
+    members = decode_members(result)
+    if bytes(members.get("isError", b"")) != b"true":
+        return result
+    structured = members.pop("structuredContent", None)
+    if structured is None:
+        return result
+    meta = decode_members(members["_meta"]) if "_meta" in members else {}
+    members["_meta"] = Raw(encode({**meta, STRUCTURED_META: structured}))
+    if bytes(members.get("content", b"[]")).strip() in (b"[]", b"null"):
+        members["content"] = Raw(encode([Text(text=bytes(structured).decode())]))
+    return Raw(encode(members))
