@@ -75,7 +75,7 @@ class Calls:
             if tool is None:
                 tool = await self.find(name)
             self._lists.sight.check_tool(tool.original)
-            tool.check(arguments)
+            await tool.check(arguments)
             if tool.needs_confirmation:
                 await self._confirmed(tool, arguments, caller)
             if self._audit is not None:
@@ -108,7 +108,8 @@ class Calls:
         turn = self.limiter.call(caller.session or caller.who)
         try:
             self._lists.sight.check_tool(tool.original)
-            tool.check(arguments)
+            if not tool.check_now(arguments):
+                return None
             if self._audit is not None:
                 self._audit.check()
             if not turn.enter_now():

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.trust.items import Listing as Shown
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.exposure import Exposure, RemoteTool
@@ -40,7 +41,8 @@ class Lists:
         self._pins = pins
         self._fetch = fetch
         self._on_change = on_change
-        self._exposure = Exposure(target.profile.tools)
+        self._worker = SchemaWorker()
+        self._exposure = Exposure(target.profile.tools, self._worker)
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
         self._again: dict[ListName, Fetch] = {}
         self._is_closed = False
@@ -137,6 +139,7 @@ class Lists:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._worker.close()
 
     def _begin(self, name: ListName, fetch: Fetch | None = None) -> asyncio.Task[None]:
         task = self._fetching[name] = asyncio.get_running_loop().create_task(self._run(name, fetch or self._fetch))

@@ -78,7 +78,7 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
         arguments.rest = [*as_words(expression, Shape(tool.shown.get("inputSchema")), tool.name), *arguments.rest]
     _warn_of_own_options(arguments, tool, world)
     given = await read_arguments(arguments, world, tool.name, tool.shown.get("inputSchema"))
-    tool.check(given)
+    await tool.check(given)
     label = f"{upstream.id}/{tool.name}"
     async with calling(world, upstream, label, deadline) as caller:
         with traced(world, upstream, "tools/call", tool.name) as trace:

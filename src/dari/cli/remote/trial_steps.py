@@ -26,13 +26,15 @@ from dari.bridge.profiles.profile import HttpSettings, Protocol, StdioSettings
 from dari.bridge.sandbox.confinement import Confinement
 from dari.bridge.sandbox.findings import demand
 from dari.bridge.sandbox.report import report
+from dari.bridge.schemas.checker import SchemaWorker, Stopped, can_check
+from dari.bridge.schemas.validation import BadSchema
 from dari.bridge.upstream.opening import Opening
 from dari.bridge.upstream.target import Target
-from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
+from dari.errors import DariError, TimedOut, Unavailable
 from dari.installation import install_extra
 from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
-from dari.rpc.codec import decode_any
+from dari.rpc.codec import decode_any, encode
 from dari.transport.connect import ClientOptions
 
 if TYPE_CHECKING:
@@ -198,7 +200,7 @@ class Trial:
                         "it should log to stderr; the lines are left out",
                     )
             async with self._step("schemas") as step:
-                _judge_schemas(step, tools)
+                await _judge_schemas(step, tools)
         finally:
             await client.close()
 
@@ -249,12 +251,15 @@ async def _tools(client: Client, channel: SupervisedChannel | None) -> list[dict
     return [tool for raw in listing.items if isinstance(tool := decode_any(raw), dict)]
 
 
-def _judge_schemas(step: Step, tools: list[dict[str, Any]]) -> None:
-    try:
-        import jsonschema_rs
-    except ImportError:
+async def _judge_schemas(step: Step, tools: list[dict[str, Any]]) -> None:
+    if not can_check():
         step.warn("not checked: jsonschema-rs is not installed", install_extra("schemas"))
         return
+    async with SchemaWorker() as worker:
+        await _judge_each(step, tools, worker)
+
+
+async def _judge_each(step: Step, tools: list[dict[str, Any]], worker: SchemaWorker) -> None:
     wrong = []
     checked = 0
     for tool in tools:
@@ -263,9 +268,9 @@ def _judge_schemas(step: Step, tools: list[dict[str, Any]]) -> None:
                 continue
             checked += 1
             try:
-                jsonschema_rs.validator_for(tool[name], retriever=_fetch_nothing)
-            except Exception as error:  # whatever a server calls a schema
-                wrong.append(f"{tool.get('name')}.{name}: {str(error).splitlines()[0]}")
+                await worker.judge(encode(tool[name]))
+            except (BadSchema, Stopped) as error:
+                wrong.append(f"{tool.get('name')}.{name}: {error}")
     step.found = f"{checked} are valid"
     if wrong:
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
@@ -273,7 +278,3 @@ def _judge_schemas(step: Step, tools: list[dict[str, Any]]) -> None:
             f"{len(wrong)} of {checked} are no JSON Schema: {'; '.join(wrong[:_LISTED])}{more}",
             "arguments of these tools go to the server unchecked",
         )
-
-
-def _fetch_nothing(uri: str) -> Any:
-    raise InvalidInput(f"{uri} is not fetched")
