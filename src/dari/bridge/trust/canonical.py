@@ -27,7 +27,12 @@ def canonical(value: object) -> bytes:
 
 def digest(value: object) -> str:
     """The SHA-256 of the one text, in hex."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return digest_of_text(canonical(value))
+
+
+def digest_of_text(content: bytes) -> str:
+    """The same of a text that `canonical` made."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _write(value: object, pieces: list[str], depth: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from dari.bridge.trust.canonical import canonical, digest
+from dari.bridge.trust.canonical import canonical, digest, digest_of_text
 
 JsonObject = dict[str, Any]
 Kind = Literal["instructions", "tool", "prompt", "template"]
@@ -41,7 +41,8 @@ class Item(Struct, frozen=True):
 
 def item_of(kind: Kind, shown: JsonObject) -> Item:
     seen = {key: value for key, value in shown.items() if key not in UNSEEN}
-    return Item(kind, name_of(kind, shown), digest(seen), canonical(seen))
+    content = canonical(seen)
+    return Item(kind, name_of(kind, shown), digest_of_text(content), content)
 
 
 def name_of(kind: Kind, shown: JsonObject) -> str:

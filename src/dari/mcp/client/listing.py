@@ -26,6 +26,10 @@ METHODS: dict[Kind, str] = {
     "prompts": "prompts/list",
 }
 MOST_PAGES = 1000
+MAX_ITEMS = 10_000
+MAX_BYTES = 32 * 1024 * 1024
+MAX_COMMAS = 500_000
+"""On one page: an array has at most one item more than commas, and to count them costs nothing."""
 _log = logging.getLogger("dari.mcp.client")
 
 
@@ -37,6 +41,7 @@ async def fetch_list(kind: Kind, ask: Ask) -> Listing:
     scope: str | None = None
     cursors: set[str] = set()
     cursor = ""
+    size_bytes = 0
     while True:
         try:
             page = await ask(method, encode({"cursor": cursor}) if cursor else b"{}")
@@ -44,8 +49,13 @@ async def fetch_list(kind: Kind, ask: Ask) -> Listing:
             if error.remote_code == METHOD_NOT_FOUND and not cursor:
                 return Listing([])
             raise
+        size_bytes += len(bytes(page))
+        if size_bytes > MAX_BYTES or bytes(page).count(b",") > MAX_COMMAS:
+            raise _too_much(method, f"{size_bytes:,} bytes")
         members = _members(page, method)
         items += read(members.get(kind, b"[]"), list[Raw], f"answer to {method}")
+        if len(items) > MAX_ITEMS:
+            raise _too_much(method, f"{len(items):,} items")
         ttl_ms, scope = _value(members, "ttlMs"), _value(members, "cacheScope") or scope
         if isinstance(ttl_ms, int | float):
             ttls_ms.append(max(0, int(ttl_ms)))
@@ -86,6 +96,11 @@ class Catalogue:
             )
         mirrored = self._mirrored.get(name)
         return parameter_headers(mirrored, decode_any(arguments)) if mirrored else b""
+
+
+def _too_much(method: str, given: str) -> Failed:
+    limit = f"at most {MAX_ITEMS:,} items in {MAX_BYTES:,} bytes"
+    return Failed(f"the server's answer to {method} must have {limit}, got {given}", "ask its author for less at once")
 
 
 def _members(page: Raw, method: str) -> dict[str, Raw]:
