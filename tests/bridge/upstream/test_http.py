@@ -93,7 +93,7 @@ async def test_a_server_that_is_down_is_left_alone_after_a_while(tmp_path: Path)
         pass  # the port is free now
     entry = http(url, circuit={"failures": 2, "recoverMs": 60_000})
     async with Place(tmp_path, entry).upstream("far") as server:
-        server._lists.take("tools", await _listing())
+        await server._lists.take("tools", await _listing())
         for _ in range(2):
             with pytest.raises(Unavailable, match="cannot connect"):
                 await server.call_tool("t", b"{}", ME)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
 from dari.bridge.trust.items import KINDS, Item, JsonObject, Kind, Listing, digest_of, item_of, name_of
 from dari.bridge.trust.pin_store import Held, Pin, PinStore, Reason
-from dari.bridge.trust.renames import likely_former_name
+from dari.bridge.trust.renames import Renames
 from dari.errors import InvalidInput
 
 Mode = Literal["tofu", "strict", "off"]
@@ -33,7 +34,11 @@ class Review(Struct, frozen=True, kw_only=True):
 class Comparison:
     """One listing against the pins of its server."""
 
-    def __init__(self, store: PinStore, server: str, profile: str, mode: Mode, now: float) -> None:
+    def __init__(
+        self, store: PinStore, server: str, profile: str, mode: Mode, now: float, known: Mapping[int, Item]
+    ) -> None:
+        self._known = known
+        self._renames = Renames(store.content)
         self._store, self._server, self._profile, self._mode, self._now = store, server, profile, mode, now
         self._seen = store.seen(server)
         self._held = {(held.kind, held.name): held for held in store.held(server) if held.profile == profile}
@@ -85,7 +90,7 @@ class Comparison:
         items: dict[str, tuple[Item, JsonObject]] = {}
         for listed in objects:
             try:
-                item = item_of(kind, listed)
+                item = self._known.get(id(listed)) or item_of(kind, listed)
             except InvalidInput:
                 unreadable.append((kind, name_of(kind, listed)))
                 continue
@@ -132,7 +137,7 @@ class Comparison:
             return None
         if gone:
             former = [self._pins[item.kind, name] for name in gone]
-            return self._hold(item, "renamed", was=likely_former_name(item, former, self._store.content))
+            return self._hold(item, "renamed", was=self._renames.former_name(item, former))
         if self._mode == "strict":
             return self._hold(item, "added")
         self._pin(item)

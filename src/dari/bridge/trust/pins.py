@@ -10,15 +10,18 @@ A held item is neither shown nor callable: what a server says now is what it wou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from dari.bridge.trust.comparison import Comparison, Mode, Review
-from dari.bridge.trust.items import KINDS, JsonObject, Kind, Listing
+from dari.bridge.trust.items import KINDS, Item, JsonObject, Kind, Listing
 from dari.bridge.trust.pin_store import Decision, Held, Pin, PinStore
 from dari.bridge.trust.sight import Sight
 from dari.errors import Conflict, NotFound
+
+NO_ITEMS: Mapping[int, Item] = MappingProxyType({})
 
 
 class Pins:
@@ -41,10 +44,19 @@ class Pins:
         """What may be seen of a server now. Keep it: it follows every review and decision."""
         return self._sights.setdefault((server, profile), Sight(server))
 
-    def review(self, server: str, listing: Listing, *, mode: Mode = "tofu", profile: str = "") -> Review:
+    def review(
+        self,
+        server: str,
+        listing: Listing,
+        *,
+        mode: Mode = "tofu",
+        profile: str = "",
+        items: Mapping[int, Item] = NO_ITEMS,
+    ) -> Review:
         """Compare what a server shows with its pins, pin what is new as the mode says, and hold the rest.
 
         The same listing again costs one encoding and no disk. Lists that are None in `listing` keep their state.
+        `items` has by `id` those objects of the listing whose one text is known already.
         """
         key = (server, profile)
         latest = self._latest.get(key)
@@ -58,7 +70,7 @@ class Pins:
             review = Review(server=server, profile=profile, shown=_everything(listing), held=[])
         else:
             with self._store.changing():
-                review = Comparison(self._store, server, profile, mode, self._now()).run(listing)
+                review = Comparison(self._store, server, profile, mode, self._now(), items).run(listing)
         self.sight(server, profile).update(review.shown, review.held)
         self._latest[key] = (encoded, version, mode, listing, review)
         return review

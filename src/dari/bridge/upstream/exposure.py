@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import ValidationError
@@ -79,14 +79,17 @@ class Exposure:
         self._worker = worker
         self._confirming = Confirming(rules.confirm)
 
-    def apply(self, items: Iterable[JsonObject]) -> tuple[RemoteTool, ...]:
-        """What is left of the list, in its order. The first of two tools with one name is the one that counts."""
+    def apply(self, items: Iterable[JsonObject], cleaned: Mapping[int, JsonObject]) -> tuple[RemoteTool, ...]:
+        """What is left of the list, in its order. The first of two tools with one name is the one that counts.
+
+        `cleaned` has by `id` those items that were already made fit for a model.
+        """
         tools: dict[str, RemoteTool] = {}
         for item in items:
             original = item.get("name")
             if not isinstance(original, str) or not self.is_allowed(original):
                 continue
-            shown, _ = value_for_model(item)
+            shown = cleaned.get(id(item)) or value_for_model(item)[0]
             shown = {**shown, "name": self._rules.rename.get(original, original)}
             if original in self._rules.describe:
                 shown["description"] = self._rules.describe[original]

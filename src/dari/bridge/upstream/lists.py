@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.trust.items import Listing as Shown
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.exposure import Exposure, RemoteTool
+from dari.bridge.upstream.list_items import Prepared, prepared_items
 from dari.bridge.upstream.memory import JsonObject, Known, KnownList, ListName, Memory
 from dari.bridge.upstream.target import Target
 from dari.core.events import ListKind
 from dari.errors import DariError
 from dari.log import event
 from dari.mcp.client.results import Listing
-from dari.rpc.codec import decode_any
 from dari.sanitising import value_for_model
 
 Fetch = Callable[[ListName], Awaitable[Listing]]
@@ -46,6 +46,7 @@ class Lists:
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
         self._again: dict[ListName, Fetch] = {}
         self._is_closed = False
+        self._prepared: dict[ListName, dict[int, Prepared]] = {}
         self.known: Known = memory.load(target.memory_key)
         self.sight = pins.sight(target.pin_name)
         self.tools: dict[str, RemoteTool] = {}
@@ -102,12 +103,15 @@ class Lists:
         known, profile = self.known, self._target.profile
         tools, prompts, templates = (self._items(name) for name in ("tools", "prompts", "resourceTemplates"))
         listing = Shown(instructions=known.instructions or None, tools=tools, prompts=prompts, templates=templates)
-        review = self._pins.review(self._target.pin_name, listing, mode=profile.tools.pin)
+        prepared = {key: one for each in self._prepared.values() for key, one in each.items()}
+        items = {key: one.pinned for key, one in prepared.items() if one.pinned is not None}
+        shown = {key: one.shown for key, one in prepared.items()}
+        review = self._pins.review(self._target.pin_name, listing, mode=profile.tools.pin, items=items)
         before = (self._shown_tools(), self.prompts, self.templates, self.resources)
-        self.tools = {tool.name: tool for tool in self._exposure.apply(review.shown.get("tool", []))}
-        self.prompts = _cleaned(review.shown.get("prompt", []))
-        self.templates = _cleaned(review.shown.get("template", []))
-        self.resources = _cleaned(self._items("resources") or [])
+        self.tools = {tool.name: tool for tool in self._exposure.apply(review.shown.get("tool", []), shown)}
+        self.prompts = _cleaned(review.shown.get("prompt", []), shown)
+        self.templates = _cleaned(review.shown.get("template", []), shown)
+        self.resources = _cleaned(self._items("resources") or [], shown)
         texts = review.shown.get("instructions", [])
         self.instructions = str(value_for_model(texts[0].get("text", ""))[0]) if texts else ""
         after = (self._shown_tools(), self.prompts, self.templates, self.resources)
@@ -115,9 +119,11 @@ class Lists:
         for kind in dict.fromkeys(kinds):
             self._on_change(kind)
 
-    def take(self, name: ListName, listing: Listing) -> None:
+    async def take(self, name: ListName, listing: Listing) -> None:
         """A list as the server just gave it."""
-        items = [value for raw in listing.items if isinstance(value := decode_any(raw), dict)]
+        prepared = await prepared_items(self._target.profile.id, name, listing)
+        self._prepared[name] = {id(one.listed): one for one in prepared}
+        items = [one.listed for one in prepared]
         before = self.known.lists.get(name)
         self.known.lists[name] = KnownList(items, self._memory.now(), listing.ttl_ms)
         if name == "tools":
@@ -148,7 +154,7 @@ class Lists:
         return task
 
     async def _run(self, name: ListName, fetch: Fetch) -> None:
-        self.take(name, await fetch(name))
+        await self.take(name, await fetch(name))
 
     def _next(self, name: ListName) -> None:
         self._fetching.pop(name, None)
@@ -176,6 +182,6 @@ class Lists:
 _ORDER: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resources")
 
 
-def _cleaned(items: list[JsonObject]) -> tuple[JsonObject, ...]:
+def _cleaned(items: list[JsonObject], shown: Mapping[int, JsonObject]) -> tuple[JsonObject, ...]:
     """With the pins every prompt, template and resource reaches a model through here: nothing hidden comes along."""
-    return tuple(value_for_model(item)[0] for item in items)
+    return tuple(shown.get(id(item)) or value_for_model(item)[0] for item in items)

@@ -372,7 +372,7 @@ class Upstream:
 
     async def _review_session(self, session: UpstreamSession) -> None:
         """What a new process lists is looked at before its first call."""
-        self._lists.take("tools", await self._listing(session, "tools"))
+        await self._lists.take("tools", await self._listing(session, "tools"))
 
     def _on_event(self, event: Event, asking: Asking, opened: list[UpstreamSession]) -> None:
         if isinstance(event, ListChanged):
