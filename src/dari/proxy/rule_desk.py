@@ -164,7 +164,7 @@ class RuleDesk:
         """Answer such requests as this recorded one was answered."""
         traffic = self._machine.traffic
         flow = await traffic.flow(flow_id_of(request_id))
-        decoded = await asyncio.to_thread(views.decoded, flow, False, traffic.bodies, _MOCK_BYTES)
+        decoded = await traffic.apart(views.decoded, flow, False, traffic.bodies, _MOCK_BYTES)
         if decoded.is_cut or decoded.problem:
             raise InvalidInput(
                 f"the response of request {request_id} cannot be copied whole: {decoded.problem or 'it is over 1 MiB'}",

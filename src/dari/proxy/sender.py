@@ -59,7 +59,7 @@ class Sender:
                 flow = await self._exchange(request)
         except TimeoutError:
             raise TimedOut(f"no whole answer from {request.url} within {timeout_s:g} s", "allow more time") from None
-        row = await asyncio.to_thread(row_of, flow, _FIELDS, machine.traffic.bodies, machine.traffic.redactor)
+        row = await machine.traffic.apart(row_of, flow, _FIELDS, machine.traffic.bodies, machine.traffic.redactor)
         return Answered(str(flow.id), row, [])
 
     async def _exchange(self, request: Replay) -> Flow:

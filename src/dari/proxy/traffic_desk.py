@@ -20,7 +20,7 @@ from dari.proxy.traffic.diffs import Diff
 from dari.proxy.traffic.entries import EntryFound, EntryPage, Look
 from dari.proxy.traffic.fields import DEFAULT_FIELDS, FIELDS, row_of
 from dari.proxy.traffic.filters import Filter
-from dari.proxy.traffic.har_import import Skipped
+from dari.proxy.traffic.har_import import FILE_BYTES, Skipped
 from dari.proxy.traffic.records import Cleared, LogPage
 from dari.proxy.traffic.search import Found
 from dari.proxy.traffic.summary import Summary
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dari.proxy.machine import Machine
 
 MOST_WAIT_S = 300.0
-_HAR_BYTES = 512 * 1024 * 1024
 _PIECE_BYTES = 8 * 1024 * 1024
 """In base64 still below the longest line of a daemon."""
 _REVEALED_BYTES = 128 * 1024 * 1024
@@ -151,7 +150,7 @@ class TrafficDesk:
         flow = await traffic.wait(wanted, min(max(timeout_s, 0), MOST_WAIT_S), after_seq=after_seq)
         row = None
         if flow is not None:
-            row = await asyncio.to_thread(row_of, flow, DEFAULT_FIELDS, traffic.bodies, traffic.redactor)
+            row = await traffic.apart(row_of, flow, DEFAULT_FIELDS, traffic.bodies, traffic.redactor)
         return Waited(flow is not None, row, traffic.ring.last_seq)
 
     @exposed("traffic.body", "read")
@@ -174,7 +173,7 @@ class TrafficDesk:
         """A piece of the decoded body as it was, text or not, secrets and all: for a person."""
         flow = await self._traffic.flow(flow_id_of(request_id))
         from_client, bodies = direction == "request", self._traffic.bodies
-        found = await asyncio.to_thread(views.decoded, flow, from_client, bodies, _REVEALED_BYTES)
+        found = await self._traffic.apart(views.decoded, flow, from_client, bodies, _REVEALED_BYTES)
         piece = found.data[max(start, 0) : max(start, 0) + _PIECE_BYTES]
         is_whole = views.is_whole(flow, from_client, bodies) and not found.is_cut
         mime = headers.mime(views.message(flow, from_client)[1])
@@ -233,7 +232,7 @@ class TrafficDesk:
     @exposed("traffic.import_har", "control", is_slow=True)
     async def import_har(self, path: str) -> ImportedHar:
         """Add the requests of a HAR file to the traffic."""
-        data = await asyncio.to_thread(self._machine.local_files.read, path, "HAR file", _HAR_BYTES)
+        data = await asyncio.to_thread(self._machine.local_files.read, path, "HAR file", FILE_BYTES)
         done = await self._traffic.import_har(data)
         ids = [str(flow.id) for flow in done.flows]
         return ImportedHar(

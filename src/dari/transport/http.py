@@ -15,6 +15,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from dari.core.slices import Sliced, pieces
 from dari.rpc.codec import encode
 from dari.transport.endpoint import PATH, Endpoint
 from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
@@ -24,6 +25,8 @@ HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 60.0
 IDLE_TIMEOUT_S = 75.0
 STUCK_TIMEOUT_S = 60.0
+PIECE_BYTES = 4 * 1024
+"""Parsed at once; a piece holds some thirty requests at most."""
 MOST_UNREAD_BYTES = 16 * 1024 * 1024
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
@@ -35,6 +38,7 @@ class McpProtocol(HttpToolsProtocol):
         super().__init__(**uvicorn)
         self.endpoint = endpoint
         self._active: Exchange | RequestResponseCycle | None = None
+        self._pieces: Sliced[bytes] = Sliced(self._received, self._pause, self._resume)
         self._is_going_on = False
         self._in_head = False
         self._head_is_new = False
@@ -64,7 +68,14 @@ class McpProtocol(HttpToolsProtocol):
             self._peer_refusal = (403, "the peer is gone") if self.client is None else peers.refusal(self.client, own)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf:
+        if len(data) <= PIECE_BYTES and not self._pieces:
+            self._received(data)
+        else:
+            # Thousands of chunks or pipelined requests may be in it: others get their turn in between.
+            self._pieces.take(pieces(data, PIECE_BYTES))
+
+    def _received(self, data: bytes) -> None:
+        if self._is_deaf or self.transport.is_closing():
             return
         self._chunk_bytes = len(data)
         self._parse(data)
@@ -75,6 +86,14 @@ class McpProtocol(HttpToolsProtocol):
             self._head_is_new = False
             if self._head_least_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
+
+    def _pause(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self.transport.is_closing() and not self.flow.read_paused:
+            self.transport.resume_reading()
 
     def on_message_begin(self) -> None:
         self.url = b""
@@ -190,6 +209,7 @@ class McpProtocol(HttpToolsProtocol):
             self._is_deaf = True
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._pieces.clear()
         active = self._active
         if isinstance(active, Exchange):
             active.endpoint.open.discard(active)

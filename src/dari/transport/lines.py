@@ -7,6 +7,7 @@ import logging
 from typing import Protocol
 
 from dari.core.grant import Grant
+from dari.core.slices import Sliced
 from dari.log import event
 from dari.mcp.link import Link
 from dari.mcp.server import Server
@@ -49,6 +50,7 @@ class LineLink(Link):
         self._writable.set()
         self._is_reading = True
         self._is_feeding = False
+        self._messages: Sliced[bytes | None] = Sliced(self._handle, stream.pause_reading, self._resume)
         self._is_finishing = False
         self.is_closed = False
         session = server.open_session(self)
@@ -60,11 +62,7 @@ class LineLink(Link):
         if self.is_closed or self._is_finishing:
             return
         self._is_feeding = True
-        for message in self._framing.feed(data):
-            if message is None:
-                self.reply(error_message(None, INVALID_REQUEST, "Invalid request: the message is too long"))
-            else:
-                self._receive(message)
+        self._messages.take(self._framing.feed(data))
         self._is_feeding = False
         self._flush()
         if len(self._session.running) >= MOST_IN_FLIGHT and self._is_reading:
@@ -102,6 +100,7 @@ class LineLink(Link):
         """The client will send no more: let running calls end for a while, then close."""
         if not self._framing.is_lsp:
             self.feed(b"\n")  # The last line of `printf … | dari mcp` has no end of its own.
+        await self._messages.handled()
         self._is_finishing = True
         self._session.fail_questions(ConnectionError("the client closed its end"))
         for listening in [call for call in self._server.listening if call in self._session.running.values()]:
@@ -118,8 +117,22 @@ class LineLink(Link):
         if not self.is_closed:
             self.is_closed = True
             self._writable.set()
+            self._messages.clear()
             self._server.close_session(self._session)
             self._stream.close()
+
+    def _handle(self, message: bytes | None) -> None:
+        if self.is_closed:
+            return
+        if message is None:
+            self.reply(error_message(None, INVALID_REQUEST, "Invalid request: the message is too long"))
+        else:
+            self._receive(message)
+
+    def _resume(self) -> None:
+        """All that was read is handled: read on, unless the client has first to take what we wrote."""
+        if self._is_reading and self._writable.is_set() and not self.is_closed:
+            self._stream.resume_reading()
 
     def _receive(self, message: bytes) -> None:
         try:

@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +24,7 @@ from dari.bridge.finding.loan_words import english_sounds, hangul_sounds
 from dari.bridge.finding.question import understood
 from dari.bridge.finding.spelling import distance, nearest, trigrams
 from dari.bridge.finding.words import is_hangul, root, words
+from dari.core.slices import sliced
 from dari.errors import NotFound
 
 JsonObject = dict[str, Any]
@@ -102,11 +103,21 @@ class ToolIndex:
 
         `about`: what the server is for, or what its tools are for by how their names begin.
         """
-        given = list(tools)
+        for _ in self._putting(server, list(tools), about):
+            pass
+
+    async def put_in_slices(
+        self, server: str, tools: Iterable[JsonObject], about: str | Mapping[str, str] = ""
+    ) -> None:
+        """`put` that lets others run meanwhile; nobody may ask before it is done."""
+        async for _ in sliced(self._putting(server, list(tools), about)):
+            pass
+
+    def _putting(self, server: str, given: list[JsonObject], about: str | Mapping[str, str]) -> Iterator[None]:
+        """One step for each tool."""
         if self._given.get(server) == (given, about):
             return
         self.remove(server)
-        self._given[server] = given, about
         names = self._of_server[server] = []
         shared = shared_words(server, given)
         abouts = {"": about} if isinstance(about, str) else about
@@ -130,7 +141,9 @@ class ToolIndex:
                 if posting is None:
                     posting = self._postings[word] = {}
                 posting[entry.name] = weight
-        self._forget_derived()
+            self._forget_derived()
+            yield
+        self._given[server] = given, about
 
     def remove(self, server: str) -> None:
         self._given.pop(server, None)

@@ -23,6 +23,8 @@ not no all given via please want need should would
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _SUFFIXES = ("ation", "ion", "ment", "or")
+MAX_TEXT_CHARS = 8_000
+"""What a tool is for stands in the beginning; some descriptions are manuals, and some are attacks."""
 MAX_WORD_CHARS = 64
 """Longer runs are data, not words."""
 
@@ -30,7 +32,9 @@ MAX_WORD_CHARS = 64
 def words(text: str) -> list[str]:
     """In the order of the text, with repetitions."""
     found: list[str] = []
-    for token in _TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text)):
+    text = text[:MAX_TEXT_CHARS]
+    # One character may become eighteen by NFKC, so the limit holds before and after.
+    for token in _TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS]):
         found += _words_of(token)
     return found
 

@@ -62,6 +62,7 @@ class SearchTools:
         self._full = full
         self._index = index
         self._indexed = -1
+        self._indexing = asyncio.Lock()
 
     @tool(open_world=True)
     async def find_tools(
@@ -111,22 +112,24 @@ class SearchTools:
         settle = None if self._full.settle is None else self._full.settle("tools")
         if settle is not None:
             await settle
-        if self._indexed == self._full.version:
-            return
-        self._indexed = self._full.version
-        listed = self._full.tools
-        servers: dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]] = {
-            OWN: (OWN_ABOUT, [one.listing() for one in self._full.own_tools()])
-        }
-        for owner, offer in self._full.offers.items():
-            for one in offer.tools:
-                if listed.get(one.name) is one:
-                    server = one.server or owner
-                    servers.setdefault(server, (offer.about.get(server, ""), []))[1].append(one.listing())
-        for gone in self._index.servers.difference(servers):
-            self._index.remove(gone)
-        for server, (about, shown) in servers.items():
-            self._index.put(server, shown, about)
+        async with self._indexing:
+            if self._indexed == self._full.version:
+                return
+            version = self._full.version
+            listed = self._full.tools
+            servers: dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]] = {
+                OWN: (OWN_ABOUT, [one.listing() for one in self._full.own_tools()])
+            }
+            for owner, offer in self._full.offers.items():
+                for one in offer.tools:
+                    if listed.get(one.name) is one:
+                        server = one.server or owner
+                        servers.setdefault(server, (offer.about.get(server, ""), []))[1].append(one.listing())
+            for gone in self._index.servers.difference(servers):
+                self._index.remove(gone)
+            for server, (about, shown) in servers.items():
+                await self._index.put_in_slices(server, shown, about)
+            self._indexed = version
 
 
 def search_tools(full: Registry, index: ToolIndex) -> list[Tool]:

@@ -14,6 +14,8 @@ from dari.hidden import find_hidden
 from dari.sanitising import for_terminal
 
 WIDTH = 100
+MAX_LINES = 400
+"""Compared of one field: the comparison is quadratic, and a person reads no more than that at once."""
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m", "!": "\x1b[1;33m"}
 
 
@@ -46,7 +48,12 @@ _ORDER = {name: at for at, name in enumerate(("name", "title", "text", "descript
 
 def _field(field: str, old: list[str], new: list[str]) -> list[str]:
     shown = for_terminal(field, one_line=True)
-    lines = list(difflib.unified_diff(old, new, f"{shown} (approved)", f"{shown} (now)", lineterm="", n=2))
+    start = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+    start = max(0, (min(len(old), len(new)) if start is None else start) - 2)
+    left, right = old[start : start + MAX_LINES], new[start : start + MAX_LINES]
+    lines = list(difflib.unified_diff(left, right, f"{shown} (approved)", f"{shown} (now)", lineterm="", n=2))
+    if more := max(len(old), len(new)) - start - MAX_LINES:
+        lines += [f"! {more} more lines of {shown} are not compared here; read them before you agree"] * (more > 0)
     return [line.rstrip() for line in lines]
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dari.core.slices import SLICE_S
 from dari.proxy.engine.answers import refusal, status_line
-from dari.proxy.engine.bodies import BodyReader, reader_of
+from dari.proxy.engine.bodies import BodyReader, FixedBody, reader_of
 from dari.proxy.engine.chunks import BadChunk
 from dari.proxy.engine.exchange import Exchange
 from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
-from dari.proxy.engine.peer import PIPELINED, Peer
+from dari.proxy.engine.peer import PIECE_BYTES, PIPELINED, Peer
 from dari.proxy.engine.ports import PASS
 from dari.proxy.engine.process import Owner
 from dari.proxy.engine.targets import DEFAULT_PORTS, BadTarget, Target, target_of, tunnel_target
@@ -86,6 +87,14 @@ class Client(Peer):
             self._tls_facts = sni, session.version(), session.selected_alpn_protocol()
 
     def data_received(self, data: bytes) -> None:
+        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody)):
+            self.in_slices(data, self._received)
+        else:
+            self._received(data)
+
+    def _received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         if self._exchange is None:
             if not self._is_lingering:
                 self._buffer = self._buffer + data if self._buffer else data
@@ -100,6 +109,8 @@ class Client(Peer):
 
     def eof_received(self) -> bool:
         """A client may end its direction and still wait for the answer (`nc`, HTTP/1.0)."""
+        if self.ends_later():
+            return True
         self._has_ended = True
         if self._exchange is None:
             return False
@@ -147,7 +158,7 @@ class Client(Peer):
         self.core.connections.discard(self)
         self._exchange = None
         self.free(~0)
-        early, self._buffer = self._buffer, b""
+        early, self._buffer = self._buffer + self.take_rest(), b""
         return early
 
     def timed_out(self) -> None:
@@ -169,13 +180,25 @@ class Client(Peer):
         if self._is_advancing:
             return
         self._is_advancing = True
+        until = time.perf_counter() + SLICE_S
         try:
             # Nor while the client leaves its answers unread: each new one would only add to what waits for it.
             while self._buffer and self._exchange is None and not (self._is_lingering or self.is_full):
                 if not self._next():
                     break
+                if time.perf_counter() >= until and self._buffer:
+                    self.hold(PIPELINED)
+                    self.core.loop.call_soon(self._advance_again)
+                    return
         finally:
             self._is_advancing = False
+
+    def _advance_again(self) -> None:
+        """The next of many requests that came at once, after a turn for others."""
+        if self._exchange is None and not self.transport.is_closing():
+            if not self.is_full:
+                self.free(PIPELINED)
+            self._advance()
 
     def _next(self) -> bool:
         """Begin the next request. False when its head is not complete."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from typing import cast
+
+from dari.core.slices import Sliced, pieces
 
 # Reasons not to read. Each has its own bit, so that two of them never free each other.
 PEER_FULL = 1
@@ -13,6 +16,10 @@ CONNECTING = 2
 PACED = 4
 PIPELINED = 8
 PAUSED = 16
+SLICED = 32
+
+PIECE_BYTES = 32 * 1024
+"""Read at once where each few bytes cost: chunks, heads, frames."""
 
 # Seconds until the first probe and between two, and how many may stay without an answer.
 _PROBES = tuple(
@@ -28,6 +35,7 @@ class Peer(asyncio.Protocol):
 
     transport: asyncio.Transport
     _held = 0
+    _sliced: Sliced[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclasses of asyncio's.
@@ -43,6 +51,32 @@ class Peer(asyncio.Protocol):
             self._held &= ~reason
             if not self._held and not self.transport.is_closing():
                 self.transport.resume_reading()
+
+    def in_slices(self, data: bytes, handle: Callable[[bytes], object]) -> None:
+        """Hand data on in pieces, with turns for others in between; nothing more is read until all is handled."""
+        if self._sliced is None:
+            self._sliced = Sliced(handle, lambda: self.hold(SLICED), lambda: self.free(SLICED))
+        self._sliced.take(pieces(data, PIECE_BYTES))
+
+    def ends_later(self) -> bool:
+        """Whether the end that was just read waits for what was read before it; `eof_received` is then called again."""
+        if not self._sliced:
+            return False
+        self._sliced.then(self._end)
+        return True
+
+    def _end(self) -> None:
+        if not self.transport.is_closing() and not self.eof_received():
+            self.transport.close()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was read that is not handled yet."""
+        return bool(self._sliced)
+
+    def take_rest(self) -> bytes:
+        """What was read and not handled yet, for whoever takes the transport over."""
+        return b"".join(self._sliced.rest()) if self._sliced is not None else b""
 
     def watch(self) -> None:
         """Find out by probes when a peer that ended its direction is gone for good: nothing else would tell."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine.peer import PACED, PEER_FULL, Peer
+from dari.proxy.engine.peer import PACED, PEER_FULL, PIECE_BYTES, Peer
 from dari.proxy.engine.ports import Throttle
 from dari.proxy.flow import Body, Flow
 
@@ -30,6 +30,12 @@ class TunnelEnd(Peer):
         self.is_lost = False
 
     def data_received(self, data: bytes) -> None:
+        if self._tunnel.tap is not None and (self.has_more or len(data) > PIECE_BYTES):
+            self.in_slices(data, self._received)
+        else:
+            self._received(data)
+
+    def _received(self, data: bytes) -> None:
         tunnel = self._tunnel
         self._body.size_bytes += len(data)
         if tunnel.tap is not None:
@@ -42,6 +48,8 @@ class TunnelEnd(Peer):
                 asyncio.get_running_loop().call_later(wait_s, self.free, PACED)
 
     def eof_received(self) -> bool:
+        if self.ends_later():
+            return True
         self.is_ended = True
         self._body.outcome = "complete"
         if self.other.is_ended or self.other.is_lost or not self.other.transport.can_write_eof():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.proxy.engine.bodies import BodyReader, reader_of
+from dari.proxy.engine.bodies import BodyReader, FixedBody, OpenBody, reader_of
 from dari.proxy.engine.chunks import BadChunk
 from dari.proxy.engine.heads import UNTIL_CLOSE, BadHead, ResponseHead, head_end
-from dari.proxy.engine.peer import PEER_FULL, Peer
+from dari.proxy.engine.peer import PEER_FULL, PIECE_BYTES, Peer
 
 if TYPE_CHECKING:
     from dari.proxy.engine.exchange import Exchange
     from dari.proxy.engine.pool import Pool
+
+MAX_INTERIM = 1_000
+"""Of one response: a server that works for hours says so every few seconds."""
 
 
 class Route(NamedTuple):
@@ -41,6 +44,7 @@ class Upstream(Peer):
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._body: BodyReader | None = None
+        self._interim = 0
         self._is_clean = True
         """Nothing arrived that belongs to no response."""
 
@@ -53,6 +57,7 @@ class Upstream(Peer):
         self.exchange = exchange
         self._head = self._body = None
         self._buffer = b""
+        self._interim = 0
 
     def release(self) -> None:
         """The exchange is over; wait for the next one if the connection is good for it."""
@@ -71,6 +76,12 @@ class Upstream(Peer):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody | OpenBody)):
+            self.in_slices(data, self._received)
+        else:
+            self._received(data)
+
+    def _received(self, data: bytes) -> None:
         exchange = self.exchange
         if exchange is None:
             # Nobody asked: the next request would take it for its answer.
@@ -102,6 +113,9 @@ class Upstream(Peer):
             data = data[end:]
             if head.status >= 200 or head.status == 101:
                 break
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                raise BadHead(f"more than {MAX_INTERIM} interim responses")
             exchange.informational(head)
             if not data:
                 self._buffer = b""
@@ -109,12 +123,13 @@ class Upstream(Peer):
         self._buffer = b""
         self._head = head
         if head.status == 101:
-            exchange.switched(head, data)
+            exchange.switched(head, data + self.take_rest())
         elif head.length == 0:
-            self._is_clean = not data
+            self._is_clean = not data and not self.has_more
             exchange.response_begins(head, b"", (), True)
         elif 0 < head.length == len(data):
             # Most responses arrive in one piece.
+            self._is_clean = not self.has_more
             exchange.response_begins(head, data, (data,), True)
         else:
             self._body = body = reader_of(head.length)
@@ -132,11 +147,13 @@ class Upstream(Peer):
     def _end_of(self, body: BodyReader, is_complete: bool) -> None:
         if is_complete:
             self._body = None
-            self._is_clean = not body.rest
+            self._is_clean = not body.rest and not self.has_more
             if body.trailers and self.exchange is not None:
                 self.exchange.flow.response_body.trailers = body.trailers
 
     def eof_received(self) -> bool:
+        if self.ends_later():
+            return True
         exchange = self.exchange
         if exchange is not None and self._head is not None and self._head.length == UNTIL_CLOSE and self._body:
             self._body = None
@@ -145,6 +162,8 @@ class Upstream(Peer):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if rest := self.take_rest():
+            self._received(rest)
         self.is_lost = True
         exchange = self.exchange
         if exchange is None:

@@ -16,6 +16,9 @@ _CONTINUATION = 0
 _FINAL, _COMPRESSED = 0x80, 0x40
 # A compressed message above this is not followed further; its direction is shown compressed from there on.
 _INFLATED_BYTES = 4 * 1024 * 1024
+# And so much of one direction: a second's worth at most, and what was not used of a few seconds.
+_INFLATED_BYTES_PER_S = 16 * 1024 * 1024
+_INFLATED_BURST_BYTES = 16 * 1024 * 1024
 
 
 class WebSocketTap:
@@ -51,16 +54,22 @@ class _Inflater:
         self._resets = resets
         self._stream = zlib.decompressobj(-15)
         self._is_broken = False
+        self._left_bytes = float(_INFLATED_BURST_BYTES)
+        self._at_s = time.monotonic()
 
     def inflate(self, data: bytes, room: int) -> tuple[bytes, int]:
         """At most `room` bytes of what `data` holds, and how many there were."""
         if self._is_broken:
             return data[:room], len(data)
         kept, size = b"", 0
+        now_s = time.monotonic()
+        earned = (now_s - self._at_s) * _INFLATED_BYTES_PER_S
+        self._left_bytes, self._at_s = min(self._left_bytes + earned, _INFLATED_BURST_BYTES), now_s
         try:
-            while data and size <= _INFLATED_BYTES:
+            while data and size <= _INFLATED_BYTES and self._left_bytes > 0:
                 part = self._stream.decompress(data, 64 * 1024)
                 size += len(part)
+                self._left_bytes -= len(part)
                 kept += part[: room - len(kept)]
                 data = self._stream.unconsumed_tail
         except zlib.error:

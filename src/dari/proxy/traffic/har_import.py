@@ -20,6 +20,7 @@ from dari.proxy.flow import SAMPLE_BYTES, Event, Flow, Frame, Headers, Tls
 from dari.proxy.traffic.bodies import Bodies
 
 FILE_BYTES = 128 * 1024 * 1024
+MAX_OBJECTS = 4_000_000
 ENTRIES = 50_000
 FRAMES = 10_000
 _HEADERS = 1000
@@ -40,6 +41,14 @@ class Imported(msgspec.Struct, frozen=True):
     skipped: list[Skipped]
 
 
+class _Log(msgspec.Struct):
+    entries: list[msgspec.Raw]
+
+
+class _Har(msgspec.Struct):
+    log: _Log
+
+
 class _Bad(Exception):
     """The entry cannot be used; the message says why."""
 
@@ -48,21 +57,22 @@ def load(data: bytes, next_id: Callable[[], int], bodies: Bodies | None = None, 
     """Read a HAR file; bodies beyond a flow's sample go to the body store."""
     if len(data) > FILE_BYTES:
         raise InvalidInput(f"the file has {len(data)} bytes, {FILE_BYTES} are read at most", "split it, or export less")
+    if data.count(b"{") > MAX_OBJECTS:
+        raise InvalidInput(f"the file has more than {MAX_OBJECTS:,} objects", "split it, or export less")
     try:
-        document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+        # Entry by entry below: to decode all at once would hold the interpreter, and the proxy, for seconds.
+        entries = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
+    except msgspec.ValidationError:
+        raise InvalidInput("no log.entries in it", "give a HAR file as exported by a browser or proxy") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"not JSON: {error}", "give a HAR file as exported by a browser or proxy") from error
-    log = _dict(_dict(document).get("log"))
-    entries = log.get("entries")
-    if not isinstance(entries, list):
-        raise InvalidInput("no log.entries in it", "give a HAR file as exported by a browser or proxy")
     flows: list[Flow] = []
     skipped = [Skipped(most, f"{len(entries) - most} entries after the first {most}")] if len(entries) > most else []
     count = max(0, len(entries) - most)
     for index, item in enumerate(entries[:most]):
         try:
-            flows.append(_flow(_dict(item), next_id, bodies))
-        except _Bad as error:
+            flows.append(_flow(_dict(msgspec.json.decode(item)), next_id, bodies))
+        except (_Bad, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             count += 1
             if len(skipped) < _SKIPPED_SHOWN:
                 skipped.append(Skipped(index, str(error)))

@@ -10,10 +10,10 @@ What an agent reads passes the redactor, unless `reveal` is given; what is store
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import msgspec
 
@@ -32,7 +32,11 @@ from dari.proxy.traffic.ring import CAPACITY, Ring, Slot
 from dari.proxy.traffic.search import Found, Scan, Sources, search
 from dari.proxy.traffic.store import SIZE_BYTES, Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 EVERYTHING = Filter()
+MAX_READERS = 2
 _PRELOADED = 500
 _EXPORT_S = 60.0
 _IMPORT_BATCH = 2000
@@ -69,6 +73,7 @@ class Traffic:
         self.next_id = count(last_id + 1).__next__
         """The id for the next flow; ids go on after a restart. The recorder gives them out."""
         self.recorder = Recorder(self.ring, store, bodies, self.next_id)
+        self._readers = asyncio.Semaphore(MAX_READERS)
 
     @classmethod
     def open(cls, directory: Path, redactor: Redactor = HIDING, limits: Limits = Limits()) -> Traffic:  # noqa: B008
@@ -80,6 +85,11 @@ class Traffic:
     async def close(self) -> None:
         if self.store is not None:
             await asyncio.to_thread(self.store.close)
+
+    async def apart(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Decode, search or compare in a thread, two at a time: what one body becomes in memory has a bound."""
+        async with self._readers:
+            return await asyncio.to_thread(work, *arguments, **named)
 
     async def clear(self) -> records.Cleared:
         """Forget everything that was recorded, on disk too; requests that still run appear again when they end."""
@@ -99,7 +109,7 @@ class Traffic:
     async def log(self, after_seq: int = 0, limit: int = 200, *, reveal: bool = False) -> records.LogPage:
         """`logs.tail`: records after `after_seq`, oldest first."""
         found = records.chosen(self.ring, after_seq, limit)
-        return await asyncio.to_thread(records.rendered, found, after_seq, self._shown(reveal))
+        return await self.apart(records.rendered, found, after_seq, self._shown(reveal))
 
     async def entries(
         self,
@@ -112,7 +122,7 @@ class Traffic:
     ) -> EntryPage:
         """`crab_traffic_tail`: whole requests, newest first."""
         choice = entries.chosen(self.ring, after_seq, limit, max_entries)
-        return await asyncio.to_thread(entries.rendered, choice, look, self._shown(reveal))
+        return await self.apart(entries.rendered, choice, look, self._shown(reveal))
 
     async def entry(
         self,
@@ -145,7 +155,7 @@ class Traffic:
         """The named fields of one flow."""
         names = rows_fields(fields)
         flow = await self.flow(flow_id)
-        return await asyncio.to_thread(row_of, flow, names, self.bodies, self._shown(reveal))
+        return await self.apart(row_of, flow, names, self.bodies, self._shown(reveal))
 
     async def search(
         self,
@@ -163,13 +173,13 @@ class Traffic:
             return search(sources, wanted, limit=limit, cursor=cursor, fields=fields, token_budget=token_budget)
 
         sources = self._sources(reveal)
-        return await asyncio.to_thread(run)
+        return await self.apart(run)
 
     async def summary(
         self, wanted: Filter = EVERYTHING, groups: int = summaries.MOST_GROUPS, *, reveal: bool = False
     ) -> summaries.Summary:
         """Counts, errors and durations by host and path template."""
-        return await asyncio.to_thread(summaries.summarize, self._sources(reveal), wanted, groups)
+        return await self.apart(summaries.summarize, self._sources(reveal), wanted, groups)
 
     async def wait(
         self,
@@ -209,22 +219,23 @@ class Traffic:
             from_client = direction == "request"
             return views.view(flow, from_client, self.bodies, start=start, end=end, max_chars=max_chars, redactor=shown)
 
-        return await asyncio.to_thread(run)
+        return await self.apart(run)
 
     async def diff(self, a: int, b: int, *, reveal: bool = False) -> diffs.Diff:
         """What is different in flow b."""
         left, right = await self.flow(a), await self.flow(b)
-        return await asyncio.to_thread(diffs.diff, left, right, self.bodies, self._shown(reveal))
+        return await self.apart(diffs.diff, left, right, self.bodies, self._shown(reveal))
 
     async def curl(self, flow_id: int, *, reveal: bool = False) -> str:
-        return snippets.curl(await self.flow(flow_id), self.bodies, self._shown(reveal))
+        return await self.apart(snippets.curl, await self.flow(flow_id), self.bodies, self._shown(reveal))
 
     async def python(self, flow_id: int, client: Literal["httpx", "urllib"] = "httpx", *, reveal: bool = False) -> str:
-        return snippets.python(await self.flow(flow_id), self.bodies, self._shown(reveal), client)
+        flow = await self.flow(flow_id)
+        return await self.apart(snippets.python, flow, self.bodies, self._shown(reveal), client)
 
     async def replay(self, flow_id: int, edits: replays.Edits = replays.Edits()) -> replays.Replay:  # noqa: B008 (frozen)
         """The request to send again, with the secrets it had."""
-        return replays.build(await self.flow(flow_id), edits, self.bodies)
+        return await self.apart(replays.build, await self.flow(flow_id), edits, self.bodies)
 
     def export_har(
         self, wanted: Filter = EVERYTHING, limit: int = CAPACITY, *, reveal: bool = False, include_bodies: bool = True
@@ -237,7 +248,7 @@ class Traffic:
 
     async def import_har(self, data: bytes) -> har_import.Imported:
         """Add the flows of a HAR file as if they had just ended."""
-        imported = await asyncio.to_thread(har_import.load, data, self.next_id, self.bodies)
+        imported = await self.apart(har_import.load, data, self.next_id, self.bodies)
         for number, flow in enumerate(imported.flows, 1):
             self.ring.began(flow)
             self.ring.finished(flow)

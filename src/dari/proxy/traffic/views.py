@@ -93,7 +93,9 @@ def view(
     content = decoded(flow, from_client, bodies)
     data = content.data
     whole = is_whole(flow, from_client, bodies)
-    found = coding.text_of(data, head) if content.problem is None or data else None
+    # Of a whole body only the beginning is shown, so no more than that becomes text, which is four times as large.
+    shown = data[:_PRETTY_BYTES] if start == 0 and end is None else data
+    found = coding.text_of(shown, head) if content.problem is None or data else None
     notes = [content.problem] if content.problem else []
     if content.is_cut:
         notes.append(f"decoded only as far as {len(data)} bytes")
@@ -112,7 +114,7 @@ def view(
         hidden = text != whole_text
         if (start, stop) != (0, len(data)):
             text = _slice(text, charset, start, stop)
-        cut, text = len(text) > max_chars, text[:max_chars]
+        cut, text = len(text) > max_chars or len(shown) < len(data), text[:max_chars]
     if hidden:
         notes.append("secrets are hidden, so sizes are rough")
     return BodyView(

@@ -8,11 +8,14 @@ from typing import Protocol, cast
 
 import httptools
 
+from dari.core.slices import Sliced, pieces
 from dari.errors import Unavailable
 from dari.transport.channels.sockets import keep_alive, read_small
 
 Headers = dict[bytes, bytes]
 MOST_HEADER_BYTES = 64 * 1024
+PIECE_BYTES = 4 * 1024
+"""Parsed at once; a piece holds some 700 chunks or events at most."""
 
 
 class Taker(Protocol):
@@ -40,6 +43,7 @@ class Connection(asyncio.Protocol):
         self._taker: Taker | None = None
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
+        self._pieces: Sliced[bytes] = Sliced(self._received, self._pause, self._resume)
         self._served = 0
         self._headers: Headers = {}
         self._begin()
@@ -69,6 +73,13 @@ class Connection(asyncio.Protocol):
         keep_alive(transport)
 
     def data_received(self, data: bytes) -> None:
+        if len(data) <= PIECE_BYTES and not self._pieces:
+            self._received(data)
+        else:
+            # Thousands of chunks or events may be in it: others get their turn in between.
+            self._pieces.take(pieces(data, PIECE_BYTES))
+
+    def _received(self, data: bytes) -> None:
         if self._taker is None:
             self.abort()  # nobody asked: the connection cannot be trusted with another request
             return
@@ -89,6 +100,9 @@ class Connection(asyncio.Protocol):
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
+        for piece in self._pieces.rest():
+            if self._taker is not None:
+                self._received(piece)
         self._transport = None
         taker, self._taker = self._taker, None
         if taker is not None:
@@ -127,12 +141,21 @@ class Connection(asyncio.Protocol):
             return
         taker, self._taker = self._taker, None
         self._served += 1
-        if self._parser.should_keep_alive() and self.is_usable:
+        # What was read beyond the response would be taken for the next one.
+        if self._parser.should_keep_alive() and self.is_usable and not self._pieces:
             self.keep_alive_s = _keep_alive_s(self._headers)
             self._on_free(self)
         elif self._transport is not None:
             self._transport.close()
         taker.ended()
+
+    def _pause(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _begin(self) -> None:
         self._headers = {}

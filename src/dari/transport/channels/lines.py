@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from dari.core.slices import Sliced
 from dari.errors import Failed
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import Lines, TooLong
@@ -14,6 +15,14 @@ class Writer(Protocol):
     """The part of an asyncio transport that is written to."""
 
     def write(self, data: bytes) -> None: ...
+    def is_closing(self) -> bool: ...
+
+
+class Reader(Protocol):
+    """The part of an asyncio transport that is read from."""
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
     def is_closing(self) -> bool: ...
 
 
@@ -67,11 +76,24 @@ class LineChannel(asyncio.Protocol):
             return
         lines = self._lines.feed(data)
         self._unanswered = max(0, self._unanswered - len(lines))
-        for line in lines:
-            if isinstance(line, TooLong):
-                self._refuse(inbox, line)
-            else:
-                self._received(inbox, line)
+        self._sliced.take(lines)
+
+    def _handle(self, line: bytes | TooLong) -> None:
+        inbox = self.inbox
+        if inbox is None:
+            return
+        if isinstance(line, TooLong):
+            self._refuse(inbox, line)
+        else:
+            self._received(inbox, line)
+
+    def _pause_reading(self) -> None:
+        if self._reader is not None and not self._reader.is_closing():
+            self._reader.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reader is not None and not self._reader.is_closing():
+            self._reader.resume_reading()
 
     def _received(self, inbox: Inbox, line: bytes) -> None:
         inbox.receive(line)
@@ -86,6 +108,8 @@ class LineChannel(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._lines = Lines(self._most_bytes)
+        self._sliced: Sliced[bytes | TooLong] = Sliced(self._handle, self._pause_reading, self._resume_reading)
+        self._reader: Reader | None = None
         self._outgoing = []
         self._unanswered = 0
         self._writable = asyncio.Event()

@@ -32,6 +32,7 @@ class PipeChannel(LineChannel):
         except BaseException:
             self._input.abort()
             raise
+        self._reader = self._output
         read_small(self._output)
 
     async def _detach(self, end: Awaitable[object]) -> None:
@@ -64,7 +65,10 @@ class PipeChannel(LineChannel):
     # Called by the event loop.
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """stdout ended."""
+        """stdout ended; what it brought last may still wait for its turn."""
+        if self._sliced:
+            self._sliced.then(lambda: self.connection_lost(exc))
+            return
         self._output_ended.set()
         self._over.set()
 

@@ -52,13 +52,16 @@ class UnixChannel(LineChannel):
             await self._lost.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._sliced and self.inbox is not None:
+            self._sliced.then(lambda: self.connection_lost(exc))
+            return
         self._lost.set()
         self.resume_writing()
         if self.inbox is not None:
             self.inbox.lost(self._farewell(exc))
 
     def _adopt(self, transport: asyncio.Transport, inbox: Inbox) -> None:
-        self._writer = self._transport = transport
+        self._writer = self._reader = self._transport = transport
         read_small(transport)
         self.inbox = inbox
 

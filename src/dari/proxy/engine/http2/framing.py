@@ -9,6 +9,8 @@ from dari.proxy.engine.bodies import BodyReader, reader_of
 from dari.proxy.engine.heads import RequestHead, head_end
 from dari.proxy.flow import Headers
 
+_FRAME_HEAD_BYTES = 9
+
 
 def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
@@ -16,6 +18,43 @@ def chunk(data: bytes) -> bytes:
 
 def last_chunk(trailers: Headers) -> bytes:
     return b"0\r\n" + b"".join(b"%b: %b\r\n" % field for field in trailers) + b"\r\n"
+
+
+class FrameCutter:
+    """Cuts what was read into pieces of some frames each, so that the work on one piece has a bound."""
+
+    def __init__(self, skip_bytes: int, most_frames: int) -> None:
+        self._left = skip_bytes
+        """Of the frame that the last piece ended in, or of what stands before the first one."""
+        self._head = b""
+        """The beginning of a frame's head, whose end has not arrived."""
+        self._most = most_frames
+
+    def cut(self, data: bytes) -> list[tuple[bytes, int]]:
+        """Each piece with the number of frames that begin in it."""
+        cut: list[tuple[bytes, int]] = []
+        start = frames = 0
+        position, size = self._left, len(data)
+        if self._head:
+            missing = _FRAME_HEAD_BYTES - len(self._head)
+            head = self._head + data[:missing]
+            if len(head) < _FRAME_HEAD_BYTES:
+                self._head = head
+                return [(data, 0)]
+            position, frames = missing + int.from_bytes(head[:3], "big"), 1
+            self._head = b""
+        while position + _FRAME_HEAD_BYTES <= size:
+            if frames == self._most:
+                cut.append((data[start:position], frames))
+                start, frames = position, 0
+            frames += 1
+            position += _FRAME_HEAD_BYTES + int.from_bytes(data[position : position + 3], "big")
+        if position < size:
+            self._head, self._left = data[position:], 0
+        else:
+            self._left = position - size
+        cut.append((data[start:], frames))
+        return cut
 
 
 class Part(NamedTuple):

@@ -25,12 +25,14 @@ from h2.events import (
 )
 from h2.exceptions import ProtocolError
 
+from dari.core.slices import Sliced
 from dari.proxy.engine.heads import BadHead
 from dari.proxy.engine.http2.budget import FRAME, RESET, Budget
 from dari.proxy.engine.http2.fields import trailers_of
+from dari.proxy.engine.http2.framing import FrameCutter
 from dari.proxy.engine.http2.stream import Stream
 from dari.proxy.engine.http2.wire import Wire
-from dari.proxy.engine.peer import PIPELINED, Peer
+from dari.proxy.engine.peer import PIPELINED, SLICED, Peer
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 _STEP_BYTES = 1024 * 1024
 # Bodies stop at the transport's own limit; above this it is answers to pings that nobody reads.
 _UNREAD_BYTES = 1024 * 1024
+MAX_FRAMES = 64
+"""Handed to h2 at once: a frame costs it some 50 µs, and 256 KiB can hold 28,000 of them."""
+PREAMBLE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Session(Peer):
@@ -54,6 +59,11 @@ class Session(Peer):
         self.is_draining = False
         """One side has said that no new streams begin."""
         self._budget = Budget(core.clock)
+        self._cutter = FrameCutter(len(PREAMBLE) if is_server else 0, MAX_FRAMES)
+        self._frames: Sliced[tuple[bytes, int]] = Sliced(
+            self._received, lambda: self.hold(SLICED), lambda: self.free(SLICED)
+        )
+        self._mute = 0
         self._ready: dict[Stream, None] = {}
         self._trailers: dict[int, Headers] = {}
         self._unread = 0
@@ -69,6 +79,12 @@ class Session(Peer):
         self._write_out()
 
     def data_received(self, data: bytes) -> None:
+        self._frames.take(self._cutter.cut(data))
+
+    def _received(self, piece: tuple[bytes, int]) -> None:
+        data, frames = piece
+        if self.transport.is_closing():
+            return
         self._is_busy = True
         try:
             events = self.wire.receive_data(data)
@@ -76,6 +92,11 @@ class Session(Peer):
             self._is_busy = False
             self.fail(f"not HTTP/2: {str(error) or type(error).__name__}")
             return
+        # Frames that nothing comes of, such as those for streams that are over. An event may come a piece later.
+        self._mute = max(0, self._mute + frames - len(events))
+        if self._mute > MAX_FRAMES and not self._spend(FRAME * (self._mute - MAX_FRAMES)):
+            return
+        self._mute = min(self._mute, MAX_FRAMES)
         for event in events:
             self._meet(event)
             if self.transport.is_closing():
@@ -85,9 +106,12 @@ class Session(Peer):
         self._flush()
 
     def eof_received(self) -> bool:
-        return False
+        if self._frames:
+            self._frames.then(self.transport.close)
+        return bool(self._frames)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._frames.clear()
         detail = f": {exc}" if exc is not None else ""
         self._lose_streams(f"the connection was closed{detail}")
 
@@ -105,6 +129,10 @@ class Session(Peer):
         """It has something to send."""
         self._ready[stream] = None
         self._flush_soon()
+
+    def sent(self, size_bytes: int) -> None:
+        """A piece of a body is on its way."""
+        self._budget.sent(size_bytes)
 
     def give_back(self, size: int, number: int) -> None:
         self._quietly(lambda: self.wire.increment_flow_control_window(size, number))
@@ -156,7 +184,10 @@ class Session(Peer):
             if (stream := self.streams.get(event.stream_id)) is not None:
                 stream.receive_end(self._trailers.pop(event.stream_id, []))
         elif isinstance(event, WindowUpdated):
-            self._reopen(event.stream_id)
+            if self._budget.window_opened():
+                self._reopen(event.stream_id)
+            else:
+                self._calm()
         elif isinstance(event, TrailersReceived):
             self._trail(event)
         elif isinstance(event, StreamReset):
@@ -211,8 +242,11 @@ class Session(Peer):
     def _spend(self, cost: float) -> bool:
         if self._budget.spend(cost):
             return True
-        self.fail("too many frames that carry nothing", ErrorCodes.ENHANCE_YOUR_CALM)
+        self._calm()
         return False
+
+    def _calm(self) -> None:
+        self.fail("too many frames that carry nothing", ErrorCodes.ENHANCE_YOUR_CALM)
 
     def _lose_streams(self, reason: str) -> None:
         streams = list(self.streams.values())

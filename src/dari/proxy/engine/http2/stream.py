@@ -98,6 +98,7 @@ class Stream(asyncio.Transport):
             piece = self._take(room)
             self.has_sent_end = is_last and not queue
             wire.send_data(self.number, piece, end_stream=self.has_sent_end)
+            self.session.sent(len(piece))
         elif self._has_finished and not self.has_sent_end:
             self.has_sent_end = True
             if self._trailers:
