@@ -7,6 +7,7 @@ from typing import Any
 
 from dari.bridge.gateway.calling import Calling
 from dari.bridge.gateway.listed import MAX_ABOUT_CHARS, Label, mirrored_in, required_arguments, with_label
+from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.upstream.exposure import RemoteTool
 from dari.bridge.upstream.memory import JsonObject
 from dari.bridge.upstream.upstream import Upstream
@@ -97,7 +98,7 @@ class Mount:
     def unlisted_tool(self, own_name: str, name: str) -> Tool:
         """For a tool that is held, filtered, or not known yet: its call has the reason, or the result."""
         shown = {"name": own_name, "inputSchema": {"type": "object"}}
-        return self._tool(RemoteTool(own_name, shown), name)
+        return self._tool(RemoteTool(own_name, shown, SchemaWorker()), name)
 
     def _tool(self, tool: RemoteTool, name: str) -> Tool:
         call, upstream, own_name = self._calling.tool, self.upstream, tool.name
