@@ -163,7 +163,7 @@ class _Batch:
         async with self._meeting.setdefault(upstream.id, asyncio.Lock()):
             tool = await find_tool(upstream, name, Deadline(given.timeout), self._world)
         payload = json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
-        tool.check(payload)
+        await tool.check(payload)
         return await self._tried(upstream, tool, payload, outcome)
 
     def _upstream(self, given: argparse.Namespace, server: str) -> Upstream:
