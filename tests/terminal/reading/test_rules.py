@@ -19,6 +19,7 @@ REQUIRED = [
     *("missing_command", "missing_file", "permission_denied", "disk_full", "out_of_memory"),
     *("port_in_use", "network_error", "auth_error", "merge_conflict", "version_control"),
     *("prompt_waiting", "server_started", "long_running", "success", "unknown"),
+    *("usage_error", "timed_out", "interrupted"),
 ]
 
 
@@ -61,6 +62,7 @@ def test_every_suggestion_asks_for_facts_that_exist(intent: IntentRules) -> None
     }
     facts = {extract.name for extract in intent.extract} | {name for rule in intent.rule for name in rule.says}
     facts |= from_readers if intent.reader else set()
+    facts |= {"name", "parent"} if "path" in facts else set()
     for entry in intent.suggest:
         wanted = set(re.findall(r"\{\*?(\w+)\}", entry.run)) | set(entry.given)
         assert wanted <= facts, (entry.run, wanted - facts)
@@ -94,7 +96,8 @@ def test_the_samples_use_several_rules_of_each_intent(name: str) -> None:
         rule.id
         for rule in intent.rule
         for sample in all_samples()
-        if rule.pattern and compiled(rule.pattern).search(sample.output)
+        if (rule.pattern and compiled(rule.pattern).search(sample.output))
+        or (not rule.pattern and rule.codes and sample.exit_code in rule.codes)
     }
     assert len(used) >= 2, used
 

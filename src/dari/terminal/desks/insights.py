@@ -91,7 +91,8 @@ class InsightDesk:
         from dari.terminal.reading.intents import detect_intent
 
         passage = self._passage(pane_id, command_id, offset, limit)
-        found = await asyncio.to_thread(detect_intent, passage.command, passage.text, passage.exit_code)
+        cwd = self._all.find(passage.pane_id).cwd()
+        found = await asyncio.to_thread(detect_intent, passage.command, passage.text, passage.exit_code, cwd)
         return DetectedIntent(
             intent=found.intent,
             confidence=found.confidence,

@@ -10,6 +10,7 @@ from itertools import islice
 import msgspec
 
 from dari.terminal.reading.contexts import gather
+from dari.terminal.reading.places import FileFinder
 from dari.terminal.reading.result import Document
 from dari.terminal.reading.rulebook import IntentRules, Rule, compiled, load_rules
 from dari.terminal.reading.suggestions import suggest
@@ -58,8 +59,10 @@ class _Page:
         return self.numbers[bisect_right(self.starts, place) - 1]
 
 
-def detect_intent(command: str, output: str, exit_code: int | None) -> Intent:
+def detect_intent(command: str, output: str, exit_code: int | None, cwd: str = "") -> Intent:
     """The most likely intent; `exit_code` is None while the command runs. Never raises, and never runs anything.
+
+    With `cwd`, the folder in which the command ran, suggestions name only files that are there.
 
     The output decides over the suggestions, and whoever printed it may lie: show them to someone before running one.
     """
@@ -93,7 +96,7 @@ def detect_intent(command: str, output: str, exit_code: int | None) -> Intent:
         intent=best.name,
         confidence=round(score if others else max(score, best.alone), 2),
         context=context,
-        suggested_actions=suggest(best, command, context),
+        suggested_actions=suggest(best, command, context, FileFinder(cwd, command, page.text) if cwd else None),
         evidence=_in_order(evidence),
         alternatives=others,
     )

@@ -37,6 +37,11 @@ class _Parser:
 _RUNNERS = r"(?:\S*/)?(?:npx|npm|pnpm|yarn|bun|node)\b.*"
 _PARSERS = {
     "json": _Parser("documents:read_json", ("{", "["), r"jq\b|curl\b|kubectl .*-o ?json|docker inspect"),
+    "yaml": _Parser(
+        "yaml_documents:read_yaml",
+        (":", "- "),
+        r"(?:cat|bat|head|yq|helm|kubectl|docker(?: |-)compose)\b.*(?:\.ya?ml\b|yaml|template|get|config)|yq\b",
+    ),
     "pytest": _Parser(
         "suites.pytest:read_pytest",
         ("passed", "failed", "PASSED", "FAILED", "ERROR", "no tests ran", "test session starts", "skipped", "error"),
@@ -75,6 +80,14 @@ _PARSERS = {
         ("REPOSITORY", "IMAGE ID", "DISK USAGE"),
         r"(?:docker|podman|nerdctl) (?:images\b|image ls\b)",
     ),
+    "diff_stat": _Parser(
+        "diffstats:read_diff_stat",
+        (" changed", " | ", "\t", "  "),
+        r"git (?:\S+ )*?(?:diff|show|pull|merge|commit|stash|log)\b.*--(?:\w*stat|summary)|"
+        r"git (?:pull|merge)\b|diffstat\b",
+    ),
+    "du": _Parser("sizes:read_du", (), r"(?:g|n)?du\b"),
+    "wc": _Parser("sizes:read_wc", (), r"g?wc\b"),
     "ls": _Parser("listings:read_listing", (), r"(?:ls|ll|dir|exa|eza)\b"),
     "ps": _Parser("processes:read_processes", ("PID",), r"ps\b"),
     "df": _Parser("processes:read_disks", ("%",), r"df\b"),
@@ -88,6 +101,11 @@ _PARSERS = {
         (),
         r"(?:g?cc|g\+\+|clang\S*|make|cmake|ninja|rustc|cargo (?:build|check|clippy|b|c)|(?:npx )?tsc|javac"
         r"|go (?:build|vet)|(?:\S*/)?(?:mypy|ruff|flake8|pyright)|(?:npx )?eslint|dmypy)\b",
+    ),
+    "csv": _Parser(
+        "delimited:read_delimited",
+        (",", "\t", ";", "|"),
+        r".*\.(?:csv|tsv)\b|(?:csv\w+|xsv|mlr|sqlite3 .*-csv|psql .*--csv|mysql .*(?:-B|--batch))\b",
     ),
     "table": _Parser("tables:read_table"),
     "key_value": _Parser("pairs:read_pairs", (":", "="), r"(?:env|printenv|lscpu|stat|git config)\b"),
@@ -113,11 +131,13 @@ def parse_structured(text: str, *, command: str = "", hint: str | None = None) -
         command = command or prompt[1]
         shown = newline + rest
     notes: list[str] = []
+    aliases = {"tsv": "csv", "yml": "yaml", "diffstat": "diff_stat", "git_diff_stat": "diff_stat"}
     wanted = hint.strip().lower().replace("-", "_").replace(" ", "_") if hint else ""
+    wanted = aliases.get(wanted, wanted)
     candidates = {name: parser for name, parser in _PARSERS.items() if not wanted or name == wanted}
     if wanted and not candidates:
         candidates = dict(_PARSERS)
-    page = Text(shown, command.strip())
+    page = Text(shown, command.strip(), bool(wanted))
     best: Parsed | None = None
     for name, parser in candidates.items():
         found = _try(name, parser, page)
@@ -130,6 +150,8 @@ def parse_structured(text: str, *, command: str = "", hint: str | None = None) -
     if best:
         return best
     if wanted:
+        if wanted.startswith("yaml"):
+            notes += _about_yaml()
         known = ", ".join([*_PARSERS, "text"])
         is_known = wanted in _PARSERS or wanted in _TYPES
         notes.append(
@@ -145,6 +167,9 @@ _TYPES = frozenset(
         "table",
         "json",
         "json_lines",
+        "yaml",
+        "yaml_documents",
+        "diff_stat",
         "test_report",
         "git_status",
         "commits",
@@ -154,6 +179,16 @@ _TYPES = frozenset(
         "text",
     )
 )
+
+
+def _about_yaml() -> list[str]:
+    from dari.terminal.reading.yaml_documents import is_available
+
+    if is_available():
+        return []
+    from dari.installation import install_extra
+
+    return [f"YAML needs PyYAML, which the extra `bridge` brings: {install_extra('bridge')}"]
 
 
 def _try(name: str, parser: _Parser, page: Text) -> Parsed | None:

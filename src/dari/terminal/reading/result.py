@@ -38,6 +38,8 @@ class Text:
 
     raw: str
     command: str = ""
+    is_wanted: bool = False
+    """One parser was asked for by its name."""
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:

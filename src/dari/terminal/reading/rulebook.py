@@ -44,6 +44,8 @@ class Suggest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run: str
     when: str = ""
     given: dict[str, str] = {}
+    is_missing: bool = False
+    """Its paths need not exist; any other suggestion names only files that do."""
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

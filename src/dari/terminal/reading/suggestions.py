@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 
+from dari.terminal.reading.places import FileFinder
 from dari.terminal.reading.result import Document
 from dari.terminal.reading.rulebook import IntentRules, compiled
 
 _PLACE = re.compile(r"\{(\*?)(\w+)\}")
+_FILE_PART = re.compile(r"[^\s:]+\.\w+(?:::|$)")
 _MAX_VALUES = 5
 _MAX_ACTIONS = 4
 
 
-def suggest(intent: IntentRules, command: str, context: dict[str, Document]) -> list[str]:
-    """At most four commands, the most useful first. One that lacks a fact, or gets a strange one, is left out."""
+PATHS = frozenset(("path", "files", "conflicting_files", "changed_files", "untracked_files", "failed_tests"))
+"""Facts that name files, also with a part of them: `tests/test_a.py::test_b`."""
+
+
+def suggest(
+    intent: IntentRules, command: str, context: dict[str, Document], files: FileFinder | None = None
+) -> list[str]:
+    """At most four commands, the most useful first. One that lacks a fact, or gets a strange one, is left out.
+
+    With `files`, one that names a file is left out unless the file is there, and names it as the pane would.
+    """
     actions: list[str] = []
+    there = {**context, **_existing(context, files)}
     for entry in intent.suggest:
         if entry.when and not compiled(entry.when).search(command):
             continue
         if not all(compiled(want).search(str(context.get(name, ""))) for name, want in entry.given.items()):
             continue
-        action = fill(entry.run, {**context, "command": command})
+        action = fill(entry.run, {**(context if entry.is_missing else there), "command": command})
         if action and action not in actions:
             actions.append(action)
     return actions[:_MAX_ACTIONS]
+
+
+def _existing(context: dict[str, Document], files: FileFinder | None) -> dict[str, Document]:
+    """The facts that name files, with those alone that are there; and where a missing one would be."""
+    found: dict[str, Document] = {}
+    for name in PATHS & context.keys() if files else ():
+        values = _values(context[name])
+        places = [place for value in values if files and (place := files.find(value))]
+        is_test_name = name == "failed_tests" and not any(_FILE_PART.match(value) for value in values)
+        found[name] = context[name] if is_test_name else places
+    path = context.get("path")
+    if isinstance(path, str) and path:
+        found["name"] = os.path.basename(path.rstrip("/"))
+        found["parent"] = files.nearest_folder(path) if files else os.path.dirname(path)
+    return found
 
 
 def fill(template: str, context: dict[str, Document]) -> str | None:
