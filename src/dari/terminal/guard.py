@@ -42,7 +42,7 @@ CARRIERS = frozenset(
 _MOVES = re.compile(r"^(\x1b(\[[\d;]*[A-Za-z~]|O[A-Za-z])?)+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # accept-and-hold of zsh; the editor on the line of fish. The ESC stays, which makes the line uncertain.
-_TAKES = {"zsh": ("\x1ba", "\x1bA"), "fish": ("\x1be", "\x1bv")}
+_TAKES = {"zsh": ("\x1ba", "\x1bA"), "fish": ("\x1be", "\x1bv", "\x1b[7702~")}
 _CONTROLS = {"tab": "\t", "space": " ", "backspace": "\x7f"}
 
 

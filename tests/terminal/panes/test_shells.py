@@ -80,3 +80,29 @@ async def test_tracing_shows_the_command_and_not_our_hooks(shell: str, tmp_path:
         assert "seen" in result.output.splitlines()
         assert "crux" not in result.output
         assert (await pane.execute("set +x; echo still")).output.splitlines()[-1] == "still"
+
+
+BROKEN = ['echo "abc', "echo 'a", "echo ${", "(", "case x in", "echo ${x!y}"]
+
+
+@pytest.mark.parametrize("shell", LEAST)
+async def test_what_a_shell_says_of_a_broken_command_is_its_output(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not on this machine")
+    wrong = []
+    async with pane_in(tmp_path, shell) as pane:
+        for command in [*BROKEN, *(["if then fi", "fi"] if shell in ("bash", "dash") else [])]:
+            result = await pane.execute(command, 20)
+            if result.status != "done" or not result.exit_code or not result.output.strip():
+                wrong.append((command, result))
+            after = await pane.execute("echo fine", 20)
+            if (after.exit_code, after.output) != (0, "fine"):
+                wrong.append((command, after))
+    assert not wrong
+
+
+async def test_a_syntax_error_before_a_command_that_runs_is_shown_with_it(tmp_path: Path) -> None:
+    async with pane_in(tmp_path) as pane:
+        result = await pane.execute("if then fi\necho two", 20)
+        assert "syntax error" in result.output
+        assert result.output.endswith("two")

@@ -16,8 +16,9 @@ from dari.terminal.desks.starting import start_command
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import TAIL_BYTES, CommandRecord
+from dari.terminal.panes.execution import BUSY_S
 from dari.terminal.panes.output import to_text
-from dari.terminal.panes.pane import BUSY_S, Pane
+from dari.terminal.panes.pane import Pane
 
 PIECE_BYTES = 256 * 1024
 """Of one answer."""

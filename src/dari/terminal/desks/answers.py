@@ -54,6 +54,9 @@ class Executed(Struct, frozen=True, kw_only=True):
     cwd: str
     truncated: bool = False
     pane_id: str = ""
+    end_known_by: str = ""
+    """How the end is known: "shell" (its hooks told), "mark" (marks around the command told: ssh, docker exec, another
+    user's shell), "idle" (its prompt came back: no exit code); empty while it runs."""
 
 
 class Output(Struct, frozen=True):

@@ -14,7 +14,8 @@ from dari.terminal.engine.keys import parse_keys, type_text
 from dari.terminal.guard import text_of_keys
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandResult
-from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
 
 MOST_WAIT_S = 3600.0
 SHOWN_LINES = 20
@@ -144,6 +145,7 @@ def _executed(pane: Pane, result: CommandResult) -> Executed:
         cwd=result.cwd,
         truncated=result.is_truncated,
         pane_id=pane.id,
+        end_known_by=result.end_known_by,
     )
 
 

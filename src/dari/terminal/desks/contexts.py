@@ -14,7 +14,8 @@ from dari.terminal.desks.judging import Intended, check_all
 from dari.terminal.desks.special_answers import ContextList, InjectedContext
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 from dari.terminal.panes import events
-from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
 
 MOST_CONTEXTS = 200
 MOST_COMMANDS = 10_000

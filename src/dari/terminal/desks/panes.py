@@ -11,7 +11,8 @@ from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
 from dari.terminal.layout.arranging import find_preset
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.multiplexer import Multiplexer
-from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
 from dari.terminal.windows import Spot, Where
 
 

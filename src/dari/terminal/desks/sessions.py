@@ -16,7 +16,8 @@ from dari.terminal.engine.engine import Engine, restore_engine
 from dari.terminal.layout.tree import Tree
 from dari.terminal.layout.windows import Window
 from dari.terminal.multiplexer import Multiplexer
-from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
 from dari.terminal.sessions.record import (
     SavedPane,
     SavedSession,

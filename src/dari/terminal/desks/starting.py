@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord
-from dari.terminal.panes.pane import PROMPT_S, Pane
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
 
 
 async def start_command(multiplexer: Multiplexer, pane: Pane, command: str, approved: str = "") -> CommandRecord:

@@ -1,16 +1,23 @@
-"""Commands of a shell: from what it tells about them to records with exit codes and their own output."""
+"""Commands of the shells of a pane: from what they tell about them to records with exit codes and their own output.
+
+A pane has one shell at first. One that is started inside it, or in its place, may join (`join`); one that cannot be
+taught to tell anything runs single commands between two marks (`mark_next`). The innermost one is spoken to; when one
+further out speaks again, those inside it have ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dari.errors import NotFound
-from dari.terminal.panes.output import to_text
+from dari.terminal.panes.integration import ShellKind
+from dari.terminal.panes.output import to_stream, to_text
 
 HEAD_BYTES = 1 << 19
 TAIL_BYTES = 3 << 19
@@ -19,6 +26,18 @@ KEPT_BYTES = 16 << 20
 
 Zone = Literal["unknown", "prompt", "input", "running"]
 Status = Literal["done", "running"]
+Source = Literal["shell", "mark", "idle", ""]
+"""How the end of a command is known: its shell told, a mark behind it came, its prompt came back and nothing more; or
+not at all, as yet."""
+# What line editors print once a line has been entered.
+_ENTERED = b"\x1b[?2004l"
+# What they print before a prompt, the last of it: zsh, which may mark a missing line end first, else bash and fish.
+_PROMPT = re.compile(
+    rb"(?:\x1b\[1m\x1b\[7m[%#]\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)?\r?\x1b\[0m\x1b\[27m\x1b\[24m\x1b\[J"
+    rb"(?!.*\x1b\[0m\x1b\[27m\x1b\[24m\x1b\[J)|\x1b\[\?2004h(?!.*\x1b\[\?2004h)",
+    re.DOTALL,
+)
+_PROMPT_BYTES = 4096
 
 
 class Capture:
@@ -86,6 +105,9 @@ class CommandRecord:
     has_begun: bool = False
     begun_at: float = 0.0
     duration_s: float = 0.0
+    end_known_by: Source = ""
+    kept_bytes: int | None = None
+    """How much of the capture is its output, where more came before its end was known."""
     _text: str | None = None
 
     @property
@@ -94,6 +116,8 @@ class CommandRecord:
         if self._text is not None:
             return self._text
         data = self.capture.data
+        if self.kept_bytes is not None:
+            data = data[: max(0, len(data) - (self.capture.total_bytes - self.kept_bytes))]
         if not self.has_begun:  # the shell does not tell where output begins: it is after the echo of the line
             data = data.partition(b"\n")[2]
         text = to_text(data, *self.size)
@@ -105,6 +129,24 @@ class CommandRecord:
     def is_truncated(self) -> bool:
         return self.capture.is_truncated
 
+    def cut_prompt(self) -> None:
+        """What came last is a prompt that nobody announced: it is not part of the output."""
+        data = self.capture.data[-_PROMPT_BYTES:]
+        found = _PROMPT.search(data)
+        prompt = found.start() if found else data.rfind(b"\n") + 1
+        self.kept_bytes = self.capture.total_bytes - len(data) + prompt
+
+    def keep_after_entering(self, kind: ShellKind | None) -> None:
+        """The shell has said something since the line was entered, and before it began anything: a syntax error."""
+        data = self.capture.data
+        _, entered, said = data.rpartition(_ENTERED)
+        if not entered:  # where the kernel edits lines, they end with the line
+            said = data.partition(b"\n")[2] if kind in ("bash", "zsh") else b""
+        self.capture.clear()
+        self.capture.is_truncated = False
+        if to_stream(said).strip():
+            self.capture.add(said.lstrip(b"\r\n"))
+
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
@@ -115,22 +157,43 @@ class CommandResult:
     is_truncated: bool
     duration_s: float
     cwd: str
+    end_known_by: Source = ""
+
+
+@dataclass(slots=True)
+class _Shell:
+    """One that speaks: its words carry its secret, and each number counts only once."""
+
+    nonce: bytes
+    kind: ShellKind | None
+    pid: int = 0
+    is_marked: bool = False  # not the shell itself speaks, but what was typed around one command
+    number: int = 0
+    outer: CommandRecord | None = None  # what was running when it joined
+
+    @property
+    def begins_by_itself(self) -> bool:
+        return self.kind != "sh" or self.is_marked
 
 
 class CommandLog:
-    """Follows a shell through its prompts. Only words with the pane's secret count, and each number only once."""
+    """Follows the shells of a pane through their prompts. Only words with a secret of theirs count."""
 
-    def __init__(self, nonce: str, begins_by_itself: bool = True) -> None:
-        self._nonce = nonce.encode()
-        self._begins_by_itself = begins_by_itself
+    def __init__(self, nonce: str, kind: ShellKind | None = "bash") -> None:
+        self._shells = [_Shell(nonce.encode(), kind)]
+        self._before: tuple[list[_Shell], CommandRecord | None] = (self._shells, None)
         self.zone: Zone = "unknown"
         self.records: deque[CommandRecord] = deque(maxlen=MOST_RECORDS)
         self.current: CommandRecord | None = None
         self.cwd = ""
         self.on_start: Callable[[CommandRecord], None] = lambda record: None
         self.on_end: Callable[[CommandRecord], None] = lambda record: None
+        self.on_incomplete: Callable[[], None] = lambda: None
+        """A command was entered that the shell takes for the beginning of one: it has to be given up."""
+        self.on_retry: Callable[[CommandRecord], None] = lambda record: None
+        """The line is empty again: the command may be typed in another form."""
         self.typed: Callable[[], str] = str
-        self._number = 0
+        self._retry: Literal["", "giving up", "typed"] = ""
         self._code: int | None = None
         self._count = 0
         self._kept = 0  # bytes of output in finished records
@@ -144,7 +207,12 @@ class CommandLog:
     @property
     def has_shell(self) -> bool:
         """Whether somebody can speak the words that are listened for."""
-        return bool(self._nonce)
+        return bool(self._shells[0].nonce) or len(self._shells) > 1
+
+    @property
+    def kind(self) -> ShellKind | None:
+        """Of the innermost shell; None when that is not one that we know."""
+        return next((shell.kind for shell in reversed(self._shells) if not shell.is_marked), None)
 
     @property
     def is_ready(self) -> bool:
@@ -187,7 +255,7 @@ class CommandLog:
     @property
     def is_entering(self) -> bool:
         """A command was typed, and the shell has not yet said that it runs it."""
-        return self._begins_by_itself and self.zone == "input" and self.current is not None
+        return self._shells[-1].begins_by_itself and self.zone == "input" and self.current is not None
 
     async def entered(self, timeout_s: float) -> None:
         """Wait until the shell has begun the command that was typed, or had nothing to run."""
@@ -217,20 +285,99 @@ class CommandLog:
         return record
 
     def hear(self, payload: bytes, size: tuple[int, int]) -> None:
-        """A word of the shell: `<secret>;<letter>[;<number>[;<exit code>;<directory>]]`."""
+        """A word of a shell: `<secret>;<letter>[;<number>[;<exit code>;<directory>]]`."""
         words = payload.split(b";", 4)
-        if not self._nonce or words[0] != self._nonce or len(words) < 2:
+        shell = next((each for each in self._shells if each.nonce and each.nonce == words[0]), None)
+        if shell is None or len(words) < 2:
             return
         letter = words[1]
         if letter == b"B":
-            self._prompted()
-        elif letter == b"C" and len(words) > 2 and words[2] == b"%d" % self._number:
-            self._began(size)
-        elif letter == b"D" and len(words) > 4 and words[2].isdigit() and int(words[2]) > self._number:
-            self._number = int(words[2])
-            self._code = _number(words[3])
+            if shell is self._shells[-1]:
+                self._prompted()
+        elif letter == b"C" and len(words) > 2 and words[2] == b"%d" % shell.number:
+            if shell is self._shells[-1]:
+                self._began(size)
+        elif letter == b"P":
+            if shell is self._shells[-1]:
+                self._needs_more()
+        elif letter == b"D" and len(words) > 4 and words[2].isdigit() and int(words[2]) > shell.number:
+            shell.number = int(words[2])
+            code = _number(words[3])
+            self._leave_inner(shell, code)
             self.cwd = words[4].decode(errors="replace")
-            self.zone = "prompt"
+            if shell.is_marked:
+                self.finish(code, "mark")
+                self.drop_mark()
+            else:
+                self._code = code
+                self.zone = "prompt"
+
+    @property
+    def shell_pid(self) -> int:
+        """Of the innermost shell that speaks."""
+        return next((shell.pid for shell in reversed(self._shells) if not shell.is_marked), 0)
+
+    def start(self, pid: int) -> None:
+        """The pane's own shell runs as this process."""
+        self._shells[0].pid = pid
+
+    def join(self, nonce: str, kind: ShellKind, pid: int) -> None:
+        """Another shell will speak from now on: inside the ones that spoke so far, or as the same process as one."""
+        self._before = [replace(shell) for shell in self._shells], self.current
+        same = next((shell for shell in self._shells if shell.pid == pid and not shell.is_marked), None)
+        if same is not None:
+            self._leave_inner(same, None)
+            same.nonce, same.kind, same.number = nonce.encode(), kind, 0
+        else:
+            self._shells.append(_Shell(nonce.encode(), kind, pid, outer=self.current))
+            self.current = None
+        self._code = None
+        self.zone = "running"
+        self._settle()
+        self._ready.clear()
+
+    def unjoin(self) -> None:
+        """It did not speak: everything is as it was before `join`."""
+        self._shells, self.current = self._before
+        self.zone = "running"
+
+    def mark_next(self, nonce: str) -> None:
+        """The next command runs between two marks with this secret, in a shell that tells nothing itself."""
+        self._shells.append(_Shell(nonce.encode(), None, is_marked=True, outer=self.current))
+        self.current = None
+        self.zone = "input"
+
+    def drop_mark(self) -> None:
+        """What was running around the marked command goes on."""
+        if self._shells[-1].is_marked:
+            self.current = self._shells.pop().outer
+            self.zone = "running" if self._shells[0].nonce else "unknown"
+
+    @property
+    def is_marked(self) -> bool:
+        return self._shells[-1].is_marked
+
+    def _leave_inner(self, shell: _Shell, code: int | None) -> None:
+        """A shell further out speaks: those inside it have ended, and with them what they ran."""
+        while self._shells[-1] is not shell:
+            self.finish(code, "shell")
+            self.current = self._shells.pop().outer
+
+    @property
+    def is_giving_up(self) -> bool:
+        """A line that is not whole is to be given up, and the shell has not said yet that it is."""
+        return self._retry == "giving up"
+
+    def _needs_more(self) -> None:
+        record = self.current
+        if record is None or record.has_begun or self.zone != "input" or self._retry:
+            return
+        if self.kind == "fish":  # it has emptied its line
+            self._retry = "typed"
+            self.on_retry(record)
+        else:
+            self._retry = "giving up"
+            self.on_incomplete()
 
     def _began(self, size: tuple[int, int]) -> None:
         self.zone = "running"
@@ -242,8 +389,7 @@ class CommandLog:
             record = self._new(self.typed(), self.cwd, size)
         if not record.has_begun:  # a pasted text of several lines begins with each of them
             record.has_begun = True
-            record.capture.clear()
-            record.capture.is_truncated = False
+            record.keep_after_entering(self._shells[-1].kind)
             record.begun_at = time.perf_counter()
             self.on_start(record)
 
@@ -254,19 +400,26 @@ class CommandLog:
             return  # a prompt without a word about the command before it: drawn by something else
         self.zone = "input"
         self._settle()
+        if self._retry == "giving up" and self.current is not None:
+            self._retry, self._code = "typed", None
+            self.on_retry(self.current)
+            return
         if self.current is not None and self._code is not None:
             self.finish(self._code)
         self._ready.set()
 
-    def finish(self, code: int | None) -> None:
+    def finish(self, code: int | None, known_by: Source = "shell") -> None:
         """The current command ended; also when its shell did."""
         self._settle()
+        self._retry = ""
         record, self.current = self.current, None
         if record is None:
             return
-        if not record.has_begun and self._begins_by_itself:
-            record.capture.clear()  # nothing was run: a comment or an empty line
-            record.capture.is_truncated = False
+        if not record.has_begun and self._shells[-1].begins_by_itself and record.kept_bytes is None:
+            # Nothing was run: a comment, an empty line, a syntax error.
+            record.keep_after_entering(self._shells[-1].kind)
+            record.has_begun = True
+        record.end_known_by = known_by
         record.exit_code = code
         record.ended = time.time()
         record.duration_s = time.perf_counter() - record.begun_at
@@ -274,6 +427,11 @@ class CommandLog:
         self.on_end(record)
         record.done.set()
         self._entered.set()
+
+    def end(self, code: int) -> None:
+        """The pane's own shell ended, and everything in it."""
+        self._leave_inner(self._shells[0], code)
+        self.finish(code)
 
     def find(self, command_id: str) -> CommandRecord:
         for record in self.records:
@@ -291,6 +449,7 @@ class CommandLog:
             is_truncated=record.is_truncated,
             duration_s=record.duration_s if is_done else time.perf_counter() - record.begun_at,
             cwd=(self.cwd or record.cwd) if is_done else record.cwd,
+            end_known_by=record.end_known_by,
         )
 
     def _forget_old(self, added: int) -> None:

@@ -97,6 +97,34 @@ def integrate(shell: str, env: Mapping[str, str], *, is_plain: bool = False, is_
     return Launch(argv, full, kind, nonce)
 
 
+def join_script(kind: ShellKind, nonce: str, control: str = "") -> str:
+    """What a running shell reads to tell about its commands from now on; the exit code before it stays what it was."""
+    if kind == "fish":
+        code, setting = "set -l __crux_last $status", "set -g {} {}"
+    else:
+        code, setting = "__crux_last=$?", "{}={}"
+    names = {"CRUX_NONCE": nonce, **({"CRUX_CONTROL": control} if control else {})}
+    file = {"bash": "bash_hooks.sh", "zsh": "zsh_hooks.zsh", "fish": "fish.fish", "sh": "sh.sh"}[kind]
+    word = "source" if kind == "fish" else "."
+    return "\n".join(
+        [
+            code,
+            *(setting.format(name, quote(value, kind)) for name, value in names.items()),
+            f"{word} {quote(str(_FILES / file), kind)}",
+            *(["unset CRUX_NONCE CRUX_CONTROL"] if kind != "fish" else []),
+            "return $__crux_last",
+            "",
+        ]
+    )
+
+
+def quote(text: str, kind: ShellKind | None) -> str:
+    """One word of that shell, whatever stands in it."""
+    if kind == "fish":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
 def _account_shell() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_shell

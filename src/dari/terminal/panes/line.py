@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from dari.terminal.panes.commands import Zone
 from dari.terminal.panes.integration import ShellKind
@@ -15,10 +16,8 @@ _ENTER = (b"\r", b"\n")
 class PromptLine:
     """Told of everything that is typed, and of where prompts end and commands begin."""
 
-    def __init__(self, kind: ShellKind | None) -> None:
+    def __init__(self, kind: Callable[[], ShellKind | None]) -> None:
         self._kind = kind
-        # To fish ^C is a key like others: it clears the line, sooner or later, and says nothing.
-        self._ends = _ENTER if kind == "fish" else (*_ENTER, b"\x03")
         self._shown: list[bytes] = []
         self._has_typed_ahead = False
         self.is_echoing = False
@@ -27,13 +26,18 @@ class PromptLine:
         """Somebody else than `execute` typed on it, and has not yet entered it."""
         self.is_interrupted = False
 
+    @property
+    def _ends(self) -> tuple[bytes, ...]:
+        # To fish ^C is a key like others: it clears the line, sooner or later, and says nothing.
+        return _ENTER if self._kind() == "fish" else (*_ENTER, b"\x03")
+
     def typed(self, data: bytes, zone: Zone, *, is_command: bool) -> bool:
         """Whether the shell has something to say about it: somebody pressed Enter or ^C at the prompt."""
         if zone != "input":
             if not is_command:  # a program may leave it to the shell
                 self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
             return False
-        self.is_echoing = self._kind != "sh"
+        self.is_echoing = self._kind() != "sh"
         self.is_begun = not is_command and not data.endswith(self._ends)
         if is_command or not any(end in _PASTED.sub(b"", data) for end in self._ends):
             return False
@@ -58,7 +62,7 @@ class PromptLine:
 
     @property
     def emptying(self) -> bytes:
-        return b"\x15" if self._kind == "sh" else b"\x05\x15"
+        return b"\x15" if self._kind() == "sh" else b"\x05\x15"
 
     @property
     def data(self) -> bytes:

@@ -16,24 +16,20 @@ from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.environment import first_directory, make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
+from dari.terminal.panes.execution import ANSWER_S, Execution
 from dari.terminal.panes.intake import Intake
-from dari.terminal.panes.integration import Launch, plan_launch
+from dari.terminal.panes.integration import Launch, ShellKind, plan_launch
 from dari.terminal.panes.keeping import Keepers, Kept
 from dari.terminal.panes.line import PromptLine
 from dari.terminal.panes.output import to_text
 from dari.terminal.panes.processes import Process, describe, directory_of
 from dari.terminal.panes.pty import Pty
 from dari.terminal.panes.replies import Replies
-from dari.terminal.panes.typing import type_command
 from dari.terminal.panes.waiting import Found
 from dari.terminal.panes.watching import Watch
 
-PROMPT_S = 10.0
-BUSY_S = 0.5
 ENTER_S = 1.0
 _REOPEN = "open another with crux_create_pane"
-ANSWER_S, INTERRUPTS = 0.5, 3
-"""A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
 STARTING_S = 0.5
 FISH_S = 0.1  # fish tells that a command begins before it gives the terminal its usual modes back
 _ESC, _BRACKET = 0x1B, 0x5D
@@ -48,18 +44,27 @@ class Pane:
         self.engine = engine
         self.events: Fanout[PaneEvent] = Fanout()
         self.exit_code: int | None = None
-        self.kind = launch.kind
-        self.commands = CommandLog(launch.nonce, begins_by_itself=launch.kind != "sh")
+        self.commands = CommandLog(launch.nonce, launch.kind)
         self._launch = launch
         self._pty = pty
         self._kept: Kept | None = None
         self._keepers: Keepers | None = None
         self._exited = asyncio.Event()
-        self._typing = asyncio.Lock()
         self._entering = asyncio.Lock()
         self._watch = Watch(lambda: not pty.is_canonical)
-        self._line = PromptLine(launch.kind)
-        self._replies = Replies(pty, self.commands, launch.kind, lambda: self.pid if self.is_alive else 0)
+        self._line = PromptLine(lambda: self.kind)
+        self._replies = Replies(pty, self.commands, lambda: self.pid if self.is_alive else 0)
+        self._execution = Execution(
+            pane_id,
+            pty,
+            engine,
+            self.commands,
+            self._line,
+            self._replies,
+            put=self._put,
+            foreground=self.foreground,
+            control=launch.env.get("CRUX_CONTROL", ""),
+        )
         self._intake = Intake(engine, self.commands, self._line, self._watch)
         self._size = (engine.cols, engine.rows)
         self._title = engine.title
@@ -118,6 +123,7 @@ class Pane:
     def _adopt(self, keepers: Keepers, kept: Kept) -> None:
         self._keepers, self._kept = keepers, kept
         kept.on_exit = self._exit
+        self.commands.start(kept.pid)
         self._pty.attach()
         if kept.exit_code is not None:
             self._exit(kept.exit_code)
@@ -127,6 +133,11 @@ class Pane:
     @property
     def pid(self) -> int:
         return 0 if self._kept is None else self._kept.pid
+
+    @property
+    def kind(self) -> ShellKind | None:
+        """The shell that is spoken to, as far as we know it: the pane's own, or one inside it."""
+        return self.commands.kind
 
     @property
     def tty(self) -> str:
@@ -239,64 +250,21 @@ class Pane:
         """Run one command (of any number of lines) at the shell's prompt.
 
         After the time it goes on running: the result then has status "running", its output so far and an id for
-        `wait_command` and `interrupt`. Conflict when the pane runs no shell, or its shell is busy.
+        `wait_command` and `interrupt`. A shell that was started in the pane, in place of its own or far away takes
+        commands, too: `end_known_by` says how well its end is known. Conflict when no shell is at its prompt.
         """
-        kind = self.kind
-        if kind is None:
-            program = os.path.basename(self.argv[0])
-            raise Conflict(f"pane {self.id} runs {program}, no shell that we know", "use send_keys and wait_for")
+        self._check_alive()
+        record = await self._execution.type(command, self.cwd, timeout_s, self._check_alive)
+        self.events.publish(events.LineReplaced())
+        return await self._execution.result(record, timeout_s)
+
+    def _check_alive(self) -> None:
         if not self.is_alive:
             raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
-        async with self._typing:
-            await self._await_prompt(timeout_s)
-            typed = type_command(command, kind, self.engine)
-            clearing = self._line.clearing()
-            if self._replies.has_answered_command:
-                self._replies.has_answered_command, clearing = False, self._line.emptying
-            place = self.commands.cwd or self.cwd()
-            record = self.commands.send(command, place, self._size)
-            self._put(clearing + typed, is_command=True)
-            self.events.publish(events.LineReplaced())
-        return await self._result(record, timeout_s)
-
-    async def _await_prompt(self, timeout_s: float) -> None:
-        has_spoken = await self.commands.settled()
-        for _ in range(INTERRUPTS if self._line.is_interrupted and not has_spoken else 0):
-            # bash may keep the line when ^C comes while it draws its prompt, and gives it up in the middle of the next.
-            self._pty.send(b"\x03")
-            self.commands.expect(ANSWER_S)
-            if has_spoken := await self.commands.settled():
-                break
-        self._line.is_begun = self._line.is_begun or not has_spoken
-        if self.commands.is_ready:
-            return
-        # Two short commands at once run one after the other; a long one is reported at once. The start of a shell
-        # that was only just opened is not the command's time.
-        zone = self.commands.zone
-        patience_s = PROMPT_S if zone == "unknown" else min(timeout_s, BUSY_S if zone == "running" else PROMPT_S)
-        if not await self.commands.ready(patience_s):
-            running = self.commands.current
-            if not self.is_alive:
-                raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
-            busy = self.foreground()
-            what = f" (command {self.id}:{running.id}, {running.command[:80]})" if running is not None else ""
-            raise Conflict(
-                f"pane {self.id} is busy: {busy.name if busy else 'a program'} has the terminal{what}",
-                "crux_wait_command, crux_interrupt_command or crux_send_keys, or take another pane",
-            )
-
-    async def _result(self, record: CommandRecord, timeout_s: float) -> CommandResult:
-        if not record.done.is_set():
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await record.done.wait()
-            except TimeoutError:
-                pass
-        return self.commands.result(record)
 
     async def wait_command(self, command_id: str, timeout_s: float = 30.0) -> CommandResult:
         """Go on waiting for a command that was still running."""
-        return await self._result(self.commands.find(command_id), timeout_s)
+        return await self._execution.result(self.commands.find(command_id), timeout_s)
 
     async def interrupt(self, command_id: str = "", timeout_s: float = 2.0) -> CommandResult | None:
         """^C for the command, or for whatever has the terminal; waits a little for it to end."""
@@ -308,13 +276,14 @@ class Pane:
         self._press_interrupt()
         if record is None:
             return None
-        if is_starting and (await self._result(record, ANSWER_S)).status == "running":
+        if is_starting and (await self._execution.result(record, ANSWER_S)).status == "running":
             self._press_interrupt()  # between fork and exec a shell takes ^C for its own and forgets it
-        return await self._result(record, timeout_s)
+        return await self._execution.result(record, timeout_s)
 
     def _press_interrupt(self) -> None:
         group = self._pty.foreground_group
-        if self._pty.has_signals or not group:
+        # The program that passes keys on to a shell far away does not want the signal itself.
+        if self._pty.has_signals or not group or self.commands.is_marked:
             self._put(b"\x03")
         else:
             os.killpg(group, signal.SIGINT)
@@ -338,6 +307,7 @@ class Pane:
     # Output
 
     def _show(self, data: bytes) -> None:
+        self._execution.shown_s = asyncio.get_running_loop().time()
         self._intake.feed(data)
         self._replies.flush()
         if _BRACKET in data and _ESC in data and b"\x1b]" in data:
@@ -385,7 +355,7 @@ class Pane:
             return
         self._pty.finish()
         self.exit_code = code
-        self.commands.finish(code)
+        self.commands.end(code)
         self.events.publish(events.Exited(code))
         self._exited.set()
 

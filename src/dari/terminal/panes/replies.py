@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 
 from dari.terminal.panes.commands import CommandLog
-from dari.terminal.panes.integration import ShellKind
 from dari.terminal.panes.pty import Pty
 
 REPLY_BYTES = 64 * 1024
@@ -21,10 +20,9 @@ class Replies:
     `cat` of a picture never will. fish reads keys again before it says that the command has ended.
     """
 
-    def __init__(self, pty: Pty, log: CommandLog, kind: ShellKind | None, leader: Callable[[], int]) -> None:
+    def __init__(self, pty: Pty, log: CommandLog, leader: Callable[[], int]) -> None:
         self._pty = pty
         self._log = log
-        self._kind = kind
         self._leader = leader  # 0 once it has ended
         self._waiting: list[tuple[bool, bytes]] = []  # whether a command asked, and the answer
         self._timer: asyncio.TimerHandle | None = None
@@ -44,7 +42,7 @@ class Replies:
         self._timer = None
         leader = self._leader()
         is_late = (
-            self._kind == "fish"
+            self._log.kind == "fish"
             and self._log.zone == "running"
             and (patience > REPLY_TRIES - 4 or self._pty.foreground_group == leader)
         )

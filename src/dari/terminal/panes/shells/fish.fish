@@ -26,10 +26,25 @@ if status is-interactive; and set -q CRUX_NONCE
     functions -q fish_prompt; or function fish_prompt
         printf '%s> ' (prompt_pwd)
     end
-    functions -c fish_prompt __crux_prompt
-    function fish_prompt
-        __crux_prompt
-        printf '\e]133;B\a\e]7701;%s;B\a' $__crux_nonce
+    if not functions fish_prompt | string match -q '*__crux_prompt*'
+        functions -e __crux_prompt
+        functions -c fish_prompt __crux_prompt
+        function fish_prompt
+            __crux_prompt
+            printf '\e]133;B\a\e]7701;%s;B\a' $__crux_nonce
+        end
+    end
+    # Enter for a command that may be incomplete, for which fish would only open another line.
+    function __crux_enter
+        if commandline --is-valid; or test -z (commandline | string trim | string collect)
+            commandline -f execute
+        else
+            commandline -r ''
+            printf '\e]7701;%s;P\a' $__crux_nonce
+        end
+    end
+    for map in default insert
+        bind -M $map \e\[7702~ __crux_enter
     end
     if set -q CRUX_CONTROL # see dari/terminal/quiet.py
         set -g __crux_control $CRUX_CONTROL

@@ -15,6 +15,7 @@ case $- in
     __crux_e=$(printf '\033')
     __crux_a=$(printf '\007')
     PS1="${__crux_e}]7701;${CRUX_NONCE};D;\$((__crux_n=__crux_n+1));\$?;\$PWD${__crux_a}${__crux_e}]133;D;\$?${__crux_a}${__crux_e}]7;file://\$PWD${__crux_a}${__crux_e}]133;A${__crux_a}${PS1-$ }${__crux_e}]133;B${__crux_a}${__crux_e}]7701;${CRUX_NONCE};B${__crux_a}"
+    PS2="${PS2-> }${__crux_e}]7701;${CRUX_NONCE};P${__crux_a}"
     unset __crux_e __crux_a
   fi
   ;;

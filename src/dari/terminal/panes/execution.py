@@ -1,0 +1,260 @@
+"""Running a command at a prompt, whoever shows it: step by step from a shell that tells everything to one that tells
+nothing.
+
+shell   its hooks tell where the command begins and ends; a shell that has none is taught them first
+mark    marks around the command tell the same, wherever that shell is
+idle    the prompt came back: no exit code
+""  the time was over first: the command goes on, under its id
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from dari.errors import Conflict
+from dari.terminal.engine.engine import Engine
+from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
+from dari.terminal.panes.integration import join_script, quote
+from dari.terminal.panes.line import PromptLine
+from dari.terminal.panes.processes import Process
+from dari.terminal.panes.prompts import FoundPrompt, find_prompt
+from dari.terminal.panes.pty import Pty
+from dari.terminal.panes.replies import Replies
+from dari.terminal.panes.typing import type_command, type_end_mark, type_marked, type_whole
+
+PROMPT_S = 10.0
+BUSY_S = 0.5
+ANSWER_S, INTERRUPTS = 0.5, 3
+"""A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
+DRAWN_S = 0.02
+LOOK_S = 0.25
+"""How often a prompt that nobody announces is looked for."""
+QUIET_S, SETTLE_S = 0.15, 0.5
+"""A prompt counts when nothing was shown for the one and nothing typed for the other: a busy machine is slow."""
+JOIN_S = 3.0
+BEGIN_S = 1.0
+"""A shell that knows our marks shows the first of them within this."""
+_HINT = "crux_wait_command, crux_interrupt_command or crux_send_keys, or take another pane"
+
+
+class Put(Protocol):
+    def __call__(self, data: bytes, *, is_command: bool = False) -> None: ...
+
+
+class Execution:
+    """Of one pane. `shown_s` says when it last showed something."""
+
+    def __init__(
+        self,
+        pane_id: str,
+        pty: Pty,
+        engine: Engine,
+        log: CommandLog,
+        line: PromptLine,
+        replies: Replies,
+        *,
+        put: Put,
+        foreground: Callable[[], Process | None],
+        control: str,
+    ) -> None:
+        self._pty, self._engine, self._log, self._line, self._replies = pty, engine, log, line, replies
+        self._pane_id = pane_id
+        self._put = put
+        self._foreground = foreground
+        self._control = control
+        self._turn = asyncio.Lock()
+        self._nonce = ""
+        self._typed_s = self.shown_s = -SETTLE_S
+        log.on_incomplete = self._give_up
+        log.on_retry = self._retry
+
+    async def type(
+        self, command: str, cwd: Callable[[], str], timeout_s: float, check: Callable[[], None]
+    ) -> CommandRecord:
+        """Enter the command at the prompt; Conflict when there is none. `check` raises once the program has ended."""
+        log = self._log
+        async with self._turn:
+            found = await self._await_prompt(timeout_s, check)
+            size = (self._engine.cols, self._engine.rows)
+            if found is not None:
+                return self._type_far(command, found, cwd(), size)
+            assert log.kind is not None
+            typed = type_command(command, log.kind, self._engine)
+            clearing = self._line.clearing()
+            if self._replies.has_answered_command:
+                self._replies.has_answered_command, clearing = False, self._line.emptying
+            record = log.send(command, log.cwd or cwd(), size)
+            self._typed_s = asyncio.get_running_loop().time()
+            self._put(clearing + typed, is_command=True)
+            return record
+
+    async def result(self, record: CommandRecord, timeout_s: float) -> CommandResult:
+        """Of a command that was typed; "running" when the time is over, or when it is a shell that waits itself."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while not record.done.is_set():
+            left_s = deadline_s - loop.time()
+            try:
+                async with asyncio.timeout(max(0.0, min(left_s, LOOK_S))):
+                    await record.done.wait()
+            except TimeoutError:
+                if left_s <= LOOK_S or not await self._look(record):
+                    break
+        return self._log.result(record)
+
+    # At a prompt of our own
+
+    async def _await_prompt(self, timeout_s: float, check: Callable[[], None]) -> FoundPrompt | None:
+        """None once the shell that speaks is at its prompt; else a prompt of another one."""
+        log, line = self._log, self._line
+        has_spoken = await log.settled()
+        for _ in range(INTERRUPTS if line.is_interrupted and not has_spoken else 0):
+            # bash may keep the line when ^C comes while it draws its prompt, and gives it up in the middle of the next.
+            self._pty.send(b"\x03")
+            log.expect(ANSWER_S)
+            if has_spoken := await log.settled():
+                break
+        line.is_begun = line.is_begun or not has_spoken
+        # Two short commands at once run one after the other; a long one is reported at once. The start of a shell
+        # that was only just opened is not the command's time.
+        patience_s = min(timeout_s, BUSY_S if log.zone == "running" else PROMPT_S)
+        if log.zone == "unknown":
+            patience_s = PROMPT_S if log.has_shell else BUSY_S
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + patience_s
+        while not log.is_ready:
+            check()
+            found = self._find()
+            if found is not None and not self._is_quiet:
+                await asyncio.sleep(QUIET_S)
+                continue
+            if found is not None and found.way != "join":
+                return found
+            if found is not None and not await self._join(found):
+                return FoundPrompt("idle" if found.kind == "fish" else "mark", found.kind, found.pid)
+            if await log.ready(max(0.0, min(LOOK_S, deadline_s - loop.time()))):
+                return None
+            if loop.time() >= deadline_s:
+                check()
+                self._refuse()
+        return None
+
+    def _refuse(self) -> None:
+        busy, running = self._foreground(), self._log.current
+        what = f" (command {self._pane_id}:{running.id}, {running.command[:80]})" if running is not None else ""
+        name = busy.name if busy is not None else "a program"
+        if self._log.kind is None:
+            raise Conflict(f"pane {self._pane_id} runs {name}, and no shell shows its prompt", "send_keys and wait_for")
+        raise Conflict(f"pane {self._pane_id} is busy: {name} has the terminal{what}", _HINT)
+
+    def _give_up(self, tries: int = INTERRUPTS) -> None:
+        """^C once the prompt for more is drawn, and again where it was lost in the drawing."""
+
+        def press() -> None:
+            if self._log.is_giving_up and self._pty.is_open:
+                self._pty.send(b"\x03")
+                if tries:
+                    asyncio.get_running_loop().call_later(ANSWER_S, self._give_up, tries - 1)
+
+        asyncio.get_running_loop().call_later(DRAWN_S, press)
+
+    def _retry(self, record: CommandRecord) -> None:
+        assert self._log.kind is not None
+        self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True)
+
+    # At one that nobody announced
+
+    def _find(self) -> FoundPrompt | None:
+        pty = self._pty
+        if not pty.is_open or (self._log.is_entering and not self._log.is_marked):
+            return None
+        pty.read_now()  # what the shell has said already counts
+        if self._log.is_ready:
+            return None
+        running = self._log.current
+        return find_prompt(
+            self._foreground(),
+            self._engine,
+            is_canonical=pty.is_canonical,
+            has_echo=pty.has_echo,
+            may_read=running is not None and "read" in running.command,
+        )
+
+    @property
+    def _is_quiet(self) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        return now_s - self.shown_s >= QUIET_S and now_s - self._typed_s >= SETTLE_S
+
+    async def _look(self, record: CommandRecord) -> bool:
+        """Whether it is worth while to wait on for the end of this command."""
+        log = self._log
+        if record is not log.current or self._turn.locked() or not self._is_quiet:
+            return True
+        found = self._find()
+        if found is None:
+            return True
+        async with self._turn:
+            if log.is_marked:
+                self._look_for_mark(record)
+            elif log.is_entering:
+                return True
+            elif found.pid == log.shell_pid and found.way == "join":
+                await self._join(found)  # it has ended, and took the hooks of its shell along
+            else:
+                return False
+        return True
+
+    def _look_for_mark(self, record: CommandRecord) -> None:
+        """The prompt is back."""
+        waited_s = asyncio.get_running_loop().time() - self._typed_s
+        if record.has_begun and self._nonce:
+            nonce, self._nonce = self._nonce, ""
+            record.cut_prompt()
+            self._put(type_end_mark(nonce), is_command=True)
+        elif waited_s >= BEGIN_S:
+            record.cut_prompt()
+            self._log.finish(None, "idle")
+            self._log.drop_mark()
+
+    def _type_far(self, command: str, found: FoundPrompt, cwd: str, size: tuple[int, int]) -> CommandRecord:
+        log = self._log
+        self._nonce = secrets.token_hex(16)
+        if found.way == "idle":
+            typed = self._engine.encode_paste(command.strip("\n")) + b"\r"
+        else:
+            typed = type_marked(command, self._nonce, self._engine)
+        log.mark_next(self._nonce)
+        record = log.send(command, cwd, size)
+        self._typed_s = asyncio.get_running_loop().time()
+        self._put(self._line.emptying + typed, is_command=True)
+        return record
+
+    async def _join(self, found: FoundPrompt) -> bool:
+        """Teach a shell of this machine to tell about its commands; False when it did not learn."""
+        assert found.kind is not None
+        log, nonce = self._log, secrets.token_hex(16)
+        with self._script(join_script(found.kind, nonce, self._control)) as path:
+            if found.pid == log.shell_pid and log.current is not None:
+                log.current.cut_prompt()
+            log.join(nonce, found.kind, found.pid)
+            word = "source" if found.kind == "fish" else "."
+            self._put(self._line.emptying + f" {word} {quote(path, found.kind)}\r".encode(), is_command=True)
+            if await log.ready(JOIN_S):
+                return True
+        log.unjoin()
+        return False
+
+    @contextmanager
+    def _script(self, text: str) -> Iterator[str]:
+        """A file that only we, and shells that are ours, can read: the secret in it is not shown on the screen."""
+        with tempfile.TemporaryDirectory(prefix="crux-") as folder:
+            path = os.path.join(folder, "join")
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(text)
+            yield path

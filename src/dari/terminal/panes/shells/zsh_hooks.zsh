@@ -1,0 +1,50 @@
+# The hooks of zsh: read by zsh/.zshenv at its start, and by a zsh that joins a pane later.
+typeset -g __crux_nonce=$CRUX_NONCE
+typeset -gi __crux_n=0
+typeset -g __crux_more=$'%{\e]7701;'$__crux_nonce$';P\a%}'
+typeset -g __crux_end=$'%{\e]133;B\a\e]7701;'$__crux_nonce$';B\a%}'
+zsh-newuser-install() { : }
+__crux_before() {
+  {
+    local code=$?
+    (( __crux_n += 1 ))
+    local place=${PWD//[[:cntrl:]]/?}
+    printf '\e]7701;%s;D;%s;%s;%s\a\e]133;D;%s\a\e]7;file://%s\a\e]133;A\a' \
+      "$__crux_nonce" "$__crux_n" "$code" "$place" "$code" "${HOST}${place//\%/%25}"
+    return $code
+  } 2>/dev/null
+}
+__crux_after() {
+  {
+    [[ $PROMPT == *"$__crux_end"* ]] || PROMPT=$PROMPT$__crux_end
+    [[ $PROMPT2 == *"$__crux_more"* ]] || PROMPT2=$PROMPT2$__crux_more
+  } 2>/dev/null
+}
+__crux_start() {
+  {
+    printf '\e]133;C\a\e]7701;%s;C;%s\a' "$__crux_nonce" "$__crux_n"
+  } 2>/dev/null
+}
+typeset -g __crux_control=${CRUX_CONTROL-}
+__crux_quiet() {
+  [[ -r $__crux_control/do ]] && . "$__crux_control/do" >"$__crux_control/answer" 2>&1 </dev/null
+}
+# The first prompt comes after the user's own files: only then are ours first and last in the row.
+__crux_setup() {
+  local code=$?
+  precmd_functions=(__crux_before ${precmd_functions:#__crux_*} __crux_after)
+  preexec_functions=(${preexec_functions:#__crux_*} __crux_start)
+  setopt interactive_comments no_bang_hist no_prompt_sp no_prompt_cr
+  zle_highlight=(${zle_highlight:#paste:*} paste:none)
+  if [[ -n $__crux_control ]]; then # see dari/terminal/quiet.py
+    zle -N __crux_quiet
+    local map
+    for map in emacs viins vicmd; do bindkey -M $map '\e[7701~' __crux_quiet; done
+  fi
+  unfunction __crux_setup
+  (exit $code)
+  __crux_before
+  __crux_after
+}
+typeset -ga precmd_functions preexec_functions
+precmd_functions+=(__crux_setup)
