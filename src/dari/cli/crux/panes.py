@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from dari.cli.crux.options import OK, Crux, add_pane, cells
+from dari.cli.crux.options import FAILED, OK, STILL_RUNNING, Crux, add_pane, cells, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ EXAMPLES = {
 crux split-pane                                      a shell to the right of the focused pane
 crux split-pane --direction bottom --percent 30      below it, a third of its height
 crux split-pane --name server --cwd ~/app -- npm start
+crux split-pane --wait-for 'listening on' -- npm start   returns once it listens; 124 when the time is over
 pane=$(crux split-pane --no-focus) && crux exec -t "$pane" 'make'
 """,
     "new-window": """
@@ -195,6 +196,10 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shell", metavar="PATH", default="", help="bash, zsh, fish or sh (default: $SHELL)")
     parser.add_argument("--no-focus", action="store_true", help="the focus stays where it is")
+    parser.add_argument("--wait-for", metavar="PATTERN", default="", help="return once it has printed this")
+    parser.add_argument(
+        "--timeout", metavar="S", type=seconds, default=30.0, help="for --wait-for (default: %(default)g)"
+    )
 
 
 def _open(arguments: argparse.Namespace, crux: Crux, placed: dict[str, Any]) -> int:
@@ -206,10 +211,19 @@ def _open(arguments: argparse.Namespace, crux: Crux, placed: dict[str, Any]) -> 
         shell=arguments.shell,
         env=dict(arguments.env) or None,
         focus=not arguments.no_focus,
+        wait_for=arguments.wait_for,
+        timeout_s=arguments.timeout,
         **placed,
     )
     crux.out.show(pane, [pane["id"]])
-    return OK
+    waited = pane["waited"]
+    if waited is None or waited["matched"]:
+        return OK
+    if not crux.out.as_json:
+        crux.out.complain(
+            f"{arguments.wait_for!r} did not come: {waited['reason']}", f"crux get-text -t {pane['id']} shows what did"
+        )
+    return STILL_RUNNING if waited["reason"] == "timeout" else FAILED
 
 
 def _lines(panes: list[dict[str, Any]]) -> list[str]:

@@ -23,7 +23,8 @@ exit codes: the command's own; 124 when time is over (it goes on), 125 when it c
     "wait": """
 crux send-text -t 2 --enter 'npm start'; crux wait -t 2 'listening on port (\\d+)'
 crux wait -t 2 --text '$ '                     no regular expression
-crux wait -t 2 --seen 'ready'                  also when it was printed before
+crux wait -t 2 --new 'GET /'                   only what comes from now on
+crux wait -t 2 --seen 'ready'                  anything that the pane has printed
 crux wait -t 2 --exit                          until its program ends; exits with its exit code
 
 exit codes: 0 it came, 3 the program ended before, 124 time is over
@@ -44,6 +45,7 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", action="store_true", help="PATTERN is text, and no regular expression")
     parser.add_argument("--since", metavar="MARK", type=int, help="from this `mark` of an earlier answer on")
     parser.add_argument("--seen", action="store_true", help="also what was printed before, from the start of the pane")
+    parser.add_argument("--new", action="store_true", help="only what comes after this (default: after the last input)")
     parser.add_argument("--exit", action="store_true", help="wait for the end of the pane's program")
     parser.add_argument("pattern", metavar="PATTERN", nargs="?", help="what to wait for")
 
@@ -74,13 +76,16 @@ def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
         return STILL_RUNNING if code is None else code % 256 if code >= 0 else 128 - code
     if arguments.pattern is None:
         raise InvalidInput("no pattern was given", "crux wait 'listening on'")
+    since = 0 if arguments.seen else arguments.since
+    if arguments.new:
+        since = crux.call("crux:pane/info", pane_id=pane_id)["mark"]
     found = crux.call(
         "crux:pane/wait-for",
         pattern=arguments.pattern,
         pane_id=pane_id,
         is_regex=not arguments.text,
         timeout_s=arguments.timeout,
-        since=0 if arguments.seen else arguments.since,
+        since=since,
     )
     crux.out.show(found, [found["text"]] if found["matched"] else [])
     if found["matched"]:

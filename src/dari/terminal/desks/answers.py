@@ -9,6 +9,12 @@ class Success(Struct, frozen=True):
     success: bool = True
 
 
+class Typed(Struct, frozen=True):
+    success: bool = True
+    mark: int = 0
+    """The place in the output before it was typed, for `since` of crux_wait_for_output."""
+
+
 class PaneInfo(Struct, frozen=True, kw_only=True):
     id: str
     pid: int
@@ -30,6 +36,8 @@ class PaneInfo(Struct, frozen=True, kw_only=True):
     """bash, zsh, fish or sh; empty for any other program, in which commands cannot be executed."""
     process: str = ""
     is_at_prompt: bool = False
+    mark: int = 0
+    """The place in the output now, or for a new pane where it begins: for `since` of crux_wait_for_output."""
 
 
 class PaneList(Struct, frozen=True):
@@ -57,13 +65,15 @@ class Executed(Struct, frozen=True, kw_only=True):
     end_known_by: str = ""
     """How the end is known: "shell" (its hooks told), "mark" (marks around the command told: ssh, docker exec, another
     user's shell), "idle" (its prompt came back: no exit code); empty while it runs."""
+    mark: int = 0
+    """The place in the pane's output where it began, for `since` of crux_wait_for_output."""
 
 
 class Output(Struct, frozen=True):
     text: str
     line_count: int
     mark: int = 0
-    """The place in the output now, for `mark` of crux_wait_for_output."""
+    """The place in the output now, for `since` of crux_wait_for_output."""
 
 
 class Waited(Struct, frozen=True, kw_only=True):
@@ -76,6 +86,12 @@ class Waited(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     mark: int = 0
     reason: str = ""
+
+
+class CreatedPane(PaneInfo, frozen=True, kw_only=True):
+    """`waited` is what crux_wait_for_output would say, when there was something to wait for."""
+
+    waited: Waited | None = None
 
 
 class Directory(Struct, frozen=True):
@@ -118,7 +134,7 @@ class PaneState(Struct, frozen=True, kw_only=True):
     is_zoomed: bool = False
     total_rows: int = 0
     mark: int = 0
-    """The place in the output now, for `mark` of crux_wait_for_output."""
+    """The place in the output now, for `since` of crux_wait_for_output."""
     running_command: str = ""
     running_command_id: str = ""
     """For crux_wait_command and crux_interrupt_command."""

@@ -8,7 +8,7 @@ from base64 import b64decode
 
 from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
 from dari.ipc.remote import exposed
-from dari.terminal.desks.answers import Executed, Scrollback, Success, Waited
+from dari.terminal.desks.answers import Executed, Scrollback, Success, Typed, Waited
 from dari.terminal.desks.lines import last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
 from dari.terminal.guard import text_of_keys
@@ -63,25 +63,27 @@ class CommandDesk:
     @exposed("crux:pane/send-text", "control")
     async def send_text(
         self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False, approved: str = ""
-    ) -> Success:
+    ) -> Typed:
         """Text at the cursor; a line end in it is Enter, unless it is pasted into a program that knows pastes."""
         pane = await self._all.find_or_open(pane_id)
         self._all.input_guard(pane).enter(text + "\n" if enter else text, approved)
+        mark = pane.mark_input()
         await pane.send_text(text, paste=paste)
         if enter:
             await pane.send_keys(parse_keys("Enter"))
-        return Success()
+        return Typed(mark=mark)
 
     @exposed("crux:pane/send-keys", "control")
-    async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False, approved: str = "") -> Success:
+    async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False, approved: str = "") -> Typed:
         """Keys by name (`C-c`, `Enter`, `Up Up Enter`, `:wq<Enter>`); with `literal` every character as it is."""
         pressed = type_text(keys) if literal else parse_keys(keys)
         if not pressed:
             raise InvalidInput("no key was named", "name one, such as Enter or C-c")
         pane = await self._all.find_or_open(pane_id)
         self._all.input_guard(pane).enter(text_of_keys(pressed), approved)
+        mark = pane.mark_input()
         await pane.send_keys(pressed)
-        return Success()
+        return Typed(mark=mark)
 
     @exposed("crux:pane/write", "admin")
     async def write(self, data: str, pane_id: str = "") -> Success:
@@ -96,28 +98,9 @@ class CommandDesk:
     async def wait_for(
         self, pattern: str, pane_id: str = "", is_regex: bool = True, timeout_s: float = 30.0, since: int | None = None
     ) -> Waited:
-        """Wait for output that matches, after this call or after the mark `since`; what was typed does not count."""
-        pane = self._all.find(pane_id)
-        began = time.perf_counter()
-        reason = ""
-        try:
-            found = await pane.wait_for(pattern, is_regex=is_regex, timeout_s=_patience(timeout_s), since=since)
-        except TimedOut:
-            reason = "timeout"
-        except Conflict:
-            reason = f"exited {pane.exit_code}"
-        elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
-        if reason:
-            text = last_lines(pane.engine, SHOWN_LINES)
-            return Waited(matched=False, text=text, elapsed_ms=elapsed_ms, mark=pane.mark(), reason=reason)
-        return Waited(
-            matched=True,
-            text=found.line,
-            match=found.match,
-            groups=list(found.groups),
-            elapsed_ms=elapsed_ms,
-            mark=pane.mark(found.position),
-        )
+        """Wait for output that matches, also what came already: since the last input or the begin of the running
+        command, or since the mark `since`. What was typed does not count."""
+        return await wait_for_text(self._all.find(pane_id), pattern, is_regex, timeout_s, since)
 
     @exposed("crux:pane/wait-exit", "read", ends_with_caller=True)
     async def wait_exit(self, pane_id: str = "", timeout_s: float = 30.0) -> int | None:
@@ -135,6 +118,31 @@ class CommandDesk:
         return self._all.panes[pane_id], own_id
 
 
+async def wait_for_text(pane: Pane, pattern: str, is_regex: bool, timeout_s: float, since: int | None) -> Waited:
+    """What crux_wait_for_output answers."""
+    since = pane.answer_mark if since is None else since
+    began = time.perf_counter()
+    reason = ""
+    try:
+        found = await pane.wait_for(pattern, is_regex=is_regex, timeout_s=_patience(timeout_s), since=since)
+    except TimedOut:
+        reason = "timeout"
+    except Conflict:
+        reason = f"exited {pane.exit_code}"
+    elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
+    if reason:
+        text = last_lines(pane.engine, SHOWN_LINES)
+        return Waited(matched=False, text=text, elapsed_ms=elapsed_ms, mark=pane.mark(), reason=reason)
+    return Waited(
+        matched=True,
+        text=found.line,
+        match=found.match,
+        groups=list(found.groups),
+        elapsed_ms=elapsed_ms,
+        mark=pane.mark(found.position),
+    )
+
+
 def _executed(pane: Pane, result: CommandResult) -> Executed:
     return Executed(
         exit_code=result.exit_code,
@@ -146,6 +154,7 @@ def _executed(pane: Pane, result: CommandResult) -> Executed:
         truncated=result.is_truncated,
         pane_id=pane.id,
         end_known_by=result.end_known_by,
+        mark=result.mark,
     )
 
 

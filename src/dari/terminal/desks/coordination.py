@@ -195,7 +195,7 @@ class CoordinationDesk:
     async def _await_text(
         self, begin: StepResult, step: Step, pane: Pane, record: CommandRecord | None, mark: int, limit_s: float
     ) -> StepResult:
-        since = mark if record is not None else None
+        since = mark if record is not None else pane.answer_mark
         waiting = asyncio.create_task(pane.wait_for(step.wait_for, is_regex=step.regex, timeout_s=limit_s, since=since))
         ending = asyncio.create_task(record.done.wait()) if record is not None else None
         try:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 
+from msgspec import structs
+
 from dari.errors import InvalidInput
 from dari.ipc.remote import exposed
-from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
+from dari.terminal.desks.answers import CreatedPane, PaneInfo, PaneList, Resized, Success
+from dari.terminal.desks.commands import wait_for_text
 from dari.terminal.layout.arranging import find_preset
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.pane import Pane
+from dari.terminal.panes.waiting import make_matcher
 from dari.terminal.windows import Spot, Where
 
 
@@ -36,8 +40,16 @@ class PaneDesk:
         is_before: bool = False,
         focus: bool = True,
         approved: str = "",
-    ) -> PaneInfo:
-        """Open a pane beside `target`; `command` is typed into its shell, `argv` is run instead of a shell."""
+        wait_for: str = "",
+        is_regex: bool = True,
+        timeout_s: float = 30.0,
+    ) -> CreatedPane:
+        """Open a pane beside `target`; `command` is typed into its shell, `argv` is run instead of a shell.
+
+        With `wait_for`, return once what runs in it has printed that, or after the time.
+        """
+        if wait_for:
+            make_matcher(wait_for, is_regex)  # nothing is opened for a pattern that cannot be waited for
         if command and argv:
             raise InvalidInput("both command and argv were given", "give one of them")
         place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
@@ -45,10 +57,12 @@ class PaneDesk:
         self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved)
         spot = Spot(target, direction, where, size or None, is_before, focus=focus)
         pane = await self._all.open(spot=spot, cwd=cwd, command=argv or (), shell=shell, name=name, env=env)
+        mark = 0
         if command:
             await pane.commands.ready(PROMPT_S)
-            await pane.execute(command, 0.0)
-        return self._info(pane)
+            mark = (await pane.execute(command, 0.0)).mark
+        waited = await wait_for_text(pane, wait_for, is_regex, timeout_s, mark) if wait_for else None
+        return CreatedPane(**{**structs.asdict(self._info(pane)), "mark": mark}, waited=waited)
 
     @exposed("crux:pane/close", "control", is_slow=True)
     async def close_pane(self, pane_id: str = "", force: bool = True) -> Success:
@@ -135,6 +149,7 @@ def describe_pane(multiplexer: Multiplexer, pane: Pane) -> PaneInfo:
         shell=pane.kind or "",
         process=process.name if process is not None else "",
         is_at_prompt=pane.is_at_prompt,
+        mark=pane.position,
     )
 
 

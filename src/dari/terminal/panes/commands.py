@@ -105,6 +105,8 @@ class CommandRecord:
     has_begun: bool = False
     begun_at: float = 0.0
     duration_s: float = 0.0
+    mark: int = 0
+    """The position of the pane's output when it was typed."""
     end_known_by: Source = ""
     kept_bytes: int | None = None
     """How much of the capture is its output, where more came before its end was known."""
@@ -158,6 +160,7 @@ class CommandResult:
     duration_s: float
     cwd: str
     end_known_by: Source = ""
+    mark: int = 0
 
 
 @dataclass(slots=True)
@@ -193,6 +196,8 @@ class CommandLog:
         self.on_retry: Callable[[CommandRecord], None] = lambda record: None
         """The line is empty again: the command may be typed in another form."""
         self.typed: Callable[[], str] = str
+        self.position: Callable[[], int] = int
+        """Of the pane's output now."""
         self._retry: Literal["", "giving up", "typed"] = ""
         self._code: int | None = None
         self._count = 0
@@ -278,6 +283,7 @@ class CommandLog:
         self._count += 1
         record = CommandRecord(f"cmd-{self._count}", command, cwd, time.time(), size)
         record.begun_at = time.perf_counter()
+        record.mark = self.position()
         self.current = record
         if len(self.records) == MOST_RECORDS:
             self._kept -= self.records[0].capture.size_bytes
@@ -450,6 +456,7 @@ class CommandLog:
             duration_s=record.duration_s if is_done else time.perf_counter() - record.begun_at,
             cwd=(self.cwd or record.cwd) if is_done else record.cwd,
             end_known_by=record.end_known_by,
+            mark=record.mark,
         )
 
     def _forget_old(self, added: int) -> None:

@@ -69,6 +69,7 @@ class Pane:
         self._size = (engine.cols, engine.rows)
         self._title = engine.title
         self._cwd = engine.cwd
+        self._input_mark = 0
         self._is_closed = False
         engine.on_osc = self._intake.hear
         engine.hears_prompts = False
@@ -78,6 +79,7 @@ class Pane:
         self.commands.on_start = self._started
         self.commands.on_end = self._ended
         self.commands.typed = self._typed
+        self.commands.position = lambda: engine.consumed
         pty.on_data = self._show
 
     @classmethod
@@ -157,6 +159,19 @@ class Pane:
         position = self.position if position is None else position
         self._watch.mark(position, self.engine)
         return position
+
+    def mark_input(self) -> int:
+        """Call before something is typed on a caller's behalf: what comes from here on may be the answer to it."""
+        self._pty.read_now()
+        self._input_mark = self.mark()
+        return self._input_mark
+
+    @property
+    def answer_mark(self) -> int:
+        """Where a wait begins that names no place: behind the last input of a caller or where the running command
+        began, whichever came later; at the beginning of the pane when there was neither."""
+        running = self.commands.current
+        return max(self._input_mark, running.mark if running is not None else 0)
 
     @property
     def is_alive(self) -> bool:
@@ -254,6 +269,7 @@ class Pane:
         commands, too: `end_known_by` says how well its end is known. Conflict when no shell is at its prompt.
         """
         self._check_alive()
+        self.mark_input()
         record = await self._execution.type(command, self.cwd, timeout_s, self._check_alive)
         self.events.publish(events.LineReplaced())
         return await self._execution.result(record, timeout_s)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.answers import Executed, Output, Scrollback, Success, Waited
+from dari.terminal.desks.answers import Executed, Output, Scrollback, Typed, Waited
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
@@ -59,8 +59,8 @@ class CommandTools:
         timeout_s=INNER_LIMITS_ONLY,
         output="as_is",
     )
-    async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Success:
-        """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success}."""
+    async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Typed:
+        """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success, mark}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
         )
@@ -80,8 +80,8 @@ class CommandTools:
         pane_id: str | None = None,
         paste: bool = False,
         enter: bool = False,
-    ) -> Success:
-        """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success}."""
+    ) -> Typed:
+        """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success, mark}."""
         if len(text) > MOST_CHARS:
             raise InvalidInput(
                 f"{len(text)} characters are too many to type", f"send at most {MOST_CHARS} at a time, or write a file"
@@ -105,11 +105,14 @@ class CommandTools:
         timeout_ms: int = 30_000,
         pane_id: str | None = None,
         regex: bool = True,
+        since: int | None = None,
         mark: int | None = None,
     ) -> Waited:
-        """Wait until new output of a pane matches (never the echo of what was typed); returns {matched, text, mark}."""
-        found = await self._commands.wait_for(pattern, pane_id or "", regex, seconds(timeout_ms), mark)
-        return replace(found, text=shown(found.text).text, match=shown(found.match).text)
+        """Wait for output since the last input or the start of the running command; returns {matched, text, mark}."""
+        found = await self._commands.wait_for(
+            pattern, pane_id or "", regex, seconds(timeout_ms), mark if since is None else since
+        )
+        return shown_wait(found)
 
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
@@ -139,6 +142,10 @@ def paged(found: Scrollback, max_tokens: int) -> Scrollback:
     if count >= found.line_count:
         return replace(found, text=text)
     return replace(found, text=text, line_count=count, next_offset=found.offset + count)
+
+
+def shown_wait(found: Waited) -> Waited:
+    return replace(found, text=shown(found.text).text, match=shown(found.match).text)
 
 
 def _shown(result: Executed, max_tokens: int) -> Executed:

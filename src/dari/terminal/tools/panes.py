@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.answers import PaneInfo, PaneList, Resized, Success
+from dari.terminal.desks.answers import CreatedPane, PaneList, Resized, Success
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.commands import seconds, shown_wait
 
 
 class PaneTools:
@@ -30,9 +33,13 @@ class PaneTools:
         env: dict[str, str] | None = None,
         pane_id: str | None = None,
         focus: bool = True,
-    ) -> PaneInfo:
-        """Open a shell beside (horizontal) or below (vertical) a pane, run a command in it; returns {id, pid, cwd}."""
-        return await with_approval(
+        wait_for: str | None = None,
+        regex: bool = True,
+        timeout_ms: int = 30_000,
+    ) -> CreatedPane:
+        """Open a shell beside or below a pane, run a command in it, wait for output; returns {id, pid, cwd, mark}."""
+        timeout_s = seconds(timeout_ms)
+        created = await with_approval(
             self._approvals,
             context,
             lambda approved: self._panes.spawn_pane(
@@ -46,8 +53,12 @@ class PaneTools:
                 pane_id or "",
                 focus=focus,
                 approved=approved,
+                wait_for=wait_for or "",
+                is_regex=regex,
+                timeout_s=timeout_s,
             ),
         )
+        return replace(created, waited=None if created.waited is None else shown_wait(created.waited))
 
     @tool(scope="control", destructive=True)
     async def close_pane(self, pane_id: str | None = None, force: bool = True) -> Success:
