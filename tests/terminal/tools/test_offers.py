@@ -6,9 +6,12 @@ import asyncio
 import json
 from pathlib import Path
 
+from dari.terminal.daemon import Place, client
 from dari.terminal.multiplexer import PaneChanged
 from dari.terminal.panes.events import Output
+from dari.terminal.service import remote_service
 from dari.terminal.tools.serving import build_server
+from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client, client_in
 
@@ -99,3 +102,18 @@ async def test_a_client_that_calls_too_often_is_told_to_wait(tmp_path: Path) -> 
         assert "error" not in results[0] and "error" not in results[1]
         assert results[3]["error"]["name"] == "unavailable"
         assert "try again in" in results[3]["error"]["hint"]
+
+
+def test_every_parameter_says_what_it_is(tmp_path: Path) -> None:
+    tools = TerminalTools(remote_service(client(Place(tmp_path / "mcp.sock"), "mcp", starts=False))).tools()
+    silent = []
+    count = 0
+    for tool in tools:
+        nested = (schema.get("properties", {}) for schema in tool.input_schema.get("$defs", {}).values())
+        for properties in (tool.input_schema["properties"], *nested):
+            count += len(properties)
+            silent += [f"{tool.name}.{name}" for name, schema in properties.items() if not schema.get("description")]
+            too_long = [name for name, schema in properties.items() if len(schema.get("description", "")) > 100]
+            assert not too_long, tool.name
+    assert count >= 130
+    assert silent == []

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
@@ -38,16 +38,14 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     has ended with exit code 0. Steps that follow each other with the same `group` run at the same time.
     """
 
-    pane: str = ""
-    """Id or name; a name that no pane has opens one. Empty: the focused pane."""
-    command: str = ""
-    wait_for: str = ""
-    regex: bool = False
-    timeout_ms: int = 120_000
-    group: str = ""
-    cwd: str = ""
-    """Of a pane that is opened for the step."""
-    allow_failure: bool = False
+    pane: Annotated[str, Meta(description="id or name; a name that no pane has opens one; empty: the focused one")] = ""
+    command: Annotated[str, Meta(description="a line of shell, such as npm start")] = ""
+    wait_for: Annotated[str, Meta(description="text that makes the step ready, such as listening on")] = ""
+    regex: Annotated[bool, Meta(description="true: wait_for is a regular expression")] = False
+    timeout_ms: Annotated[int, Meta(description="milliseconds for this step, 0 to 3600000")] = 120_000
+    group: Annotated[str, Meta(description="neighbours of one group run at the same time")] = ""
+    cwd: Annotated[str, Meta(description="directory of a pane that is opened for the step")] = ""
+    allow_failure: Annotated[bool, Meta(description="true: the rest goes on when it fails")] = False
 
 
 @dataclass(slots=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import replace
 
 from dari.core.context import Context
@@ -10,6 +13,7 @@ from dari.errors import InvalidInput
 from dari.terminal.desks.answers import Executed, Output, Scrollback, Typed, Waited
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex
 from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
 
 MOST_CHARS = 1_000_000
@@ -35,10 +39,11 @@ class CommandTools:
     async def execute_command(
         self,
         context: Context,
-        command: str,
-        pane_id: str | None = None,
-        timeout_ms: int | None = None,
-        max_tokens: int = MAX_TOKENS,
+        command: Annotated[str, Meta(description="a line of shell, or several, such as make test")],
+        pane_id: PaneId | None = None,
+        timeout_ms: Annotated[int, Meta(description="milliseconds, 0 to 3600000; left out: as crux.toml says, 30000")]
+        | None = None,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> Executed:
         """Run a command in a pane's shell; returns {exit_code, stdout}, or status "running" with a command_id."""
         timeout_s = None if timeout_ms is None else seconds(timeout_ms)
@@ -59,7 +64,12 @@ class CommandTools:
         timeout_s=INNER_LIMITS_ONLY,
         output="as_is",
     )
-    async def send_keys(self, context: Context, keys: str, pane_id: str | None = None) -> Typed:
+    async def send_keys(
+        self,
+        context: Context,
+        keys: Annotated[str, Meta(description='key names and text: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>"')],
+        pane_id: PaneId | None = None,
+    ) -> Typed:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success, mark}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
@@ -76,10 +86,12 @@ class CommandTools:
     async def send_text(
         self,
         context: Context,
-        text: str,
-        pane_id: str | None = None,
-        paste: bool = False,
-        enter: bool = False,
+        text: Annotated[str, Meta(description="what to type; a line end in it is Enter; at most 1000000 characters")],
+        pane_id: PaneId | None = None,
+        paste: Annotated[
+            bool, Meta(description="true: as one paste, in which line ends run nothing where the program knows pastes")
+        ] = False,
+        enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
     ) -> Typed:
         """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success, mark}."""
         if len(text) > MOST_CHARS:
@@ -93,7 +105,12 @@ class CommandTools:
         )
 
     @tool(output="as_is")
-    async def get_output(self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS) -> Output:
+    async def get_output(
+        self,
+        pane_id: PaneId | None = None,
+        lines: Annotated[int, Meta(description="how many of the last lines, 1 to 20000")] = 50,
+        max_tokens: MaxTokens = MAX_TOKENS,
+    ) -> Output:
         """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
         found = await self._reading.get_output(pane_id or "", lines)
         return replace(found, text=shown(found.text, max_tokens).text)
@@ -101,12 +118,15 @@ class CommandTools:
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_for_output(
         self,
-        pattern: str,
-        timeout_ms: int = 30_000,
-        pane_id: str | None = None,
-        regex: bool = True,
-        since: int | None = None,
-        mark: int | None = None,
+        pattern: Annotated[str, Meta(description="regular expression, such as ^ready; at most 1024 characters")],
+        timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000; 0 only looks")] = 30_000,
+        pane_id: PaneId | None = None,
+        regex: Regex = True,
+        since: Annotated[
+            int, Meta(description="mark of an earlier answer; 0: all of the pane; left out: the last input")
+        ]
+        | None = None,
+        mark: Annotated[int, Meta(description="the same as since")] | None = None,
     ) -> Waited:
         """Wait for output since the last input or the start of the running command; returns {matched, text, mark}."""
         found = await self._commands.wait_for(
@@ -115,18 +135,27 @@ class CommandTools:
         return shown_wait(found)
 
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
-    async def wait_command(self, command_id: str, timeout_ms: int = 30_000, max_tokens: int = MAX_TOKENS) -> Executed:
+    async def wait_command(
+        self,
+        command_id: CommandId,
+        timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000")] = 30_000,
+        max_tokens: MaxTokens = MAX_TOKENS,
+    ) -> Executed:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
         return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)
 
     @tool(scope="control", destructive=True, output="as_is")
-    async def interrupt_command(self, command_id: str) -> Executed:
+    async def interrupt_command(self, command_id: CommandId) -> Executed:
         """Press ^C for a running command; returns its result, with status "running" when it goes on all the same."""
         return _shown(await self._commands.interrupt_command(command_id), MAX_TOKENS)
 
     @tool(output="as_is")
     async def get_command_output(
-        self, command_id: str, offset: int = 0, limit: int = 1000, max_tokens: int = MAX_TOKENS
+        self,
+        command_id: CommandId,
+        offset: Annotated[int, Meta(description="first line, 0 for the first one")] = 0,
+        limit: Annotated[int, Meta(description="how many lines")] = 1000,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> Scrollback:
         """Return lines of what a command printed, from offset; next_offset tells where to go on."""
         if offset < 0 or limit < 1:

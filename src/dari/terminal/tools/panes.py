@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import replace
 
 from dari.core.context import Context
@@ -11,6 +14,7 @@ from dari.terminal.desks.answers import CreatedPane, PaneList, Resized, Success
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import PaneId, Regex
 from dari.terminal.tools.commands import seconds, shown_wait
 
 
@@ -25,17 +29,29 @@ class PaneTools:
     async def create_pane(
         self,
         context: Context,
-        direction: Orientation = "horizontal",
-        cwd: str | None = None,
-        command: str | None = None,
-        name: str | None = None,
-        shell: str | None = None,
-        env: dict[str, str] | None = None,
-        pane_id: str | None = None,
-        focus: bool = True,
-        wait_for: str | None = None,
-        regex: bool = True,
-        timeout_ms: int = 30_000,
+        direction: Annotated[
+            Orientation, Meta(description="where: horizontal is to the right, vertical below")
+        ] = "horizontal",
+        cwd: Annotated[str, Meta(description="directory to start in; left out: that of the pane it stands beside")]
+        | None = None,
+        command: Annotated[
+            str, Meta(description="a line of shell that is typed at its first prompt, such as npm start")
+        ]
+        | None = None,
+        name: Annotated[str, Meta(description="a name to call the pane by, such as server")] | None = None,
+        shell: Annotated[str, Meta(description="bash, zsh, fish, sh or the path of a shell; left out: the user's own")]
+        | None = None,
+        env: Annotated[dict[str, str], Meta(description="environment variables for it, on top of the usual ones")]
+        | None = None,
+        pane_id: Annotated[str, Meta(description="the pane that is split, by id or name; left out: the focused one")]
+        | None = None,
+        focus: Annotated[
+            bool, Meta(description="false: calls without pane_id go on to mean the pane that they meant")
+        ] = True,
+        wait_for: Annotated[str, Meta(description="return once this was printed, such as listening on port (\\d+)")]
+        | None = None,
+        regex: Regex = True,
+        timeout_ms: Annotated[int, Meta(description="milliseconds to wait for wait_for, 0 to 3600000")] = 30_000,
     ) -> CreatedPane:
         """Open a shell beside or below a pane, run a command in it, wait for output; returns {id, pid, cwd, mark}."""
         timeout_s = seconds(timeout_ms)
@@ -61,12 +77,16 @@ class PaneTools:
         return replace(created, waited=None if created.waited is None else shown_wait(created.waited))
 
     @tool(scope="control", destructive=True)
-    async def close_pane(self, pane_id: str | None = None, force: bool = True) -> Success:
+    async def close_pane(
+        self,
+        pane_id: PaneId | None = None,
+        force: Annotated[bool, Meta(description="false: refuse while a program runs in it")] = True,
+    ) -> Success:
         """Close a pane and end all that runs in it; with force=false a busy pane is refused. Returns {success}."""
         return await self._panes.close_pane(pane_id or "", force)
 
     @tool(scope="control")
-    async def focus_pane(self, pane_id: str) -> Success:
+    async def focus_pane(self, pane_id: PaneId) -> Success:
         """Make a pane the one that calls without pane_id mean; returns {success}."""
         return await self._panes.focus_pane(pane_id)
 
@@ -76,7 +96,12 @@ class PaneTools:
         return await self._panes.list_panes()
 
     @tool(scope="control")
-    async def resize_pane(self, cols: int, rows: int, pane_id: str | None = None) -> Resized:
+    async def resize_pane(
+        self,
+        cols: Annotated[int, Meta(description="columns, 1 to 2000")],
+        rows: Annotated[int, Meta(description="rows, 1 to 2000")],
+        pane_id: PaneId | None = None,
+    ) -> Resized:
         """Give a pane a size in cells; returns {success} and the size that it got."""
         if cols < 1 or rows < 1:
             raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give columns and rows, 1 or more of each")

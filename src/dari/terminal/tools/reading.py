@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import asdict, replace
 
 from dari.core.content import Image, Text, ToolResult
 from dari.core.tool import tool
 from dari.terminal.desks.answers import Directory, PaneState, PlainText, RunningProcess, Scrollback
 from dari.terminal.service import TerminalService
+from dari.terminal.tools.arguments import MaxTokens, PaneId
 from dari.terminal.tools.commands import paged
 from dari.terminal.tools.presentation import MAX_TOKENS, shown, shown_formatted
 
@@ -19,30 +23,35 @@ class ReadingTools:
         self._reading = terminal.reading
 
     @tool()
-    async def get_current_directory(self, pane_id: str | None = None) -> Directory:
+    async def get_current_directory(self, pane_id: PaneId | None = None) -> Directory:
         """Return the working directory of what runs in a pane: {cwd}."""
         return await self._reading.get_cwd(pane_id or "")
 
     @tool()
-    async def get_running_process(self, pane_id: str | None = None) -> RunningProcess:
+    async def get_running_process(self, pane_id: PaneId | None = None) -> RunningProcess:
         """Return the program that has a pane's terminal now: {name, pid, command_line, is_shell}."""
         found = await self._reading.get_process(pane_id or "")
         return replace(found, name=shown(found.name).text, command_line=shown(found.command_line).text)
 
     @tool()
-    async def get_pane_state(self, pane_id: str | None = None) -> PaneState:
+    async def get_pane_state(self, pane_id: PaneId | None = None) -> PaneState:
         """Return a pane's {cols, rows, cursor, scroll_pos}, whether it is at a prompt or asks a password."""
         found = await self._reading.get_pane_state(pane_id or "")
         return replace(found, title=shown(found.title).text, running_command=shown(found.running_command, 500).text)
 
     @tool(output="as_is")
-    async def get_selection(self, pane_id: str | None = None) -> PlainText:
+    async def get_selection(self, pane_id: PaneId | None = None) -> PlainText:
         """Return the text that is selected in a pane, empty when none is: {text}."""
         return PlainText(shown((await self._reading.get_selection(pane_id or "")).text).text)
 
     @tool(scope="control", output="as_is")
     async def set_selection(
-        self, start_row: int, start_col: int, end_row: int, end_col: int, pane_id: str | None = None
+        self,
+        start_row: Annotated[int, Meta(description="first row; 0 is the top of the screen, -1 the row above it")],
+        start_col: Annotated[int, Meta(description="first column, 0 for the leftmost")],
+        end_row: Annotated[int, Meta(description="last row")],
+        end_col: Annotated[int, Meta(description="the column behind the last one")],
+        pane_id: PaneId | None = None,
     ) -> PlainText:
         """Select cells of a pane up to, not including, the end (history rows are negative); returns {text}."""
         found = await self._reading.select(pane_id or "", start_row, start_col, end_row, end_col)
@@ -51,24 +60,31 @@ class ReadingTools:
     @tool(output="as_is")
     async def get_scrollback(
         self,
-        pane_id: str | None = None,
-        offset: int | None = None,
-        limit: int = 500,
-        max_tokens: int = MAX_TOKENS,
+        pane_id: PaneId | None = None,
+        offset: Annotated[int, Meta(description="first line, 0 for the oldest; left out: the newest lines")]
+        | None = None,
+        limit: Annotated[int, Meta(description="how many lines")] = 500,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> Scrollback:
         """Return lines of a pane from offset (0: the oldest), else the newest; {text, total_lines, next_offset}."""
         return paged(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
 
     @tool(output="as_is")
     async def get_raw_text(
-        self, pane_id: str | None = None, scrollback: bool = False, max_tokens: int = MAX_TOKENS
+        self,
+        pane_id: PaneId | None = None,
+        scrollback: Annotated[bool, Meta(description="true: with everything that scrolled away")] = False,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> PlainText:
         """Return a pane's screen as plain text, with scrollback=true everything that is kept: {text}."""
         return PlainText(shown((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text)
 
     @tool(output="as_is")
     async def get_formatted_output(
-        self, pane_id: str | None = None, lines: int = 50, max_tokens: int = MAX_TOKENS
+        self,
+        pane_id: PaneId | None = None,
+        lines: Annotated[int, Meta(description="how many of the last lines, 1 to 20000")] = 50,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> PlainText:
         """Return the last rows of a pane with their colours as ANSI sequences: {text}."""
         found = await self._reading.get_formatted_output(pane_id or "", lines)
@@ -76,7 +92,12 @@ class ReadingTools:
 
     @tool(output="as_is")
     async def screenshot_pane(
-        self, pane_id: str | None = None, history_rows: int = 0, structured: bool = True
+        self,
+        pane_id: PaneId | None = None,
+        history_rows: Annotated[int, Meta(description="rows of history above the screen, 0 to 1000")] = 0,
+        structured: Annotated[
+            bool, Meta(description="false: leave the copy of the picture out of the structured result")
+        ] = True,
     ) -> ToolResult:
         """Return a pane as a PNG image; structured=false leaves the copy in structuredContent out: {image}."""
         picture = await self._reading.screenshot(pane_id or "", history_rows)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import replace
 
 from dari.core.context import Context
@@ -11,6 +14,7 @@ from dari.terminal.desks.clips import Form
 from dari.terminal.desks.special_answers import ClipInfo, ClipList, Pasted
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import MaxTokens, PaneId
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
 
 WHOLE_TOKENS = 50_000
@@ -27,11 +31,11 @@ class ClipboardTools:
     @tool()
     async def clipboard_context(
         self,
-        limit: int = 10,
-        kind: str | None = None,
-        pane_id: str | None = None,
-        clip_id: str | None = None,
-        max_tokens: int = MAX_TOKENS,
+        limit: Annotated[int, Meta(description="how many clips, newest first")] = 10,
+        kind: Annotated[str, Meta(description="only these: text, lines, json, url, files, code")] | None = None,
+        pane_id: Annotated[str, Meta(description="only what was copied from this pane, by id or name")] | None = None,
+        clip_id: Annotated[str, Meta(description="only this one, with its whole text")] | None = None,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> ClipList:
         """List what was copied, newest first, with kind, time and source pane: {entries, total}."""
         shown("", max_tokens)
@@ -40,7 +44,11 @@ class ClipboardTools:
         return replace(found, entries=[_shown(entry) for entry in found.entries])
 
     @tool(scope="control", idempotent=False)
-    async def clipboard_copy(self, text: str | None = None, pane_id: str | None = None) -> ClipInfo:
+    async def clipboard_copy(
+        self,
+        text: Annotated[str, Meta(description="what to copy; left out: the selection of the pane")] | None = None,
+        pane_id: PaneId | None = None,
+    ) -> ClipInfo:
         """Put a text on the clipboard, or without one what is selected in a pane; returns {id, kind}."""
         if text is not None:
             return _shown(await self._clipboard.copy(text, pane_id or ""))
@@ -53,12 +61,13 @@ class ClipboardTools:
     async def paste_smart(
         self,
         context: Context,
-        pane_id: str | None = None,
-        clip_id: str | None = None,
-        text: str | None = None,
-        form: Form = "auto",
-        enter: bool = False,
-        allow_lines: bool = False,
+        pane_id: PaneId | None = None,
+        clip_id: Annotated[str, Meta(description="clip_id of crux_clipboard_context; left out: the latest")]
+        | None = None,
+        text: Annotated[str, Meta(description="paste this instead of a clip")] | None = None,
+        form: Annotated[Form, Meta(description="how to shape it; auto decides by what reads it")] = "auto",
+        enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
+        allow_lines: Annotated[bool, Meta(description="true: also where every line end would run something")] = False,
     ) -> Pasted:
         """Paste a clip or text as suits the place: JSON formatted, words quoted for a shell, lines as one paste."""
         pasted = await with_approval(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.terminal.desks.answers import Restored
 from dari.terminal.desks.special_answers import ContextList, InjectedContext, SnapshotInfo, SnapshotList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import PaneId
 
 
 class ContextTools:
@@ -22,11 +27,14 @@ class ContextTools:
     async def inject_context(
         self,
         context: Context,
-        env: dict[str, str] | None = None,
-        aliases: dict[str, str] | None = None,
-        functions: dict[str, str] | None = None,
-        expires_after_commands: int | None = None,
-        pane_id: str | None = None,
+        env: Annotated[dict[str, str], Meta(description="environment variables to set")] | None = None,
+        aliases: Annotated[dict[str, str], Meta(description="alias name to command")] | None = None,
+        functions: Annotated[dict[str, str], Meta(description="function name to body")] | None = None,
+        expires_after_commands: Annotated[
+            int, Meta(description="take it back after this many commands; left out: never")
+        ]
+        | None = None,
+        pane_id: PaneId | None = None,
     ) -> InjectedContext:
         """Set variables, aliases and functions in a pane's running shell, for some commands; returns {context_id}."""
         return await with_approval(
@@ -38,23 +46,31 @@ class ContextTools:
         )
 
     @tool(scope="control")
-    async def remove_context(self, context_id: str) -> InjectedContext:
+    async def remove_context(
+        self, context_id: Annotated[str, Meta(description="context_id of crux_inject_context or crux_list_contexts")]
+    ) -> InjectedContext:
         """Take injected variables, aliases and functions out again and put back what was there before."""
         return await self._contexts.remove(context_id)
 
     @tool()
-    async def list_contexts(self, pane_id: str | None = None) -> ContextList:
+    async def list_contexts(self, pane_id: PaneId | None = None) -> ContextList:
         """List what is injected into shells, with the commands that are left: {contexts}."""
         return await self._contexts.list_contexts(pane_id or "")
 
     @tool(scope="control", idempotent=False)
-    async def create_snapshot(self, name: str | None = None) -> SnapshotInfo:
+    async def create_snapshot(
+        self, name: Annotated[str, Meta(description="a name to find it by; left out: the time")] | None = None
+    ) -> SnapshotInfo:
         """Keep all panes as they are: layout, screens, directories, variables, commands; returns {snapshot_id}."""
         return await self._snapshots.create(name or "")
 
     @tool(scope="control", idempotent=False, destructive=True, timeout_s=INNER_LIMITS_ONLY)
     async def restore_snapshot(
-        self, context: Context, snapshot_id: str, commands: bool = False, replace: bool = False
+        self,
+        context: Context,
+        snapshot_id: Annotated[str, Meta(description="snapshot_id of crux_create_snapshot or crux_list_snapshots")],
+        commands: Annotated[bool, Meta(description="true: run again what was running")] = False,
+        replace: Annotated[bool, Meta(description="true: close the panes that are open")] = False,
     ) -> Restored:
         """Open the panes of a snapshot again, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(

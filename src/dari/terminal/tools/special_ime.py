@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import replace
 
 from dari.core.context import Context
@@ -12,6 +15,7 @@ from dari.terminal.ime.japanese import Script
 from dari.terminal.ime.plan import Language, Mode
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import PaneId
 from dari.terminal.tools.presentation import shown
 
 
@@ -26,14 +30,16 @@ class ImeTools:
     async def type_with_ime(
         self,
         context: Context,
-        text: str,
-        language: Language = "korean",
-        mode: Mode = "auto",
-        script: Script = "hiragana",
-        enter: bool = False,
-        preedit: bool = False,
-        pane_id: str | None = None,
-        timeout_ms: int = 2000,
+        text: Annotated[str, Meta(description="the text itself (안녕), or the keys that make it (dkssud)")],
+        language: Annotated[Language, Meta(description="whose input method")] = "korean",
+        mode: Annotated[Mode, Meta(description="what text is: keys, text, or auto to find out")] = "auto",
+        script: Annotated[Script, Meta(description="what Japanese keys become")] = "hiragana",
+        enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
+        preedit: Annotated[
+            bool, Meta(description="true: leave the last syllable open, as an input method does")
+        ] = False,
+        pane_id: PaneId | None = None,
+        timeout_ms: Annotated[int, Meta(description="milliseconds to wait for the echo, 0 to 60000")] = 2000,
     ) -> TypedWithIme:
         """Type Korean, Japanese or Chinese by keys ("gksrmf" is 한글) or as text; returns {committed, is_echoed}."""
         if not text:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import asdict, replace
 
 from dari.core.content import Image, Text, ToolResult
@@ -15,6 +16,7 @@ from dari.sanitising import for_terminal, value_for_terminal
 from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId
 from dari.terminal.tools.commands import seconds
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
 
@@ -30,13 +32,18 @@ class InsightTools:
     @tool(output="as_is")
     async def parse_output_structured(
         self,
-        pane_id: str | None = None,
-        command_id: str | None = None,
-        offset: int | None = None,
-        limit: int = 0,
-        hint: str | None = None,
-        command: str | None = None,
-        max_tokens: int = MAX_TOKENS,
+        pane_id: PaneId | None = None,
+        command_id: CommandId | None = None,
+        offset: Annotated[
+            int, Meta(description="first line of the scrollback to read, 0 for the oldest; left out: the last command")
+        ]
+        | None = None,
+        limit: Annotated[int, Meta(description="how many lines; 0 for all, alone for the last ones")] = 0,
+        hint: Annotated[str, Meta(description="name of a parser, such as docker_ps; keeps the others out")]
+        | None = None,
+        command: Annotated[str, Meta(description="the command that printed it, where the pane does not know")]
+        | None = None,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> ParsedOutput:
         """Return the last command's output (or lines from offset) as data: {type, headers, rows | items | value}."""
         found = await self._insights.parse(pane_id or "", command_id or "", offset, limit, hint or "", command or "")
@@ -45,17 +52,24 @@ class InsightTools:
     @tool()
     async def detect_intent(
         self,
-        pane_id: str | None = None,
-        command_id: str | None = None,
-        offset: int | None = None,
-        limit: int = 0,
+        pane_id: PaneId | None = None,
+        command_id: CommandId | None = None,
+        offset: Annotated[
+            int, Meta(description="first line of the scrollback to read, 0 for the oldest; left out: the last command")
+        ]
+        | None = None,
+        limit: Annotated[int, Meta(description="how many lines; 0 for all, alone for the last ones")] = 0,
     ) -> DetectedIntent:
         """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
         found = await self._insights.detect_intent(pane_id or "", command_id or "", offset, limit)
         return msgspec.convert(value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
 
     @tool(scope="control", idempotent=False, output="as_is")
-    async def capture_pane(self, pane_id: str | None = None, history_rows: int = 0) -> CaptureInfo:
+    async def capture_pane(
+        self,
+        pane_id: PaneId | None = None,
+        history_rows: Annotated[int, Meta(description="rows of history above the screen, 0 to 1000")] = 0,
+    ) -> CaptureInfo:
         """Keep what a pane shows now, for crux_visual_diff; returns {capture_id}."""
         return await self._insights.capture(pane_id or "", history_rows)
 
@@ -75,12 +89,17 @@ class InsightTools:
     async def visual_diff(
         self,
         context: Context,
-        before: str | None = None,
-        after: str | None = None,
-        pane_id: str | None = None,
-        command: str | None = None,
-        timeout_ms: int = 30_000,
-        structured: bool = True,
+        before: Annotated[
+            str, Meta(description="capture_id of crux_capture_pane; left out: the latest, or the screen before command")
+        ]
+        | None = None,
+        after: Annotated[str, Meta(description="capture_id to compare with; left out: the screen now")] | None = None,
+        pane_id: PaneId | None = None,
+        command: Annotated[str, Meta(description="run this in between, and compare before and after it")] | None = None,
+        timeout_ms: Annotated[int, Meta(description="milliseconds to wait for command, 0 to 3600000")] = 30_000,
+        structured: Annotated[
+            bool, Meta(description="false: leave the copy of the picture out of the structured result")
+        ] = True,
     ) -> ToolResult:
         """Compare two captures, or a pane before and after a command that is run; returns an image and what changed."""
         if command is not None and (before or after):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from secrets import token_hex
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
 from dari.core.context import Context
@@ -22,6 +24,7 @@ from dari.terminal.desks.special_answers import (
 )
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
 from dari.terminal.tools.step_report import StepReport
 
@@ -43,11 +46,14 @@ class WorkflowTools:
     async def load_workspace(
         self,
         context: Context,
-        name: str,
-        cwd: str | None = None,
-        run: bool = True,
-        replace: bool = False,
-        commands: dict[str, str] | None = None,
+        name: Annotated[str, Meta(description="name of crux_list_workspaces, or the path of a .toml file")],
+        cwd: Annotated[str, Meta(description="directory of its panes; left out: as the workspace says")] | None = None,
+        run: Annotated[bool, Meta(description="false: open the panes without running their commands")] = True,
+        replace: Annotated[bool, Meta(description="true: close the panes that are open")] = False,
+        commands: Annotated[
+            dict[str, str], Meta(description="pane name to command, in place of those of the workspace")
+        ]
+        | None = None,
     ) -> LoadedWorkspace:
         """Open named panes in a layout (debug-session, full-stack, agent-team-3, monitoring, or a file of yours)."""
         return await with_approval(
@@ -72,10 +78,12 @@ class WorkflowTools:
     async def coordinate_panes(
         self,
         context: Context,
-        steps: list[Step],
-        go_on: bool = False,
-        clean_up: bool = True,
-        max_tokens: int = MAX_TOKENS,
+        steps: Annotated[list[Step], Meta(description="what to do, in order; see Step")],
+        go_on: Annotated[bool, Meta(description="true: do the rest also when a step fails")] = False,
+        clean_up: Annotated[
+            bool, Meta(description="false: leave running what the steps started when one fails")
+        ] = True,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> Coordinated:
         """Run steps in panes in order, each until its wait_for text came or it ended; returns {success, steps}."""
         shown("", max_tokens)
@@ -103,12 +111,13 @@ class WorkflowTools:
     async def stream_output(
         self,
         context: Context,
-        pane_id: str | None = None,
-        command: str | None = None,
-        until: str | None = None,
-        regex: bool = True,
-        timeout_ms: int = 60_000,
-        max_tokens: int = MAX_TOKENS,
+        pane_id: PaneId | None = None,
+        command: Annotated[str, Meta(description="run this and stream it; left out: what the pane prints")]
+        | None = None,
+        until: Annotated[str, Meta(description="stop at output that matches, such as ^done")] | None = None,
+        regex: Regex = True,
+        timeout_ms: Annotated[int, Meta(description="milliseconds to stream, 0 to 3600000")] = 60_000,
+        max_tokens: MaxTokens = MAX_TOKENS,
     ) -> Streamed:
         """Stream a pane's output as progress while it comes, until exit, a match or the time; returns {text}."""
         if not 0 < timeout_ms <= MOST_MS:
