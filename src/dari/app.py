@@ -85,6 +85,7 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
     terminal = cache(lambda: terminal_service(terminal_client()))
     registry.defer(lambda: terminal_tools(terminal()))
     add_terminal_offers(registry, terminal)
+    follow_panes(registry)
 
 
 def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
@@ -171,11 +172,11 @@ def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> 
     return ProxyTools(remote_service(client)).tools(which)
 
 
-def terminal_client() -> DaemonClient:
-    """Calls to cruxd in its usual place; whoever calls first starts it."""
+def terminal_client(*, starts: bool = True) -> DaemonClient:
+    """Calls to cruxd in its usual place; with `starts`, the first call starts it."""
     from dari.terminal.daemon import Place, client
 
-    return client(Place.of_environment(), "mcp")
+    return client(Place.of_environment(), "mcp", starts=starts)
 
 
 def terminal_service(client: DaemonClient) -> TerminalService:
@@ -197,3 +198,13 @@ def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalServi
 
     add_prompts(registry, terminal)
     PaneTexts(terminal).add_templates(registry)
+
+
+def follow_panes(registry: Registry) -> None:
+    """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
+    from dari.ipc.probe import answers
+    from dari.terminal.daemon import Place
+    from dari.terminal.tools.followed_resources import FollowedResources
+
+    terminal = cache(lambda: terminal_service(terminal_client(starts=False)))
+    FollowedResources(registry, terminal, lambda: answers(Place.of_environment().files.socket))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,8 @@ class Registry:
         """What a list has to wait for, for a short time, so that a client that lists only once sees everything."""
         self.brief: Callable[[], Coroutine[Any, Any, None] | None] | None = None
         """What the instructions have to wait for: a client reads them only once."""
+        self.refreshers: list[Callable[[ListKind], Coroutine[Any, Any, None] | None]] = []
+        """Asked before a list is shown, like `settle`, which belongs to the servers of others."""
         self.watches: list[Watch] = []
         self.tool_fallbacks: dict[str, Callable[[str], Tool | None]] = {}
         """Asked for a tool that is not listed: one that may not be called answers a call with the reason."""
@@ -167,6 +170,13 @@ class Registry:
         """Say that the contents behind a URI changed; subscribers are told."""
         self.events.publish(ResourceUpdated(uri))
 
+    def settling(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+        """What to wait for before the list is whole: servers that are being met, and owners that bring theirs up to
+        date; None when nothing is on its way."""
+        asked = [self.settle, *self.refreshers] if self.settle is not None else self.refreshers
+        waiting = [each for ask in asked if (each := ask(kind)) is not None]
+        return waiting[0] if len(waiting) == 1 else _all_of(waiting) if waiting else None
+
     def watch(self, uri: str) -> list[Awaitable[None]]:
         """Somebody wants to hear of updates of a URI; what is returned has to end before they can be sure to."""
         self._interests[uri] += 1
@@ -225,3 +235,7 @@ class Registry:
     def _tell(self, kind: ListKind) -> None:
         self.version += 1
         self.events.publish(ListChanged(kind))
+
+
+async def _all_of(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*waiting)

@@ -200,7 +200,10 @@ class Multiplexer:
         self._check_name(name)
         await self.warm()
         async with self._opening:
-            if self.live_panes >= self.security.max_panes:
+            # They are counted as crux_list_panes shows them; those whose program has ended make room.
+            while len(self._panes) >= self.security.max_panes and self.live_panes < len(self._panes):
+                self._forget(next(pane for pane in self._panes.values() if not pane.is_alive))
+            if len(self._panes) >= self.security.max_panes:
                 raise Conflict(
                     f"{self.live_panes} panes are open, which is max_panes",
                     "close one with crux_close_pane, or raise max_panes in crux.toml",

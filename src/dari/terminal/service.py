@@ -11,6 +11,7 @@ tmux      a command line of tmux, run here
 attaching windows shown live to people
 following commands whose output is read while they run
 approvals questions that wait for a person
+changes   which panes there are, and which of them changed
 special   output understood, clipboard, workspaces, streams, steps across panes, contexts, snapshots
 
 A pane is named by its id or its name; left out, it is the focused one.
@@ -32,6 +33,7 @@ from dari.terminal.attaching.following import FollowDesk
 from dari.terminal.attaching.scripts import ScriptDesk
 from dari.terminal.attaching.tmux import TmuxDesk
 from dari.terminal.desks.approvals import ApprovalDesk
+from dari.terminal.desks.changes import ChangesDesk
 from dari.terminal.desks.commands import CommandDesk
 from dari.terminal.desks.panes import PaneDesk
 from dari.terminal.desks.reading import ReadingDesk
@@ -56,6 +58,7 @@ class TerminalService:
     attaching: AttachDesk
     following: FollowDesk
     approvals: ApprovalDesk
+    changes: ChangesDesk
     special: SpecialDesks
 
     @property
@@ -88,6 +91,7 @@ def local_service(
         attaching,
         FollowDesk(multiplexer),
         ApprovalDesk(Approvals(sessions_path.with_name("approvals.jsonl")), wait_s),
+        ChangesDesk(multiplexer),
         local_special(multiplexer, sessions_path),
     )
 
@@ -106,6 +110,7 @@ def remote_service(client: DaemonClient) -> TerminalService:
         remote(AttachDesk, client),
         remote(FollowDesk, client),
         remote(ApprovalDesk, client),
+        remote(ChangesDesk, client),
         remote_special(client),
     )
 

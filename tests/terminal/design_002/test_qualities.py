@@ -200,8 +200,8 @@ def test_quotes_and_letters_arrive_as_they_were_meant(command: str, output: str,
 
 
 def test_what_a_model_has_to_read_to_know_the_tools_stays_small(client: Any) -> None:
-    """Names, descriptions and arguments of all tools: about 4,000 tokens."""
+    """Names, descriptions and arguments of all tools, each of which says what it is: about 6,000 tokens."""
     tools = client.ask("tools/list")["result"]["tools"]
     size = sum(len(str(tool["inputSchema"])) + len(tool["description"]) + len(tool["name"]) for tool in tools)
-    assert size < 18_000
+    assert size < 25_000
     assert all(20 < len(tool["description"]) <= 120 for tool in tools)

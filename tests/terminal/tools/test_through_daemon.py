@@ -12,10 +12,12 @@ from dari.app import proxy_tools
 from dari.core.registry import Registry
 from dari.ipc.client import DEFAULT_TIMEOUT_S, DaemonClient
 from dari.ipc.daemon import Daemon
+from dari.ipc.probe import answers
 from dari.mcp.server import Info, Server
 from dari.terminal.daemon import Place, client
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
+from dari.terminal.tools.followed_resources import FollowedResources
 from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client
@@ -87,3 +89,38 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
             finally:
                 await hub.close()
     assert (tmp_path / "victim").exists() is not agrees
+
+
+async def test_panes_of_the_daemon_are_resources_of_the_hub_with_updates(tmp_path: Path) -> None:
+    place = Place(tmp_path / "crux" / "mcp.sock")
+    registry = Registry()
+    files = place.files
+    ipc = DaemonClient(files.socket, files.token("mcp"), "mcp", keep=True)
+    registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
+    FollowedResources(registry, lambda: remote_service(ipc), lambda: answers(files.socket))
+    hub = Client(Server(registry, Info(name="hub", version="1")))
+    try:
+        await hub.start()
+        assert (await hub.ask("resources/list"))["result"]["resources"] == [], "nothing runs, and nothing is started"
+        async with house_in(tmp_path) as house:
+            async with Daemon("cruxd", daemon_methods(house.service), run_dir=place.run_dir):
+                await hub.call("crux_execute_command", command="echo first")
+                listed = (await hub.ask("resources/list"))["result"]["resources"]
+                assert [each["uri"] for each in listed] == ["crux://pane/1/scrollback", "crux://pane/1/state"]
+                await hub.ask("resources/subscribe", uri="crux://pane/1/scrollback")
+                await house.service.commands.execute("echo second")  # somebody else's doing
+                note = await hub.noted("notifications/resources/updated")
+                assert note["params"]["uri"] == "crux://pane/1/scrollback"
+                read = await hub.ask("resources/read", uri="crux://pane/1/scrollback")
+                assert "second" in read["result"]["contents"][0]["text"]
+                hub.notes.clear()
+                await house.service.panes.spawn_pane()
+                await hub.noted("notifications/resources/list_changed")
+                listed = (await hub.ask("resources/list"))["result"]["resources"]
+                assert len(listed) == 4
+                hub.notes.clear()
+            await hub.noted("notifications/resources/list_changed")
+        assert (await hub.ask("resources/list"))["result"]["resources"] == []
+    finally:
+        await hub.close()
+        await ipc.close()

@@ -55,12 +55,16 @@ async def test_an_answer_to_an_earlier_input_is_not_taken_for_one_to_the_last(tm
         assert named["matched"]
 
 
-async def test_the_output_of_a_command_that_has_ended_is_still_found(tmp_path: Path) -> None:
+async def test_the_output_of_a_command_that_has_ended_is_found_unless_it_was_returned(tmp_path: Path) -> None:
     async with client_in(tmp_path) as client:
-        await client.call("crux_execute_command", command="echo built in 3 s")
+        typed = await client.call("crux_send_text", text="echo built in 3 s", enter=True)
+        assert (await client.call("crux_wait_for_output", pattern="^built"))["matched"]
         assert (await client.call("crux_wait_for_output", pattern="^built", timeout_ms=0))["matched"]
-        await client.call("crux_execute_command", command="echo next")
-        assert not (await client.call("crux_wait_for_output", pattern="^built", timeout_ms=0))["matched"]
+        await client.call("crux_execute_command", command="echo returned")
+        for pattern in ("^built", "^returned"):
+            assert not (await client.call("crux_wait_for_output", pattern=pattern, timeout_ms=0))["matched"]
+        again = await client.call("crux_wait_for_output", pattern="^built", timeout_ms=0, since=typed["mark"])
+        assert again["matched"]
 
 
 async def test_a_new_pane_is_returned_once_its_command_is_ready(tmp_path: Path) -> None:

@@ -35,8 +35,7 @@ def list_page(request: Request, kind: Kind) -> bytes | None:
 
 def settling(request: Request, kind: ListKind) -> Coroutine[Any, Any, None] | None:
     """What to wait for before a name can be called unknown."""
-    settle = request.server.registry.settle
-    return None if settle is None else settle(kind)
+    return request.server.registry.settling(kind)
 
 
 def _page(request: Request, kind: Kind) -> bytes:

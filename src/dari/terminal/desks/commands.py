@@ -144,6 +144,8 @@ async def wait_for_text(pane: Pane, pattern: str, is_regex: bool, timeout_s: flo
 
 
 def _executed(pane: Pane, result: CommandResult) -> Executed:
+    if result.status == "done":
+        pane.mark_answered()
     return Executed(
         exit_code=result.exit_code,
         stdout=result.output,

@@ -166,6 +166,11 @@ class Pane:
         self._input_mark = self.mark()
         return self._input_mark
 
+    def mark_answered(self) -> None:
+        """Call when a caller was given the whole output of a command: a wait that follows is for something else."""
+        if self.commands.current is None:
+            self._input_mark = self.mark()
+
     @property
     def answer_mark(self) -> int:
         """Where a wait begins that names no place: behind the last input of a caller or where the running command
@@ -370,13 +375,14 @@ class Pane:
         if self.exit_code is not None:
             return
         self._pty.finish()
+        code = 128 - code if code < 0 else code  # as a shell says it of its children: 137 for SIGKILL
         self.exit_code = code
         self.commands.end(code)
         self.events.publish(events.Exited(code))
         self._exited.set()
 
     async def exited(self) -> int:
-        """Wait for the first program to end; its exit code, -N for signal N."""
+        """Wait for the first program to end; its exit code, 128 + N for signal N."""
         await self._exited.wait()
         return self.exit_code or 0
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-PaneId = Annotated[str, Meta(description="id or name of a pane, such as 2 or server; left out: the focused one")]
-MaxTokens = Annotated[int, Meta(description="most tokens of text; the middle of a longer one is left out")]
+PaneId = Annotated[str, Meta(description="id or name, such as 2; left out: the focused pane")]
+MaxTokens = Annotated[int, Meta(description="most tokens of text to return")]
 CommandId = Annotated[str, Meta(description='command_id of crux_execute_command, such as "2:cmd-7"')]
 Regex = Annotated[bool, Meta(description="false: the pattern is plain text")]

@@ -34,37 +34,18 @@ class Resources:
         if isinstance(change, PaneOpened):
             self._add(change.pane_id)
         elif isinstance(change, PaneGone):
-            for uri in _uris(change.pane_id):
+            for uri in uris_of(change.pane_id):
                 self._registry.remove_resource(uri)
         elif isinstance(change, PaneChanged):
             self._note(change.pane_id)
 
     def _add(self, pane_id: str) -> None:
-        scrollback, state = _uris(pane_id)
-        values = {"id": pane_id}
-        self._registry.add_resource(
-            Resource(
-                scrollback,
-                f"Pane {pane_id} Scrollback Buffer",
-                lambda context: self._texts.scrollback(context, values),
-                "What the pane shows and has shown",
-                "text/plain",
-                output="as_is",
-            )
-        )
-        self._registry.add_resource(
-            Resource(
-                state,
-                f"Pane {pane_id} State",
-                lambda context: self._texts.state(context, values),
-                "Size, cursor, program",
-                "application/json",
-            )
-        )
+        for resource in resources_of(pane_id, self._texts):
+            self._registry.add_resource(resource)
 
     def _note(self, pane_id: str) -> None:
         wanted = self._registry.interests
-        uris = [uri for uri in _uris(pane_id) if uri in wanted] if wanted else []
+        uris = [uri for uri in uris_of(pane_id) if uri in wanted] if wanted else []
         if not uris:
             return
         if not self._changed:
@@ -77,5 +58,27 @@ class Resources:
             self._registry.resource_updated(uri)
 
 
-def _uris(pane_id: str) -> tuple[str, str]:
+def resources_of(pane_id: str, texts: PaneTexts) -> tuple[Resource, Resource]:
+    scrollback, state = uris_of(pane_id)
+    values = {"id": pane_id}
+    return (
+        Resource(
+            scrollback,
+            f"Pane {pane_id} Scrollback Buffer",
+            lambda context: texts.scrollback(context, values),
+            "What the pane shows and has shown",
+            "text/plain",
+            output="as_is",
+        ),
+        Resource(
+            state,
+            f"Pane {pane_id} State",
+            lambda context: texts.state(context, values),
+            "Size, cursor, program",
+            "application/json",
+        ),
+    )
+
+
+def uris_of(pane_id: str) -> tuple[str, str]:
     return SCROLLBACK.replace("{id}", pane_id), STATE.replace("{id}", pane_id)

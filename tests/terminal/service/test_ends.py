@@ -1,0 +1,58 @@
+"""How panes end, and how they are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from dari.errors import Conflict
+from dari.terminal.policy.config import Security
+from tests.terminal.service.house import house_in
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV"])
+async def test_a_program_that_died_of_a_signal_says_so_as_a_shell_does(name: str, tmp_path: Path) -> None:
+    number = signal.Signals[name]
+    async with house_in(tmp_path) as house:
+        service = house.service
+        opened = await service.panes.spawn_pane(argv=["sleep", "1000"])
+        events = []
+        house.multiplexer.panes[opened.id].events.subscribe(events.append)
+        os.kill(opened.pid, number)
+        assert await service.commands.wait_exit(opened.id) == 128 + number
+        assert (await service.panes.pane_info(opened.id)).exit_code == 128 + number
+        assert (await service.panes.list_panes()).panes[0].exit_code == 128 + number
+        assert (await service.reading.get_pane_state(opened.id)).exit_code == 128 + number
+        assert [event.code for event in events if hasattr(event, "code")] == [128 + number]
+        found = await service.commands.wait_for("never", opened.id)
+        assert found.reason == f"exited {128 + number}"
+
+
+async def test_a_command_whose_shell_is_killed_ends_as_the_shell_did(tmp_path: Path) -> None:
+    async with house_in(tmp_path) as house:
+        opened = await house.service.panes.spawn_pane()
+        waiting = asyncio.create_task(house.service.commands.execute("sleep 1000"))
+        while not house.multiplexer.panes[opened.id].commands.current:  # noqa: ASYNC110 - the moment it is typed
+            await asyncio.sleep(0.01)
+        os.kill(opened.pid, signal.SIGKILL)
+        ended = await waiting
+        assert (ended.status, ended.exit_code) == ("done", 137)
+
+
+async def test_panes_are_counted_as_they_are_listed_and_ended_ones_make_room(tmp_path: Path) -> None:
+    async with house_in(tmp_path, Security(max_panes=3)) as house:
+        panes = house.service.panes
+        first = await panes.spawn_pane(argv=["true"])
+        await house.service.commands.wait_exit(first.id)
+        for _ in range(3):
+            await panes.spawn_pane()
+            assert len((await panes.list_panes()).panes) <= 3
+        listed = (await panes.list_panes()).panes
+        assert len(listed) == 3
+        assert all(pane.is_alive for pane in listed)
+        with pytest.raises(Conflict):
+            await panes.spawn_pane()
