@@ -54,6 +54,35 @@ def runtime_path(name: str) -> Path:
     return home() / "run" / name
 
 
+def own_paths() -> tuple[Path, ...]:
+    """Everything of ours that holds a token, a key, a socket, a log or somebody's servers, in all the places where it
+    may be: what no sandboxed program may see. Some of it may not exist."""
+    environ, user = os.environ, Path.home()
+    datas, configs, runs = ([_absolute(environ.get(f"XDG_{kind}_HOME", ""))] for kind in ("DATA", "CONFIG", "STATE"))
+    runtime = _absolute(environ.get("XDG_RUNTIME_DIR", ""))
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    found = [home(), *(one / "dari" for one in (runtime, Path(f"/run/user/{uid}")) if one is not None)]
+    found += [one / "dari" for one in (*datas, *runs, user / ".local/share", user / ".local/state") if one is not None]
+    for one in (*configs, user / ".config"):
+        if one is not None:
+            found += [one / name for name in ("dari", "crewx", "crux", "crab")]
+    found += [user / "Library/Application Support/dari", user / ".crux"]
+    for name in _OWN_FILES:
+        if (chosen := _absolute(os.path.expanduser(environ.get(name, "")))) is not None:
+            found.append(chosen)
+            if name == "CRUX_SOCKET":
+                is_ours = chosen.parent.name in (".crux", "crux")
+                found.append(chosen.parent if is_ours else chosen.with_name(f"{chosen.stem}.crux"))
+    return tuple(dict.fromkeys(found))
+
+
+_OWN_FILES = ("CREWX_MCP_JSON", "CRUX_CONFIG", "CRUX_SOCKET")
+
+
+def _absolute(path: str) -> Path | None:
+    return Path(path) if os.path.isabs(path) else None
+
+
 def private_dir(path: Path) -> Path:
     """Make `path` a directory of mode 0700 that is ours, with any missing parents, and return it absolute."""
     with _own_dir(path.absolute()) as (directory, info):

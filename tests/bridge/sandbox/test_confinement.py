@@ -248,6 +248,7 @@ def test_a_family_that_is_no_internet_is_refused() -> None:
 
 def test_bubblewrap_binds_outer_folders_first_and_hides_ours(tmp_path: Path) -> None:
     home, inner, ours = tmp_path, tmp_path / "a" / "b", tmp_path / "run"
+    ours.mkdir()
     command = bubblewrap.wrap(
         "bwrap", readable=[inner / "c", home], writable=[inner], hidden=[ours], has_network=False, cwd=home
     )

@@ -24,6 +24,7 @@ from dari.bridge.sandbox.machine import Machine
 from dari.bridge.sandbox.preparation import Prepared, prepare
 from dari.errors import InvalidInput, Unavailable
 from dari.log import event
+from dari.paths import own_paths
 
 LAUNCH_S = 10.0
 REAP_EVERY_S = 30.0
@@ -35,7 +36,7 @@ class Children:
     """`async with Children() as children: child = await children.start(spec)`. Leaving it stops every child."""
 
     def __init__(self, *, protected: Sequence[Path] = (), machine: Machine | None = None) -> None:
-        """`protected`: folders with our own tokens and sockets, which no sandboxed child may be allowed to see."""
+        """`protected`: folders of ours besides the usual ones, which no sandboxed child may be allowed to see."""
         self._protected = tuple(protected)
         self._machine = machine
         self._family_kind = family_kind()
@@ -73,7 +74,7 @@ class Children:
             cwd,
             spec.confinement,
             limits=constants(spec.limits),
-            protected=self._protected,
+            protected=() if spec.confinement.is_off else (*self._protected, *own_paths()),
             machine=self._machine,
         )
         for warning in prepared.warnings:

@@ -46,9 +46,9 @@ def wrap(
             continue
         command += ["--bind" if may_write else "--ro-bind", str(path), str(path)]
         bound[path] = may_write
-    for path in hidden:
+    for path in sorted(hidden):
         if _covers(bound, path, False):
-            command += ["--tmpfs", str(path)]
+            command += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     if not _covers(bound, cwd, False):
         command += ["--dir", str(cwd)]
     return [*command, "--chdir", str(cwd), "--"]

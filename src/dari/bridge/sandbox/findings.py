@@ -53,10 +53,9 @@ def will_ask(confinement: Confinement, machine: Machine) -> bool:
 
 
 def will_wrap(confinement: Confinement, machine: Machine) -> bool:
-    """Whether bubblewrap takes part: for paths, for loopback, and where Landlock is missing."""
-    needs_namespace = confinement.network == "loopback" and not will_ask(confinement, machine)
-    wanted = confinement.paths is not None or needs_namespace
-    return bool(machine.bubblewrap) and confinement.uses_bubblewrap and wanted and not confinement.is_off
+    """Whether bubblewrap takes part: wherever it can, since only a mount hides our own folders from a child that may
+    use the rest of the file system."""
+    return bool(machine.bubblewrap) and confinement.uses_bubblewrap and not confinement.is_off
 
 
 def _on_linux(confinement: Confinement, machine: Machine) -> list[Finding]:

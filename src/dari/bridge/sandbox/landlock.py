@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Sequence
 from enum import IntFlag
 from functools import cache
 from pathlib import Path
@@ -113,6 +114,32 @@ class Ruleset:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def allow_all_but(rules: Ruleset, hidden: Sequence[Path], version: int) -> None:
+    """Grant everything that does not lie in one of these (real) paths.
+
+    Landlock only grants, and whatever is granted for a folder holds below it: so all that lies beside the hidden paths
+    is granted one by one. In the folders above them names can be listed, and what is there now can be used; a new file
+    directly in one of them (in the home itself) cannot be made.
+    """
+    every = handled_rights(version) & ~Right.RESOLVE_UNIX
+    above = {folder for path in hidden for folder in path.parents}
+    for folder in above:
+        rules.allow(folder, Right.READ_DIR)
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            # A link is followed to where it leads, and what is granted there counts.
+            if path in above or path in hidden or entry.is_symlink():
+                continue
+            try:
+                rules.allow(path, every)
+            except Unavailable:
+                continue  # it is gone, or nobody may open it
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:

@@ -68,20 +68,43 @@ def prepare(
     machine = this_machine() if machine is None else machine
     findings = judge(confinement, machine)
     warnings = demand(confinement, findings)
+    protected = _present(protected)
     if not confinement.is_off:
-        warnings += _guard(confinement, protected, can_hide=will_wrap(confinement, machine))
+        warnings += _guard(confinement, protected, can_hide=will_wrap(confinement, machine) or _is_seatbelt(machine))
+        warnings += _unhidden(confinement, protected, machine)
     prepared = Prepared([str(program), *arguments], dict(environment), findings, warnings)
     try:
         if machine.system == "linux" and (limits or not confinement.is_off):
             _prepare_linux(prepared, program, arguments, cwd, confinement, limits, protected, machine)
         elif machine.system == "darwin" and machine.sandbox_exec and not confinement.is_off:
             installation = system_paths.installation_of(program, arguments, environment, cwd)
-            rules = seatbelt.profile(confinement, installation)
+            rules = seatbelt.profile(confinement, installation, protected)
             prepared.command = [machine.sandbox_exec, "-p", rules, *prepared.command]
     except BaseException:
         prepared.discard()
         raise
     return prepared
+
+
+def _present(protected: Sequence[Path]) -> list[Path]:
+    """What is there of our own, by its real path: there is nothing to mount over what is not."""
+    found = dict.fromkeys(Path(os.path.realpath(path)) for path in protected)
+    return [path for path in found if path.exists() and path != Path("/")]
+
+
+def _is_seatbelt(machine: Machine) -> bool:
+    return machine.system == "darwin" and bool(machine.sandbox_exec)
+
+
+def _unhidden(confinement: Confinement, protected: Sequence[Path], machine: Machine) -> list[str]:
+    """Where the file system is left as it is, our own folders have to be taken out of it."""
+    can_hide = will_wrap(confinement, machine) or machine.landlock_abi or _is_seatbelt(machine)
+    if confinement.paths is not None or can_hide or not protected:
+        return []
+    message = "Dari's own folders, with its tokens, stay readable: there is neither bubblewrap nor Landlock"
+    if confinement.mode == "enforce":
+        raise Denied(message, "install bubblewrap, or name allowedPaths")
+    return [message]
 
 
 def _guard(confinement: Confinement, protected: Sequence[Path], *, can_hide: bool) -> list[str]:
@@ -133,13 +156,13 @@ def _prepare_linux(
                 machine.bubblewrap,
                 readable=[*readable, *_launcher_paths()] if confines else [],
                 writable=writable if confines else [Path("/")],
-                hidden=[Path(os.path.realpath(path)) for path in protected],
+                hidden=protected,
                 has_network=confinement.network == "all" or will_ask(confinement, machine),
                 cwd=cwd,
             )
         orders += ["no-new-privileges", "capabilities"]
         orders += ["ready-to-hand-over"] * will_ask(confinement, machine)
-        orders += _landlock_orders(prepared, confinement, readable, writable, machine)
+        orders += _landlock_orders(prepared, confinement, readable, writable, protected, machine)
         orders += _filter_orders(prepared, confinement, machine)
     prepared.status, status = os.pipe()
     reading = _pipe_with("\n".join(orders))
@@ -167,13 +190,15 @@ def _landlock_orders(
     confinement: Confinement,
     readable: Sequence[Path],
     writable: Sequence[Path],
+    protected: Sequence[Path],
     machine: Machine,
 ) -> list[str]:
     if not machine.landlock_abi:
         return []
     confines = confinement.paths is not None
+    hides = not confines and not prepared.is_wrapped and bool(protected)
     rules = landlock.Ruleset(
-        paths=confines,
+        paths=confines or hides,
         tcp=confinement.network == "none",
         unix=not confinement.unix_sockets,
         version=machine.landlock_abi,
@@ -182,6 +207,8 @@ def _landlock_orders(
         return []
     prepared.inherited.append(rules.descriptor)
     orders = []
+    if hides:
+        landlock.allow_all_but(rules, protected, machine.landlock_abi)
     if confines:
         for path in readable:
             rules.allow(path, landlock.READ)

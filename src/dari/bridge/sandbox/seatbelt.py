@@ -15,7 +15,7 @@ READABLE = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
-def profile(confinement: Confinement, installation: Iterable[Path]) -> str:
+def profile(confinement: Confinement, installation: Iterable[Path], hidden: Iterable[Path] = ()) -> str:
     """The rules in Apple's language; the last one that matches decides."""
     lines = ["(version 1)", "(allow default)"]
     if confinement.paths is not None:
@@ -25,6 +25,8 @@ def profile(confinement: Confinement, installation: Iterable[Path]) -> str:
         writable = [allowed.path for allowed in confinement.paths if allowed.access == "rw"]
         lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in writable]
         lines += [f"(allow file-read-data file-write-data (literal {_quoted(Path(path))}))" for path in DEVICES]
+    # After what is allowed: the last rule decides, and our own folders are nobody's.
+    lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in hidden]
     if confinement.network != "all":
         lines.append("(deny network*)")
     if confinement.network == "loopback":
