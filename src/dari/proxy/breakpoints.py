@@ -6,19 +6,22 @@ import asyncio
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from dari.errors import InvalidInput, NotFound
+from dari.errors import Conflict, InvalidInput, NotFound
 from dari.ipc.remote import exposed
 from dari.proxy.content import encoded
+from dari.proxy.credentials import is_same_origin, without_secrets
 from dari.proxy.engine.ports import HeadEdit, Pause, Resume
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.rules.rule import Breakpoint
 from dari.proxy.traffic.coding import decode, text_of
 from dari.proxy.traffic.headers import codings, mime
-from dari.proxy.traffic.redactor import Redactor
+from dari.proxy.traffic.redactor import HIDING, Redactor
 from dari.proxy.traffic.replay import header_name, header_value, read_method, read_url
+from dari.proxy.traffic.views import hides
 
 MOST_HELD = 256
 """Beyond this a request goes on at once: a breakpoint on a busy site must not stop it for good."""
@@ -53,6 +56,8 @@ class Resumed(Struct, frozen=True):
     id: str
     request_id: str
     ok: bool = True
+    dropped_headers: list[str] = []
+    """Not sent on, since the new URL is of another origin."""
 
 
 @dataclass(slots=True, eq=False)
@@ -133,8 +138,9 @@ class Breakpoints:
                 "Content-Encoding describes the body, and the body stays as it is",
                 "give body as text with it: it is coded as the header says",
             )
+        dropped = _keep_credentials(held, edit, set_headers or {})
         self._release(held, edit)
-        return Resumed(held.id, str(held.flow.id))
+        return Resumed(held.id, str(held.flow.id), dropped_headers=dropped)
 
     def resume_all(self) -> None:
         """At the end of a run: nothing stays held."""
@@ -200,6 +206,22 @@ def _sample(body: Body, head: Headers) -> tuple[str, str]:
     text = found[0]
     is_cut = len(text) > _SHOWN_CHARS or decoded.is_cut or body.size_bytes > len(body.sample)
     return text[:_SHOWN_CHARS], f"the first {_SHOWN_CHARS} characters at most" if is_cut else ""
+
+
+def _keep_credentials(held: _Held, edit: HeadEdit, given: dict[str, str]) -> list[str]:
+    """A request that is sent to another origin leaves its secrets here; headers that were set now go along."""
+    if edit.url is None or edit.abort or is_same_origin(held.flow.url, edit.url):
+        return []
+    if edit.body is None and hides(held.flow.request_body, _head(held), HIDING):
+        raise Conflict(
+            f"the body holds secrets for {held.flow.authority}, and {urlsplit(edit.url).netloc} is another origin",
+            "give a body of your own with it, or leave the scheme, host and port as they are",
+        )
+    own = {name.lower().encode() for name in given}
+    block = edit.headers if edit.headers is not None else _head(held)
+    kept, dropped = without_secrets([field for field in block if field[0].lower() not in own])
+    edit.headers = [*kept, *(field for field in block if field[0].lower() in own)]
+    return dropped
 
 
 def _check(held: _Held, method: str | None, url: str | None, status: int | None) -> None:

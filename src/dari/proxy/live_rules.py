@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
 from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.content import recoded
+from dari.proxy.credentials import (
+    body_without_secrets,
+    is_same_origin,
+    target_without_secrets,
+    without_secrets,
+)
 from dari.proxy.engine.ports import PASS, Decision, HeaderEdits, LocalAnswer
 from dari.proxy.flow import Flow
 from dari.proxy.local_files import LocalFiles
@@ -18,9 +25,11 @@ from dari.proxy.rules.decision import RECORDED
 from dari.proxy.rules.decision import Decision as RuleDecision
 from dari.proxy.rules.edits import fold
 from dari.proxy.rules.rule import BodyReplace, HeaderEdit, MapLocal, Mock
+from dari.proxy.traffic.headers import mime
 
 logger = logging.getLogger("dari.proxy")
 
+_TEXT = re.compile(r"json|xml|form-urlencoded|multipart/form-data|^text/|graphql|^$")
 _SILENT = Decision(is_recorded=False)
 _REFUSED = LocalAnswer(502, ((b"Content-Type", b"text/plain; charset=utf-8"),), b"bad gateway\n")
 
@@ -101,10 +110,10 @@ class LiveRules:
         made.response_edits = _edits(found.response_edits)
         made.request_body = _body(found.request_bodies, flow, is_request=True)
         made.response_body = _body(found.response_bodies, flow, is_request=False)
-        self._answer(made, found)
+        self._answer(made, found, flow)
         return made
 
-    def _answer(self, made: Decision, found: RuleDecision) -> None:
+    def _answer(self, made: Decision, found: RuleDecision, flow: Flow) -> None:
         if found.map_local is not None:
             made.map_local = found.map_local.matcher
             made.local = self._local(found.map_local)
@@ -114,6 +123,8 @@ class LiveRules:
         elif found.map_remote is not None:
             made.map_remote = found.map_remote.matcher
             made.remote_url = found.mapped_url
+            if found.mapped_url and not found.map_remote.keeps_credentials:
+                _keep_credentials(made, flow, found.mapped_url)
 
     def _local(self, rule: MapLocal) -> LocalAnswer:
         headers = ((b"Content-Type", rule.media_type.encode("latin-1", "replace")),)
@@ -125,6 +136,23 @@ class LiveRules:
             logger.warning("event=file_refused rule=%s", rule.id)
             return _REFUSED
         return LocalAnswer(rule.status_code, headers, file=real)
+
+
+def _keep_credentials(made: Decision, flow: Flow, url: str) -> None:
+    """A request that is sent elsewhere leaves its secrets at home: headers, query, and text bodies."""
+    if is_same_origin(flow.url, url):
+        return
+    dropped = tuple(name.encode("latin-1", "replace") for name in without_secrets(flow.request_headers).dropped)
+    if dropped:
+        before = made.request_edits or HeaderEdits()
+        made.request_edits = HeaderEdits((*dropped, *before.remove), before.replace, before.add)
+    base, mark, query = url.partition("?")
+    if mark and flow.target.endswith(mark + query):  # a query of the rule's own is the rule's business
+        made.remote_url = base + target_without_secrets(mark + query)
+    if _TEXT.search(mime(flow.request_headers)):
+        edit = made.request_body or (lambda body: body)
+        head = flow.request_headers
+        made.request_body = lambda body: body_without_secrets(edit(body), head)
 
 
 def _mocked(rule: Mock) -> LocalAnswer:

@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dari.errors import InvalidInput
+from dari.errors import Conflict, Denied, InvalidInput
 from dari.ipc.remote import exposed
+from dari.proxy.credentials import answers_same_origin, body_without_secrets, without_secrets
 from dari.proxy.engine_settings import Changed
+from dari.proxy.flow import Flow
 from dari.proxy.rules import classic
 from dari.proxy.rules.book import Added, RuleBook
 from dari.proxy.rules.explanation import Explanation, parse_url
 from dari.proxy.rules.mocks import mock_of
 from dari.proxy.rules.reach import newly_hidden
-from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
+from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Mock, Source, StatusRewrite
 from dari.proxy.rules.shortlist import SEES_TUNNELS
 from dari.proxy.traffic import views
 from dari.proxy.traffic.traffic import flow_id_of
-from dari.redaction import MARK
+from dari.redaction import MARK, disclose
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
 
 T = TypeVar("T")
+_PERSONS_CHOICE = "keeps_credentials of a map_remote rule must be switched on by a person"
+_LEFT_OUT = "secrets of the response were left out: the matcher is for another origin than the one they belong to"
 _MOCK_BYTES = 1024 * 1024
 
 
@@ -136,8 +140,21 @@ class RuleDesk:
     @exposed("rules.add", "rules.write")
     async def add(self, rule: dict[str, Any]) -> RuleView:
         """A rule of any kind: `{kind, matcher, matcher_kind?, method?, enabled?, …}`."""
-        added = await self._add(_read(rule))
+        made = _read(rule)
+        if isinstance(made, MapRemote) and made.keeps_credentials:
+            raise Denied(_PERSONS_CHOICE, "add it without, then: dari proxy rules keep-credentials ID")
+        added = await self._add(made)
         return _view(added.rule, 0, added.warnings)
+
+    @exposed("rules.keep_credentials", "admin")
+    async def keep_credentials(self, id: str, keeps: bool = True) -> RuleView:
+        """Let a map_remote rule send cookies, tokens and passwords to another origin: for a person."""
+        if not isinstance(self._book.get(id), MapRemote):
+            raise InvalidInput(
+                f"rule {id} must be a map_remote rule", "list them: dari proxy rules list --kind map_remote"
+            )
+        updated, _ = await self._change(lambda book: book.update(id, {"keeps_credentials": keeps}))
+        return disclose(_view(updated.rule, self._book.hits(id), updated.warnings))  # type: ignore[no-any-return]
 
     @exposed("rules.update", "rules.write")
     async def update(self, id: str, changes: dict[str, Any]) -> RuleView:
@@ -148,6 +165,7 @@ class RuleDesk:
                 "leave that member out to keep its value, or give the value itself",
             )
         old = self._book.get(id)
+        changes = _kept_home(old, changes)
         if isinstance(old, MapLocal) and isinstance(changes.get("source"), dict):
             self._check_file(changes["source"])
         updated, _ = await self._change(lambda book: book.update(id, changes))
@@ -170,8 +188,14 @@ class RuleDesk:
                 f"the response of request {request_id} cannot be copied whole: {decoded.problem or 'it is over 1 MiB'}",
                 "save it as a file and use a map_local file rule",
             )
-        added = await self._add(mock_of(flow, decoded.data, matcher))
-        return _view(added.rule, 0, added.warnings)
+        rule = mock_of(flow, decoded.data, matcher)
+        warnings: tuple[str, ...] = ()
+        if matcher is not None and not answers_same_origin(matcher, flow.url):
+            safe = await asyncio.to_thread(_without_secrets, rule, flow)
+            warnings = (_LEFT_OUT,) if safe != rule else ()
+            rule = safe
+        added = await self._add(rule)
+        return _view(added.rule, 0, (*added.warnings, *warnings))
 
     @exposed("rules.test", "read")
     async def test(self, url: str, method: str = "GET") -> Explanation:
@@ -226,6 +250,35 @@ class RuleDesk:
             self._book.adopt(draft)
             gone = {rule.id for rule in before.rules} - {rule.id for rule in draft.current.rules}
             return result, tuple(newly_hidden(before.live, draft.current.live, gone))
+
+
+def _kept_home(old: AnyRule, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes that would carry secrets to another origin are refused, or lose the leave that a person gave."""
+    if isinstance(old, MapRemote):
+        if changes.get("keeps_credentials"):
+            raise Denied(_PERSONS_CHOICE, f"dari proxy rules keep-credentials {old.id}")
+        leads_elsewhere = {"destination", "matcher", "matcher_kind"} & changes.keys()
+        return {**changes, "keeps_credentials": False} if old.keeps_credentials and leads_elsewhere else changes
+    matcher = changes.get("matcher")
+    if isinstance(old, Mock) and isinstance(matcher, str):
+        was = old.matcher if "://" in old.matcher else f"http://{old.matcher}"
+        held = msgspec.to_builtins(old, builtin_types=(bytes,))
+        if not answers_same_origin(matcher, was) and disclose(held) is not held:
+            raise Conflict(
+                f"mock {old.id} holds secrets of {old.matcher}, and {matcher} is another origin",
+                "call crab_rules_mock with that matcher: it leaves them out",
+            )
+    return changes
+
+
+def _without_secrets(rule: Mock, flow: Flow) -> Mock:
+    kept, _ = without_secrets([(name.encode("latin-1"), value.encode("latin-1")) for name, value in rule.headers])
+    head = [field for field in flow.response_headers if field[0].lower() != b"content-encoding"]
+    return msgspec.structs.replace(
+        rule,
+        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in kept),
+        body=body_without_secrets(rule.body, head),
+    )
 
 
 def _read(values: dict[str, Any]) -> AnyRule:

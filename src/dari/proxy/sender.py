@@ -60,7 +60,7 @@ class Sender:
         except TimeoutError:
             raise TimedOut(f"no whole answer from {request.url} within {timeout_s:g} s", "allow more time") from None
         row = await machine.traffic.apart(row_of, flow, _FIELDS, machine.traffic.bodies, machine.traffic.redactor)
-        return Answered(str(flow.id), row, [])
+        return Answered(str(flow.id), row, _notes(request))
 
     async def _exchange(self, request: Replay) -> Flow:
         from dari.proxy.live_rules import Sent
@@ -94,6 +94,13 @@ class Sender:
         deadline = time.monotonic() + 1
         while flow.state != "done" and time.monotonic() < deadline:  # noqa: ASYNC110 (a flow has no event)
             await asyncio.sleep(0.005)
+
+
+def _notes(request: Replay) -> list[str]:
+    if not request.dropped:
+        return []
+    dropped = ", ".join(request.dropped)
+    return [f"not sent, since the URL is of another origin than the one they were recorded for: {dropped}"]
 
 
 def _wire(request: Replay) -> bytes:

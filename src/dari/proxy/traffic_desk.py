@@ -26,6 +26,7 @@ from dari.proxy.traffic.search import Found
 from dari.proxy.traffic.summary import Summary
 from dari.proxy.traffic.traffic import flow_id_of
 from dari.proxy.traffic.views import BodyView
+from dari.redaction import disclose
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
@@ -191,9 +192,21 @@ class TrafficDesk:
             return Code(request_id, language, await self._traffic.curl(number))
         return Code(request_id, language, await self._traffic.python(number, language))
 
+    @exposed("traffic.replay_with_secrets", "admin")
+    async def replay_with_secrets(
+        self,
+        request_id: str,
+        edits: replay.Edits = replay.Edits(),  # noqa: B008
+        timeout_s: float = 30.0,
+    ) -> Answered:
+        """The same, secrets and all to wherever the URL leads: for a person."""
+        self._machine.need_running()
+        request = await self._traffic.replay(flow_id_of(request_id), edits, keeps_secrets=True)
+        return disclose(await self._sender.send(request, timeout_s))  # type: ignore[no-any-return]
+
     @exposed("traffic.replay", "control")
     async def replay(self, request_id: str, edits: replay.Edits = replay.Edits(), timeout_s: float = 30.0) -> Answered:  # noqa: B008
-        """Send it again, with the secrets it had and these changes."""
+        """Send it again with these changes; its secrets go along to the origin that they were recorded for, alone."""
         self._machine.need_running()
         request = await self._traffic.replay(flow_id_of(request_id), edits)
         return await self._sender.send(request, timeout_s)

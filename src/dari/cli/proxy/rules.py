@@ -51,6 +51,15 @@ def add_rules(commands: Commands[argparse.ArgumentParser], help: str) -> None:
     for name, said, handle in (("enable", "switch a rule on", _enable), ("disable", "switch a rule off", _disable)):
         parser = leaf(words, name, handle, said, f"dari proxy rules {name} r2\ndari proxy rules {name} r2 r3")
         parser.add_argument("ids", metavar="ID", nargs="+")
+    parser = leaf(
+        words,
+        "keep-credentials",
+        _keep_credentials,
+        "let a map-remote rule send cookies, tokens and passwords to another origin",
+        "dari proxy rules keep-credentials r2\ndari proxy rules keep-credentials r2 --off",
+    )
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--off", action="store_true", help="keep them back again")
     parser = leaf(words, "remove", _remove, "remove rules by their ids", "dari proxy rules remove r1\n" + _RULES)
     parser.add_argument("ids", metavar="ID", nargs="+")
     parser = leaf(
@@ -122,6 +131,14 @@ async def _switch(arguments: argparse.Namespace, crab: Crab, out: Output, enable
     changed = [await crab.call("rules.update", id=one, changes={"enabled": enabled}) for one in arguments.ids]
     out.show({"rules": changed}, [f"{rule['id']} is {'on' if enabled else 'off'}" for rule in changed])
     return _warn(changed, out)
+
+
+async def _keep_credentials(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
+    changed = await crab.call("rules.keep_credentials", id=arguments.id, keeps=not arguments.off)
+    out.show(
+        changed, [f"{changed['id']} sends {'no credentials' if arguments.off else 'credentials'} to another origin"]
+    )
+    return 0
 
 
 async def _remove(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:

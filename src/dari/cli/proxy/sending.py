@@ -25,7 +25,8 @@ dari proxy traffic python 17 --client urllib      without any package
 REPLAY = """
 dari proxy traffic replay 17                      send it again, with the secrets it had
 dari proxy traffic replay 17 --header 'X-Debug: 1' --body '{"page":2}'
-dari proxy traffic replay 17 --url https://staging.example.com/users
+dari proxy traffic replay 17 --url https://staging.example.com/users                  without its secrets
+dari proxy traffic replay 17 --url https://staging.example.com/users --with-secrets
 """
 _SEND = """
 dari proxy traffic send https://example.com/
@@ -45,6 +46,7 @@ def add_words(words: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--url", help="send it there")
     parser.add_argument("--method", help="with this method")
     parser.add_argument("--remove-header", metavar="NAME", action="append", default=[], help="without this header")
+    parser.add_argument("--with-secrets", action="store_true", help="send its secrets to another origin, too")
     _add_message(parser)
     parser = leaf(words, "send", _send, "send a request made from nothing through the proxy", _SEND)
     parser.add_argument("url", metavar="URL")
@@ -73,7 +75,7 @@ async def _replay(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     if body is not None:
         edits["body_b64"] = base64.b64encode(body).decode()
     answered = await crab.call(
-        "traffic.replay",
+        "traffic.replay_with_secrets" if arguments.with_secrets else "traffic.replay",
         arguments.timeout_s + 10,
         request_id=arguments.id.removeprefix("#"),
         edits=edits,
@@ -99,6 +101,8 @@ async def _send(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
 
 
 def _answer_lines(answered: dict[str, Any], out: Output) -> Iterator[str]:
+    for note in answered.get("notes", []):
+        yield one_line(note)
     flow = {"ts_unix_ms": 0, "state": "done", **answered["flow"]}
     body = flow.get("response_body") or {}
     flow["response_bytes"] = body.get("size_bytes", 0)

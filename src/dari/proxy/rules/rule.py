@@ -77,6 +77,8 @@ class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote"):
 
     kind: ClassVar[str] = "map_remote"
     destination: str
+    keeps_credentials: bool = False
+    """Another origin gets the cookies, tokens and passwords as well; only a person switches that on."""
 
 
 class StatusRewrite(Rule, frozen=True, kw_only=True, tag="status_rewrite"):

@@ -34,7 +34,7 @@ class ReplayTools:
         body: Annotated[str, Meta(description="another body as text; default the recorded one")] | None = None,
         timeout_s: Patience = 30,
     ) -> Answered:
-        """Send a recorded request again with its real secrets and these changes; returns the new request."""
+        """Send a recorded request again with changes; only its own origin gets its secrets. Returns the new request."""
         edits = Edits(
             method=method, url=url, set_headers=set_headers or {}, remove_headers=remove_headers or [], body=body
         )

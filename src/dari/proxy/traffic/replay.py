@@ -1,4 +1,4 @@
-"""The request to send again, as plain data: built from a stored flow and edits, with the real secrets."""
+"""The request to send again, as plain data: built from a stored flow and edits, with its secrets where they belong."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dari.errors import Conflict, InvalidInput
+from dari.proxy.credentials import body_without_secrets, is_same_origin, without_secrets
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import headers, views
 from dari.proxy.traffic.bodies import Bodies
+from dari.redaction import MARK
 
 # Each belongs to one connection, or is made anew by whoever sends.
 _PER_HOP = {
@@ -51,10 +53,21 @@ class Replay(msgspec.Struct, frozen=True):
     headers: Headers
     body: bytes
     missing: list[str]
+    dropped: list[str] = []
+    """Recorded headers, and "body" for secrets in it, that are not sent because the URL is another origin's."""
 
 
-def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> Replay:  # noqa: B008 (frozen)
-    """The flow's request with the edits applied; `missing` names what was not kept and not replaced."""
+def build(
+    flow: Flow,
+    edits: Edits = Edits(),  # noqa: B008 (frozen)
+    bodies: Bodies | None = None,
+    *,
+    keeps_secrets: bool = False,
+) -> Replay:
+    """The flow's request with the edits applied; `missing` names what was not kept and not replaced.
+
+    Another scheme, host or port than the recorded one gets no recorded secret, unless `keeps_secrets`.
+    """
     if flow.method == "CONNECT" or flow.is_encrypted:
         raise Conflict(
             f"flow {flow.id} is a tunnel: its content was not seen", "add an allow rule for its host, then repeat it"
@@ -63,6 +76,10 @@ def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> R
     url = read_url(edits.url if edits.url is not None else flow.url)
     missing: list[str] = []
     kept = _kept_headers(flow)
+    dropped: list[str] = []
+    leaves_origin = not keeps_secrets and not is_same_origin(flow.url, url)
+    if leaves_origin:
+        kept, dropped = without_secrets(kept)
     given = edits.body_b64 if edits.body_b64 is not None else edits.body
     if given is not None:
         body = given.encode() if isinstance(given, str) else given
@@ -71,6 +88,9 @@ def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> R
         body = views.raw(flow, True, bodies)
         if not views.is_whole(flow, True, bodies):
             missing.append(f"request body: {len(body)} of {flow.request_body.size_bytes} bytes were kept")
+        safe = body_without_secrets(body, flow.request_headers) if leaves_origin else body
+        if safe != body:
+            body, dropped = safe, [*dropped, "secrets in the body"]
     removed = {header_name(name).lower() for name in (*edits.remove_headers, *edits.set_headers)}
     block = [(name, value) for name, value in kept if name.lower() not in removed]
     block += [(header_name(name), header_value(name, value)) for name, value in edits.set_headers.items()]
@@ -80,7 +100,7 @@ def build(flow: Flow, edits: Edits = Edits(), bodies: Bodies | None = None) -> R
     if body or had_length or method in ("POST", "PUT", "PATCH"):
         block = [(name, value) for name, value in block if name.lower() != b"content-length"]
         block.append((b"Content-Length", b"%d" % len(body)))
-    return Replay(flow.id, method, url, block, body, missing)
+    return Replay(flow.id, method, url, block, body, missing, dropped)
 
 
 def compose(method: str, url: str, headers: dict[str, str] | None = None, body: str | bytes = b"") -> Replay:
@@ -134,6 +154,11 @@ def header_name(name: str) -> bytes:
 
 
 def header_value(name: str, value: str) -> bytes:
+    if MARK in value:
+        raise InvalidInput(
+            f"the value of {name} must be a real one, got {MARK!r}: that stands for a secret which is not shown",
+            "leave the header out: a replay to the recorded origin sends what was recorded",
+        )
     raw = value.strip(" \t").encode()
     if any(byte in b"\r\n\0" for byte in raw):
         raise InvalidInput(f"the value of {name} has a line break or NUL", "put the value on one line")

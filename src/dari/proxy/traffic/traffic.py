@@ -233,9 +233,16 @@ class Traffic:
         flow = await self.flow(flow_id)
         return await self.apart(snippets.python, flow, self.bodies, self._shown(reveal), client)
 
-    async def replay(self, flow_id: int, edits: replays.Edits = replays.Edits()) -> replays.Replay:  # noqa: B008 (frozen)
-        """The request to send again, with the secrets it had."""
-        return await self.apart(replays.build, await self.flow(flow_id), edits, self.bodies)
+    async def replay(
+        self,
+        flow_id: int,
+        edits: replays.Edits = replays.Edits(),  # noqa: B008 (frozen)
+        *,
+        keeps_secrets: bool = False,
+    ) -> replays.Replay:
+        """The request to send again, with the secrets it had; another origin gets them only with `keeps_secrets`."""
+        flow = await self.flow(flow_id)
+        return await self.apart(replays.build, flow, edits, self.bodies, keeps_secrets=keeps_secrets)
 
     def export_har(
         self, wanted: Filter = EVERYTHING, limit: int = CAPACITY, *, reveal: bool = False, include_bodies: bool = True
