@@ -12,6 +12,7 @@ from dari.core.begun import Begun
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
+from dari.redaction import disclose
 from dari.rpc.codec import decode_members, encode, error_message, result_message
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _told(request: Request, error: BaseException) -> tuple[bytes, int]:
     if isinstance(error, InputRequired):
         return _success(request, _input_required(request, error)), 0
     if isinstance(error, Fault):
-        return error_message(request.request_id, error.code, error.message, error.data), error.code
+        return error_message(request.request_id, error.code, disclose(error.message), disclose(error.data)), error.code
     failure = as_failure(error, f"{request.method} failed")
     if request.method == "tools/call" and not is_rpc_error(request.version):
         return _success(request, failure_result(failure)), 0

@@ -16,9 +16,13 @@ _JSON_NUMBER = r"-?\d[\d.eE+-]*"
 _HAS_TEXT = r':\s{0,20}+\\{0,15}+"|[\[,]\s{0,20}+"[^"]*"\s{0,20}+[,\]]'
 _SCHEMA = r'\{\s{0,50}+"(?:\$ref"|type"\s{0,5}+:\s{0,5}+"(?:string|object|integer|number|array|boolean|null)")'
 _NAME_KEYS = frozenset({"name", "key", "field", "param", "parameter", "header", "id", "label", "k", "n", "variable"})
-_VALUE_KEYS = frozenset({"value", "val", "v", "content", "data", "text", "default", "secret", "values"})
+_VALUE_KEY = r'"(?:value|val|v|content|data|text|default|secret|values)(\\{0,15}+)"\s{0,20}+:\s{0,20}+'
+_FLAT = r"(?:[^{}]|\{[^{}]{0,200}+\})"
+_VALUE_BEHIND = rf"(?i){_FLAT}{{0,600}}?{_VALUE_KEY}"
+_VALUE_BEFORE = rf"(?i)\{{{_FLAT}{{0,600}}?{_VALUE_KEY}"
+_VALUE_KEYS = frozenset({"value", "val", "v", "content", "data", "text", "default"})
 _ARRAY_PAIR = r'[\[,]\s{0,50}+\[\s{0,50}+(\\{0,15}+)"([^"\\\r\n]{1,100}+)\1"\s{0,20}+,\s{0,20}+(?=\\{0,15}+")'
-_MAX_OBJECT_CHARS = 2048
+_MAX_OBJECT_CHARS = 600
 """How far the name and the value of a pair may stand apart."""
 _ELEMENT = r"<([\w:.-]{1,60}+)(?:\s[^<>]{0,200}+)?>(<!\[CDATA\[.*?(?:\]\]>|\Z)|[^<\s][^<]*)"
 _TAG = r"<([\w:.-]{1,60}+)\s([^<>]{1,1000}+)>([^<]{0,4000})"
@@ -122,36 +126,14 @@ def _without(text: str, places: dict[int, tuple[int, str]]) -> tuple[str, int]:
 
 def _value_beside(text: str, start: int, end: int, escape: str) -> tuple[int, int] | None:
     """Where the `value` member of the same object stands: behind the name within reach, else before it."""
-    behind = end, _closing(text, end)
-    before = _opening(text, start), start
-    for first, last in (behind, before):
-        for key in compiled(_JSON_KEY).finditer(text, first, last):
-            if key[1].lower() in _VALUE_KEYS and key[2] == escape:
-                value_end = _value_end(text, key.end(), escape, Sensitivity.SECRET)
-                return (key.end(), value_end) if value_end > key.end() else None
-    return None
-
-
-def _closing(text: str, start: int) -> int:
-    """Where the object around `start` ends, or as far as one looks."""
-    depth, last = 0, min(start + _MAX_OBJECT_CHARS, len(text))
-    for token in compiled(_JSON_NESTING).finditer(text, start, last):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
-        if depth < 0:
-            return token.start()
-    return last
-
-
-def _opening(text: str, start: int) -> int:
-    """Where the object around `start` begins; `start` itself when that is out of reach."""
-    floor = text.find("{", max(0, start - _MAX_OBJECT_CHARS), start)
-    opened: list[int] = []
-    for token in compiled(_JSON_NESTING).finditer(text, floor, start) if floor >= 0 else ():
-        if token[0] in ("{", "["):
-            opened.append(token.start())
-        elif token[0] in ("}", "]") and opened:
-            opened.pop()
-    return opened[-1] if opened else start
+    opening = max(text.rfind("{", max(0, start - _MAX_OBJECT_CHARS), start), 0)
+    behind = compiled(_VALUE_BEHIND).match(text, end)
+    before = compiled(_VALUE_BEFORE).match(text, opening, start) if behind is None else None
+    found = behind or before
+    if found is None or found[1] != escape:
+        return None
+    value_end = _value_end(text, found.end(), escape, Sensitivity.SECRET)
+    return (found.end(), value_end) if value_end > found.end() else None
 
 
 def _by_array_pair(text: str) -> tuple[str, int]:

@@ -26,6 +26,7 @@ MAX_CHARS = 256 * 1024
 _OVERLAP_CHARS = 4096
 _ROUNDS = 4
 """Taking one secret out can lay another one bare; two rounds are usual, the rest is a stop."""
+_MIN_SECRET_CHARS = 8
 _MAX_REMEMBERED_CHARS = 32 * 1024
 _MIN_CLEAN_CHARS = 256
 _MAX_CLEAN_CHARS = 8 * 1024 * 1024
@@ -93,6 +94,8 @@ def redact_text(text: str) -> Redacted:
 
 def is_plain(text: str) -> bool:
     """Would `redact_text` surely give this text back? It asks for signs only, in a tenth of the time."""
+    if len(text) < _MIN_SECRET_CHARS and "=" not in text and ":" not in text:
+        return True
     return _HARMLESS_SIGNS.search(text) is None and len(text) <= MAX_CHARS and not has_shape(text)
 
 

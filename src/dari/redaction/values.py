@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ _VALUE_KEYS = ("value", "val", "content", "text")
 _SCHEMA_TYPES = ("string", "object", "integer", "number", "array", "boolean", "null")
 _SCHEMA_VALUES = frozenset({"default", "const", "example", "examples"})
 _CUT_CHARS = 4096
+_MAX_REMEMBERED_CHARS = 4096
 
 
 def disclose(value: Any) -> Any:
@@ -46,6 +48,8 @@ def disclose_text(text: str) -> str:
     """Any length: what is longer than one search takes goes in pieces, cut between words."""
     if is_plain(text) or is_known_clean(text):
         return text
+    if len(text) <= _MAX_REMEMBERED_CHARS:
+        return _remembered(text)
     if len(text) <= MAX_CHARS:
         shown = redact_text(text)
         return shown.text if shown.found else text
@@ -58,6 +62,19 @@ def disclose_text(text: str) -> str:
         pieces.append(redact_text(text[start:end]).text)
         start = end
     return "".join(pieces)
+
+
+@lru_cache(maxsize=4096)
+def _shown_name(name: str) -> str:
+    """Names repeat from result to result, and are hardly ever secrets themselves."""
+    return disclose_text(name)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> str:
+    """Remembered: whoever watches traffic or panes asks for the same short texts again and again."""
+    shown = redact_text(text)
+    return shown.text if shown.found else text
 
 
 def _shown(value: Any, depth: int) -> Any:
@@ -93,7 +110,7 @@ def _shown_struct(value: Struct, depth: int) -> Struct:
 
 def _shown_dict(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
     after = _members(value, depth, frozenset())
-    names = {key: disclose_text(key) if isinstance(key, str) else key for key in after}
+    names = {key: _shown_name(key) if isinstance(key, str) else key for key in after}
     is_same = all(each is value[key] and names[key] is key for key, each in after.items())
     return value if is_same else {names[key]: each for key, each in after.items()}
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from dari.errors import Conflict, NotFound, Unavailable
+from dari.redaction import disclose
 
 KEPT_S = 600.0
 MOST_WAITING = 100
@@ -114,7 +115,7 @@ class Approvals:
                 self._record.replace(self._record.with_suffix(".old.jsonl"))
             handle = os.open(self._record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.write(handle, json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
+                os.write(handle, json.dumps(disclose(line), ensure_ascii=False).encode(errors="replace") + b"\n")
             finally:
                 os.close(handle)
         except OSError as error:
