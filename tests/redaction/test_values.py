@@ -144,6 +144,12 @@ def test_the_schema_of_a_secret_parameter_stays_and_its_default_goes() -> None:
     }
 
 
+def test_a_schema_that_says_no_type_is_known_by_its_words() -> None:
+    schema = {"properties": {"token": {"description": "API token"}, "password": {"$ref": "#/$defs/Password"}}}
+    assert disclose(schema) is schema
+    assert disclose({"token": {"value": "plum"}}) == {"token": MARK}
+
+
 def test_a_text_longer_than_one_search_is_searched_to_its_end() -> None:
     text = "harmless words " * (MAX_CHARS // 10) + " password=plum"
     shown = disclose(text)

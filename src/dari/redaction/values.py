@@ -26,6 +26,13 @@ _PUBLIC_FIELDS = frozenset({"session_id", "progress_token", "next_cursor"})
 _NAME_KEYS = ("name", "key", "field", "header", "id")
 _VALUE_KEYS = ("value", "val", "content", "text")
 _SCHEMA_TYPES = ("string", "object", "integer", "number", "array", "boolean", "null")
+_SCHEMA_WORDS = frozenset(
+    {
+        *("$ref", "anyOf", "oneOf", "allOf", "not", "type", "title", "description", "format", "pattern", "enum"),
+        *("const", "default", "example", "examples", "minLength", "maxLength", "items", "properties", "required"),
+        *("nullable", "deprecated", "readOnly", "writeOnly", "additionalProperties", "minimum", "maximum"),
+    }
+)
 _SCHEMA_VALUES = frozenset({"default", "const", "example", "examples"})
 _CUT_CHARS = 4096
 _MAX_REMEMBERED_CHARS = 4096
@@ -49,10 +56,11 @@ def disclose_text(text: str) -> str:
     if is_plain(text) or is_known_clean(text):
         return text
     if len(text) <= _MAX_REMEMBERED_CHARS:
-        return _remembered(text)
+        shown = _remembered(text)
+        return text if shown == text else shown
     if len(text) <= MAX_CHARS:
-        shown = redact_text(text)
-        return shown.text if shown.found else text
+        redacted = redact_text(text)
+        return redacted.text if redacted.found else text
     pieces: list[str] = []
     start = 0
     while start < len(text):
@@ -111,7 +119,7 @@ def _shown_struct(value: Struct, depth: int) -> Struct:
 def _shown_dict(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
     after = _members(value, depth, frozenset())
     names = {key: _shown_name(key) if isinstance(key, str) else key for key in after}
-    is_same = all(each is value[key] and names[key] is key for key, each in after.items())
+    is_same = all(each is value[key] and names[key] == key for key, each in after.items())
     return value if is_same else {names[key]: each for key, each in after.items()}
 
 
@@ -126,8 +134,8 @@ def _members(members: dict[Any, Any], depth: int, public: frozenset[str]) -> dic
             after[key] = _shown_base64(value)
         elif type(value) is int and not public:
             after[key] = _shown_number(value)
-        elif isinstance(value, dict) and _is_schema(value) and sensitivity(name) >= Sensitivity.UNLESS_COUNT:
-            after[key] = _shown({part: MARK if part in _SCHEMA_VALUES else each for part, each in value.items()}, depth)
+        elif isinstance(value, dict) and sensitivity(name) >= Sensitivity.UNLESS_COUNT and _is_schema(value):
+            after[key] = _shown(_without_values(value), depth + 1)
         else:
             after[key] = _shown(value, depth + 1)
     return after
@@ -172,7 +180,13 @@ def _is_hidden(name: str, value: Any) -> bool:
 def _is_schema(value: dict[Any, Any]) -> bool:
     """The description of a parameter that will hold a secret is none."""
     kind = value.get("type")
-    return "$ref" in value or "anyOf" in value or kind in _SCHEMA_TYPES or isinstance(kind, list)
+    return kind in _SCHEMA_TYPES or isinstance(kind, list) or (bool(value) and value.keys() <= _SCHEMA_WORDS)
+
+
+def _without_values(schema: dict[Any, Any]) -> dict[Any, Any]:
+    if _SCHEMA_VALUES.isdisjoint(schema):
+        return schema
+    return {word: MARK if word in _SCHEMA_VALUES else each for word, each in schema.items()}
 
 
 def _has_text(value: Any) -> bool:
