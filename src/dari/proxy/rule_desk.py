@@ -266,7 +266,7 @@ def _kept_home(old: AnyRule, changes: dict[str, Any]) -> dict[str, Any]:
         if not answers_same_origin(matcher, was) and disclose(held) is not held:
             raise Conflict(
                 f"mock {old.id} holds secrets of {old.matcher}, and {matcher} is another origin",
-                "call crab_rules_mock with that matcher: it leaves them out",
+                "mock the recorded request again with that matcher: they are left out then",
             )
     return changes
 
