@@ -89,7 +89,10 @@ ADDED: list[tuple[Json, Json]] = [
         {"kind": "map_local", "matcher": ONE, "text": "hi"},
         {"source": {"kind": "text", "value": "hi"}, "status_code": 200, "content_type": None},
     ),
-    ({"kind": "map_remote", "matcher": ONE, "destination": "http://x.test/"}, {"destination": "http://x.test/"}),
+    (
+        {"kind": "map_remote", "matcher": ONE, "destination": "http://x.test/"},
+        {"destination": "http://x.test/", "keeps_credentials": False},
+    ),
     (
         {"kind": "status_rewrite", "matcher": ONE, "to_status_code": 500, "from_status_code": -1},
         {"to_status_code": 500, "from_status_code": None},
