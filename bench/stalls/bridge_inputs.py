@@ -100,10 +100,15 @@ async def a_diff_of_long_texts() -> Stall:
     return await beside(ask)
 
 
-async def a_command_of_three_thousand_words() -> Stall:
+async def the_hardest_commands_to_judge() -> Stall:
+    import asyncio
+
+    from bench.terminal.policy_inputs import hard_texts
     from dari.terminal.policy.policy import Policy
 
     async def ask() -> None:
-        Policy().judge(" ".join(["echo", *(f"word{at}" for at in range(3_000))]), "/")
+        for text in hard_texts().values():
+            Policy().judge(text, "/")
+            await asyncio.sleep(0)
 
     return await beside(ask)

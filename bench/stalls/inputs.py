@@ -15,7 +15,7 @@ INPUTS: dict[str, tuple[str, Input]] = {
     "list": ("2,000 tools with 30 arguments each", bridge_inputs.a_list_at_its_limit),
     "index": ("`find_tools` over 100 texts of 20,000 words", bridge_inputs.find_tools_on_long_texts),
     "pin-diff": ("the diff of two texts of 40,000 lines", bridge_inputs.a_diff_of_long_texts),
-    "policy": ("`Policy.judge` of 3,000 words", bridge_inputs.a_command_of_three_thousand_words),
+    "policy": ("`Policy.judge` of the hardest texts", bridge_inputs.the_hardest_commands_to_judge),
     "noise": ("a million lines of noise from a server", server_inputs.noise_of_a_server),
     "notices": ("200,000 log messages from a server", server_inputs.notifications_of_a_server),
     "post-chunks": ("300,000 one-byte chunks to `/mcp`", server_inputs.chunked_post),
