@@ -45,8 +45,10 @@ CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
 # Debian's packages: clients that the proxy is tried with, then what the terminal is tried with.
 PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux")
-# A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own.
+# A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own; Java, which
+# reads no proxy variables, for `dari proxy run`.
 FILES = {
+    "/usr/bin/javac": "default-jdk-headless",
     "/usr/bin/cc": "gcc",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/bin/bwrap": "bubblewrap",

@@ -11,6 +11,23 @@ from msgspec import Struct
 
 Shell = Literal["sh", "fish", "powershell"]
 
+REPLACED_ROOTS = (
+    "SSL_CERT_FILE",  # OpenSSL, Go, Ruby, Rust, httpx
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "AWS_CA_BUNDLE",
+    "CARGO_HTTP_CAINFO",
+    "PIP_CERT",
+    "npm_config_cafile",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "BUNDLE_SSL_CA_CERT",
+    "HTTPLIB2_CA_CERTS",
+    "NIX_SSL_CERT_FILE",
+)
+"""Variables whose file stands in for a program's roots, so it has the system's too."""
+ADDED_ROOTS = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
+"""Variables whose file adds to a program's roots."""
 _NO_PROXY = ""
 """Empty on purpose: a developer debugs localhost, which most programs would leave out."""
 
@@ -44,9 +61,9 @@ def variables(address: str, ca_cert_path: str | None, bundle_path: str | None = 
     made = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"), url)
     made |= {"NO_PROXY": _NO_PROXY, "no_proxy": _NO_PROXY, "NODE_USE_ENV_PROXY": "1"}
     if ca_cert_path is not None:
-        names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE")
-        made |= dict.fromkeys((*names, "CARGO_HTTP_CAINFO", "PIP_CERT"), bundle_path or ca_cert_path)
-        made |= dict.fromkeys(("NODE_EXTRA_CA_CERTS", "DENO_CERT"), ca_cert_path)  # these add to the program's own
+        made |= dict.fromkeys(REPLACED_ROOTS, bundle_path or ca_cert_path)
+        made |= dict.fromkeys(ADDED_ROOTS, ca_cert_path)
+        made["DENO_TLS_CA_STORE"] = "system,mozilla"
     return made
 
 
@@ -59,6 +76,8 @@ def snippet(address: str, ca_cert_path: str | None, bundle_path: str | None, she
         hints.append("no CA is loaded, so HTTPS passes through unread: crab_ca_generate makes one")
     else:
         hints.insert(0, f"curl -x {url} --cacert {shlex.quote(ca_cert_path)} https://example.com/")
+        hints.append("Java, and Node before 22.21: `dari proxy run -- CMD` sets what they need")
+        hints.append("Go programs never use a proxy for localhost: call the server by this machine's name")
         hints.append("phones and browsers: open http://crab-proxy.local/ through the proxy to install the certificate")
     lines = [_line(name, value, shell) for name, value in made.items()]
     return Snippet(url, ca_cert_path, made, "\n".join(lines), hints)

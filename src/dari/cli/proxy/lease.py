@@ -33,6 +33,8 @@ class Borrowed(msgspec.Struct, frozen=True, omit_defaults=True):
     listen_addr: str | None = None
     """The address to go back to, when its port was taken."""
     rule_ids: tuple[str, ...] = ()
+    upstream: bool = False
+    """The proxy of a caller's environment was set as the one behind ours."""
 
 
 class Lease:

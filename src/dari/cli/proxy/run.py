@@ -7,19 +7,25 @@ import asyncio
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from dari.cli.proxy import flows
 from dari.cli.proxy.attribution import VARIABLE, Attribution
 from dari.cli.proxy.child import NOT_EXECUTABLE, NOT_FOUND, Signals, run_child
+from dari.cli.proxy.child_environment import ProxyAddress, joined_environment
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.failures import tell
 from dari.cli.proxy.lease import Borrowed, Lease
+from dari.cli.proxy.no_requests import likely_reasons
 from dari.cli.proxy.options import Commands, leaf
 from dari.cli.proxy.output import Output, encoded, size, takes_colour
+from dari.cli.proxy.upstream_environment import upstream_of
 from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import advice, reason
@@ -36,6 +42,7 @@ _EVERYTHING, _PLAIN_HTTP = "*", "/"
 _SETTLE_S = 2.0
 _POLL_S = 0.02
 _MOST = 10_000
+_PORTS_TRIED = 20
 
 
 def add_run(commands: Commands[argparse.ArgumentParser], help: str) -> None:
@@ -76,7 +83,8 @@ async def _through_proxy(
 ) -> int:
     code: int | None = None
     try:
-        async with Lease(crab.place) as lease, _running(crab, lease):
+        async with Lease(crab.place) as lease, _running(crab, lease, out):
+            await _keep_upstream(crab, lease, out)
             if not arguments.no_decrypt:
                 await _ensure_ca(crab, out)
             async with _allowing(crab, lease, _matchers(arguments)):
@@ -85,10 +93,15 @@ async def _through_proxy(
                     return 128 + signals.ended_by
                 own = Attribution()
                 started_ms = int(time.time() * 1000)
-                environment = {**os.environ, **given["variables"], VARIABLE: own.mark}
-                code = await run_child(words, environment, signals)
-                found = own.own(await _settled(crab, started_ms))
+                with tempfile.TemporaryDirectory(prefix="dari-run-") as folder:
+                    environment = _environment(given, Path(folder)) | {VARIABLE: own.mark}
+                    code = await run_child(words, environment, signals)
+                seen = await _settled(crab, started_ms)
+                found = own.own(seen)
                 await _report(arguments, crab, out, found, started_ms)
+                if not found and not arguments.quiet:
+                    reasons = likely_reasons(words, code, len(seen))
+                    out.note("Likely reasons:", *(f"  - {reason}" for reason in reasons))
     except DariError as error:
         if code is None:
             raise
@@ -96,8 +109,36 @@ async def _through_proxy(
     return code
 
 
+def _environment(given: dict[str, Any], folder: Path) -> dict[str, str]:
+    parts = urlsplit(given["proxy_url"])
+    address = ProxyAddress(parts.hostname or "127.0.0.1", parts.port or 8888)
+    try:
+        return joined_environment(given["variables"], given["ca_cert_path"], address, os.environ, folder)
+    except OSError as error:
+        raise Failed(
+            f"cannot prepare the command's environment: {error.filename}: {error.strerror}", "free some space"
+        ) from error
+
+
+async def _keep_upstream(crab: Crab, lease: Lease, out: Output) -> None:
+    """A proxy that the caller's environment names is how this machine reaches the network: go through it, too."""
+    found = upstream_of(os.environ)
+    if found is None:
+        return
+    async with lease.starting():
+        now = (await crab.call("engine.config_dump"))["upstream"]
+        ours = (await crab.call("proxy.info"))["address"]
+        parts = urlsplit(found.url)
+        if now["proxy"] is not None or f"{parts.hostname}:{parts.port}" == ours:
+            return
+        lease.note(upstream=True)
+        await crab.call("engine.set_upstream", proxy=found.url, bypass=list(found.bypass))
+    shown = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    out.note(f"dari proxy run: requests go on through {shown} ({found.variable})")
+
+
 @asynccontextmanager
-async def _running(crab: Crab, lease: Lease) -> AsyncIterator[None]:
+async def _running(crab: Crab, lease: Lease, out: Output) -> AsyncIterator[None]:
     """crabd, the proxy and the capture; what any run had to start is ended by the last of them."""
     try:
         async with lease.starting():
@@ -106,7 +147,7 @@ async def _running(crab: Crab, lease: Lease) -> AsyncIterator[None]:
                 lease.note(crabd=True)
                 crab.started_pid = None
             if (await crab.call("proxy.status"))["status"] == "stopped":
-                await _start(crab, lease)
+                await _start(crab, lease, out)
             if (await crab.call("capture.status"))["status"] == "stopped":
                 await crab.call("capture.start")
                 lease.note(capture=True)
@@ -117,18 +158,34 @@ async def _running(crab: Crab, lease: Lease) -> AsyncIterator[None]:
             await _give_back(crab, borrowed)
 
 
-async def _start(crab: Crab, lease: Lease) -> None:
+async def _start(crab: Crab, lease: Lease, out: Output) -> None:
     lease.note(proxy=True)
     try:
         await crab.call("proxy.start")
     except ProxyAlreadyRunning:
         lease.note(proxy=False)
-    except Failed:
-        # The port is taken, by a notebook server say. The command is told the address, so any other will do.
+    except Failed as taken:
+        # By a notebook server, say. The command is told the address, so any other will do.
         listen = (await crab.call("proxy.info"))["listen_addr"]
+        host, _, port = listen.rpartition(":")
         lease.note(listen_addr=listen)
-        await crab.call("engine.set_listen_addr", listen_addr=f"{listen.rpartition(':')[0]}:0")
-        await crab.call("proxy.start")
+        if not await _start_nearby(crab, host, int(port)):
+            raise taken
+        address = (await crab.call("proxy.info"))["address"]
+        out.note(f"dari proxy run: {listen} is taken; the proxy listens on {address} for this run")
+
+
+async def _start_nearby(crab: Crab, host: str, port: int) -> bool:
+    """On the next port that is free, or on any."""
+    nearby = range(port + 1, min(port + 1 + _PORTS_TRIED, 65536)) if port else ()
+    for candidate in (*nearby, 0):
+        await crab.call("engine.set_listen_addr", listen_addr=f"{host}:{candidate}")
+        try:
+            await crab.call("proxy.start")
+        except Failed:
+            continue
+        return True
+    return False
 
 
 async def _give_back(crab: Crab, borrowed: Borrowed) -> None:
@@ -138,6 +195,8 @@ async def _give_back(crab: Crab, borrowed: Borrowed) -> None:
         await crab.call("capture.stop")
     if borrowed.proxy:
         await crab.call("proxy.stop")
+    if borrowed.upstream:
+        await crab.call("engine.set_upstream", proxy="", bypass=[])
     if borrowed.listen_addr is not None:
         await crab.call("engine.set_listen_addr", listen_addr=borrowed.listen_addr)
     # Somebody may have ended crabd during the run, and the clean-up started it again.

@@ -1,0 +1,121 @@
+"""The environment of a command under `dari proxy run`: ours joined with what was set before, for every common runtime.
+
+bundles   a CA file that is named already keeps its certificates; ours is added in a copy
+Java      a trust store made for the run, and the proxy as system properties
+Node      a preload for versions that do not read proxy variables themselves
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from dari.cli.proxy.node_preload import PRELOAD
+from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS
+
+MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+STORE_PASSWORD = "changeit"
+_END = b"-----END CERTIFICATE-----"
+
+
+class ProxyAddress(NamedTuple):
+    host: str
+    port: int
+
+
+def joined_environment(
+    given: Mapping[str, str], ca_cert_path: str | None, address: ProxyAddress, before: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """`before` is the caller's environment, `given` what the proxy asks for; files go to `folder`."""
+    made = {**before, **given}
+    if before.get("DENO_TLS_CA_STORE"):
+        made["DENO_TLS_CA_STORE"] = before["DENO_TLS_CA_STORE"]
+    if ca_cert_path is not None:
+        ours = Path(ca_cert_path).read_bytes()
+        made |= dict(_with_earlier_bundles(before, ours, folder))
+        if _has_java(before):
+            store = folder / "trust.p12"
+            store.write_bytes(_trust_store(Path(made["SSL_CERT_FILE"]).read_bytes() + b"\n" + ours))
+            made["JAVA_TOOL_OPTIONS"] = _joined(before.get("JAVA_TOOL_OPTIONS"), *_java_trust(store))
+    if _has_java(before):
+        earlier = made.get("JAVA_TOOL_OPTIONS") if ca_cert_path is not None else before.get("JAVA_TOOL_OPTIONS")
+        made["JAVA_TOOL_OPTIONS"] = _joined(earlier, *_java_proxy(address))
+    preload = folder / "proxy.cjs"
+    preload.write_text(PRELOAD)
+    if " " not in str(preload):
+        made["NODE_OPTIONS"] = _joined(before.get("NODE_OPTIONS"), f"--require={preload}")
+    return made
+
+
+def _with_earlier_bundles(before: Mapping[str, str], ours: bytes, folder: Path) -> Iterator[tuple[str, str]]:
+    """A company's roots stay trusted: the file that a variable names, with our CA behind it."""
+    copies: dict[bytes, Path] = {}
+    for name in (*REPLACED_ROOTS, *ADDED_ROOTS):
+        earlier = _certificates(before.get(name) or before.get(name.upper()) or "")
+        if not earlier:
+            continue
+        path = copies.get(earlier)
+        if path is None:
+            path = copies[earlier] = folder / f"bundle-{len(copies) + 1}.pem"
+            path.write_bytes(earlier.rstrip() + b"\n" + ours)
+        yield name, str(path)
+
+
+def _certificates(name: str) -> bytes:
+    """Of a file, or of a folder of files as OpenSSL and requests take them; empty when there is none to read."""
+    path = Path(name)
+    try:
+        if not name or not path.exists():
+            return b""
+        files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        if sum(one.stat().st_size for one in files) > MAX_BUNDLE_BYTES:
+            return b""
+        found = [data.rstrip() for one in files if _END in (data := one.read_bytes())]
+    except OSError:
+        return b""
+    return b"\n".join(dict.fromkeys(found))
+
+
+def _has_java(before: Mapping[str, str]) -> bool:
+    return bool(before.get("JAVA_HOME")) or shutil.which("java", path=before.get("PATH", os.defpath)) is not None
+
+
+def _java_trust(store: Path) -> tuple[str, ...]:
+    return (
+        f"-Djavax.net.ssl.trustStore={store}",
+        "-Djavax.net.ssl.trustStoreType=PKCS12",
+        f"-Djavax.net.ssl.trustStorePassword={STORE_PASSWORD}",
+    )
+
+
+def _java_proxy(address: ProxyAddress) -> tuple[str, ...]:
+    names = (f"-D{scheme}.proxyHost={address.host} -D{scheme}.proxyPort={address.port}" for scheme in ("http", "https"))
+    # Empty: Java leaves localhost out by itself, which is what people debug.
+    return (*names, "-Dhttp.nonProxyHosts=")
+
+
+def _trust_store(pem: bytes) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+    certificates: dict[bytes, x509.Certificate] = {}
+    for block in pem.split(_END):
+        start = block.find(b"-----BEGIN CERTIFICATE-----")
+        if start >= 0:
+            try:
+                certificate = x509.load_pem_x509_certificate(block[start:] + _END + b"\n")
+            except ValueError:
+                continue  # one old root that cannot be read must not cost the others
+            certificates[certificate.fingerprint(hashes.SHA256())] = certificate
+    entries = [
+        pkcs12.PKCS12Certificate(one, f"root-{number}".encode()) for number, one in enumerate(certificates.values())
+    ]
+    return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(STORE_PASSWORD.encode()))
+
+
+def _joined(earlier: str | None, *options: str) -> str:
+    return " ".join(part for part in (earlier, *options) if part)
