@@ -103,7 +103,11 @@ def _data(text: str) -> tuple[str, list[Asked]]:
     parts: list[Asked] = []
 
     def url(match: re.Match[str]) -> str:
-        parts.append(Asked([{"url": 1.0, "web": 0.5, "pag": 0.5, "websit": 0.4}], _DATA))
+        parts.append(
+            Asked(
+                [{"url": 1.0, "web": 0.6, "pag": 0.5, "websit": 0.4}, {"fetch": 0.7, "scrap": 0.5, "navigat": 0.6}], 1.0
+            )
+        )
         return " "
 
     def mail(match: re.Match[str]) -> str:

@@ -64,6 +64,32 @@ def forms() -> Forms:
             re.compile(r"[을를]\s*(?:\S+\s+){0,2}\S+?(?:으로|로)\s*(?:다\s*)?(?:바꿔|바꾸|변경|교체|치환|고쳐)"),
             {"replac": 1.0, "renam": 0.6, "edit": 0.4},
         ),
+        (
+            re.compile(
+                r"\b(?:open|raise|file|log)\s+(?:an?\s+)?(?:new\s+)?(?:ticket|issue|bug|pr|pull request)\b",
+                re.IGNORECASE,
+            ),
+            {"creat": 1.0},
+        ),
+        (
+            re.compile(r"\bwhere\b.*\w\.\w{2,5}\b|\w\.\w{2,5}.{0,12}어디", re.IGNORECASE),
+            {"search": 1.0, "fil": 0.8, "search_fil": 1.0},
+        ),
+        (
+            re.compile(
+                r"(?:다|라)는\s*(?:사실|거|걸|것|점).{0,12}(?:저장|기억|기록|알아|적어)"
+                r"|\b(?:store|save|note|record)\b.*\bfact\b"
+            ),
+            {"memory": 1.0, "observation": 0.9, "entity": 0.7, "knowledg": 0.7},
+        ),
+        (
+            re.compile(
+                r"\b(?:from|in) (?:the|my|our) (?:database|db)\b"
+                r"|(?:데이터베이스|디비|DB)에서.*(?:조회|찾|뽑|검색|가져)",
+                re.IGNORECASE,
+            ),
+            {"query": 1.0, "sql": 0.8, "databas": 0.6, "select": 0.6},
+        ),
         (re.compile(r"\bturn\b.*\binto\b", re.IGNORECASE), {"convert": 1.0, "transform": 0.6, "import": 0.5}),
         (re.compile(r"\b(?:turn|switch)\b.*\bon\b|켜\s?줘|켜고|켜 봐", re.IGNORECASE), {"start": 1.0, "enabl": 0.8}),
         (re.compile(r"\b(?:turn|switch)\b.*\boff\b|꺼\s?줘|끄고", re.IGNORECASE), {"stop": 1.0, "disabl": 0.8}),
