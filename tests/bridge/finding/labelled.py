@@ -1,6 +1,6 @@
 """What people ask for, and the tool that is right: 583 questions over the tools of 53 public servers and ours.
 
-They were written in three rounds (see `questions.tsv`), each before the finder was tuned for it. A third of them, chosen
+They were written in three rounds (see `questions.tsv`), each before the finder was tuned for it. A third, chosen
 by a hash of the text, was not looked at while it was: its numbers say best how other questions will fare. The lexicon
 was written by who had written the first round, so that the held-out part of that round is not wholly unseen.
 """

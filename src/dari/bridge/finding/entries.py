@@ -25,14 +25,14 @@ class _Field(NamedTuple):
     length_share: float
 
 
-_NAME = _Field(5.0, 3, 0.5)
-_TITLE = _Field(2.0, 3, 0.45)
-_FIRST = _Field(1.9, 10, 0.45)
-_REST = _Field(0.3, 40, 0.75)
-_ARGUMENTS = _Field(0.8, 4, 0.6)
-_VALUES = _Field(0.35, 30, 0.65)
-_SERVER = _Field(1.8, 1, 0.2)
-_ABOUT = _Field(0.25, 30, 0.75)
+_NAME = _Field(5.4, 3, 0.45)
+_TITLE = _Field(2.3, 3, 0.45)
+_FIRST = _Field(1.75, 10, 0.65)
+_REST = _Field(0.27, 40, 0.75)
+_ARGUMENTS = _Field(0.8, 4, 0.8)
+_VALUES = _Field(0.3, 30, 0.6)
+_SERVER = _Field(2.7, 1, 0.2)
+_ABOUT = _Field(0.3, 30, 0.75)
 
 
 class Entry:

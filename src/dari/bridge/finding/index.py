@@ -29,8 +29,8 @@ from dari.errors import NotFound
 
 JsonObject = dict[str, Any]
 
-_K = 2.6
-_PREFIX_KNOWN, _PREFIX_ONLY, _FAMILY, _SLIP = 0.2, 0.6, 0.6, (1.0, 0.75, 0.5)
+_K = 2.8
+_PREFIX_KNOWN, _PREFIX_ONLY, _FAMILY, _SLIP = 0.15, 0.6, 0.5, (1.0, 0.75, 0.5)
 _SOUND = (0.5, 0.7, 0.9)
 """By three, four or more consonants: short words sound like many others."""
 _COVERED = 0.5
@@ -48,7 +48,7 @@ _NEAR = {
     "delete": ("stop",),
     "stop": ("delete",),
 }
-_MENTIONED, _SURE = 1.25, 0.9
+_MENTIONED, _SURE = 1.35, 0.9
 """For tools of a server that the question names."""
 _MORE = 0.4
 """What the further words of a goal add, for a tool that has more than one of them."""

@@ -11,8 +11,8 @@ from dari.bridge.finding.words import is_hangul, runs, stem
 Targets = dict[str, float]
 """Words of tools, with what they count."""
 
-_FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.5
-_STRONG, _NORMAL, _WEAK = 2.0, 1.0, 0.3
+_FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.45
+_STRONG, _NORMAL, _WEAK = 1.6, 1.0, 0.3
 
 
 class Goal(NamedTuple):

@@ -17,7 +17,7 @@ from dari.bridge.finding.words import is_hangul, is_stop_word, runs, stem
 
 MAX_CHARS = 1000
 MAX_PARTS = 48
-_LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.65, 0.25
+_LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.85, 0.15
 _SAYS_KIND = 0.4
 _URL = re.compile(r"https?://\S+|\bwww\.\S+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)\b(?:/\S*)?", re.IGNORECASE)
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
