@@ -108,6 +108,13 @@ def test_the_list_shows_what_each_rule_does_and_warnings_on_stderr(shell: Shell)
     assert "warning: r2: " in said.err
 
 
+def test_a_person_lets_a_map_remote_rule_send_credentials(shell: Shell, client: Client, site: Origin) -> None:
+    added(shell, "map-remote", "https://a.example/", "https://b.example/")
+    assert shell("rules", "keep-credentials", "r1").out == "r1 sends credentials to another origin\n"
+    assert shell.json("rules", "list")["rules"][0]["settings"]["keeps_credentials"] is True
+    assert shell("rules", "keep-credentials", "r1", "--off").out == "r1 sends no credentials to another origin\n"
+
+
 def test_rules_are_switched_changed_and_removed_by_id(shell: Shell, client: Client, site: Origin) -> None:
     added(shell, "map-local", site.url("/x"), "--text", "one")
     assert shell("rules", "disable", "r1").out == "r1 is off\n"
