@@ -113,7 +113,7 @@ class Approvals:
         try:
             if self._record.exists() and self._record.stat().st_size > MOST_RECORD_BYTES:
                 self._record.replace(self._record.with_suffix(".old.jsonl"))
-            handle = os.open(self._record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(self._record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 os.write(handle, json.dumps(disclose(line), ensure_ascii=False).encode(errors="replace") + b"\n")
             finally:

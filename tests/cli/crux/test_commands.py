@@ -211,6 +211,20 @@ def test_the_table_shows_a_line_for_each_pane(crux: Crux) -> None:
     assert crux.ok("list", "--format", "json") == crux.ok("--json", "list")
 
 
+def test_a_screenshot_and_a_buffer_never_follow_a_link(crux: Crux, tmp_path: Path) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "link.png"
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    crux("split-pane")
+    assert crux("screenshot", "-o", str(link)).code != 0
+    crux("tmux", "set-buffer", "words")
+    assert crux("tmux", "save-buffer", str(link)).code != 0
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "made")
+    assert crux("screenshot", "-o", str(dangling)).code != 0
+    assert (victim.read_text(), (tmp_path / "made").exists()) == ("precious", False)
+
+
 def test_a_screenshot_is_a_png_file(crux: Crux, tmp_path: Path) -> None:
     crux.ok("split-pane")
     path = tmp_path / "pane.png"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dari.cli.crux
-from dari.ipc.remote import _exposed_in
+from dari.ipc.remote import exposed_in
 from dari.terminal.service import TerminalService
 from tests.terminal.service.house import house_in
 
@@ -21,7 +21,7 @@ def _methods(service: TerminalService) -> dict[str, inspect.Signature]:
     return {
         mark.name: inspect.signature(function)
         for desk in service.desks
-        for _, function, mark in _exposed_in(type(desk))
+        for _, function, mark in exposed_in(type(desk))
     }
 
 

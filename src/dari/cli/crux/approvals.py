@@ -6,6 +6,8 @@ import argparse
 
 from dari.cli.crux.options import OK, Crux
 
+# What servers hold waits elsewhere until there is one queue: not to say so was to say that nothing waits at all.
+_ELSEWHERE = "this is the terminal's list; calls that servers hold are in: crewx mcp remote approvals"
 EXAMPLES = {
     "approvals": """
 crux approvals                                 what waits, oldest first
@@ -47,6 +49,8 @@ def _list(crux: Crux) -> int:
     rows = [("ID", "ASKED BY", "WHAT")]
     rows += [(each["id"], each["client"] or "-", _shown(each["message"])) for each in found["waiting"]]
     crux.out.show(found, table(rows) if found["waiting"] else ["nothing waits for you"])
+    if not found["waiting"] and not crux.out.as_json:
+        crux.out.note(_ELSEWHERE)
     return OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 
@@ -69,11 +70,14 @@ def run_screenshot(arguments: argparse.Namespace, crux: Crux) -> int:
         sys.stdout.flush()
         return OK
     try:
-        with open(path, "wb") as file:
+        # A link that somebody left there would lead the picture over another file.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666)) as file:
             file.write(picture)
     except OSError as error:
         from dari.errors import Failed
 
+        if error.errno == errno.ELOOP:
+            raise Failed(f"{path} must be a file of its own, it is a link", "name another file, or remove it") from None
         raise Failed(
             f"cannot write {path}: {reason(error)}", advice(error, "give a path that you may write to")
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -124,7 +125,13 @@ def _save_buffer(shim: Shim, call: Call) -> None:
         shim.write(text)
         return
     try:
-        with open(path, "a" if call.has("a") else "w", encoding="utf-8") as file:
+        mode = "a" if call.has("a") else "w"
+        with open(path, mode, encoding="utf-8", opener=_open_no_link) as file:
             file.write(text)
     except OSError as error:
         raise InvalidInput(f"{error.strerror}: {path}") from None
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """A link that somebody left there would lead the text over another file."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
