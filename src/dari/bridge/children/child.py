@@ -13,6 +13,7 @@ from typing import IO
 from dari.bridge.children.exits import watch_exit
 from dari.bridge.children.family import Family
 from dari.bridge.children.marks import Mark
+from dari.bridge.children.network_advice import network_advice
 from dari.bridge.children.spec import ChildSpec, Patience
 from dari.bridge.children.tail import Tail
 from dari.bridge.sandbox.preparation import Prepared
@@ -144,6 +145,8 @@ class Child:
         """An error with the child's own last words."""
         said = self.tail.text()
         hint = f"it wrote on stderr:\n{said}" if said else "it wrote nothing on stderr"
+        if advice := network_advice(said):
+            hint = f"{advice}\n{hint}"
         return kind(f"{self.spec.name}: {os.path.basename(self.spec.command[0])} {what}", hint)
 
     def _ended(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+from dari.bridge.sandbox.system_paths import CA_FILES
 from dari.errors import InvalidInput
 
 # What the official SDKs hand on, and LANG: without PATH neither `npx` nor `#!/usr/bin/env node` runs.
@@ -25,6 +26,21 @@ BASE_WINDOWS = (
     "USERNAME",
     "USERPROFILE",
 )
+
+# How this machine reaches the network: a company's CA, its proxy. None of it is a right; a proxy's address may hold a
+# password, which is masked in whatever we print (`network_secrets`).
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
+NETWORK = (*CA_FILES, *PROXIES, "NODE_USE_SYSTEM_CA", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "npm_config_proxy")
+
+
+def network_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Passwords in the addresses of proxies, and the whole of `user:password`."""
+    found = []
+    for name in (*PROXIES, "npm_config_proxy"):
+        login = environment.get(name, "").partition("://")[2].rpartition("@")[0]
+        if ":" in login:
+            found += [login, login.partition(":")[2]]
+    return [one for one in found if one]
 
 
 def build_environment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from dari.errors import Unavailable
 _HINTS = {
     "npx": "install Node.js, or name the full path of npx",
     "node": "install Node.js, or name the full path of node",
-    "uvx": "install uv (pip install uv), or name the full path of uvx",
+    "uvx": "install uv: pip install 'dari[uv]' (or uv itself), or name the full path of uvx",
     "uv": "install uv (pip install uv), or name its full path",
     "docker": "install Docker, or name the full path of docker",
     "python": "name python3, or the full path of an interpreter",
 }
+_BESIDE_US = ("uv", "uvx")
 
 
 def find_program(name: str, environment: Mapping[str, str], cwd: Path | None = None) -> Path:
@@ -36,6 +38,9 @@ def find_program(name: str, environment: Mapping[str, str], cwd: Path | None = N
     import shutil  # 3 ms that a server with HTTP does not need
 
     found = shutil.which(name, path=places)
+    if found is None and name in _BESIDE_US:
+        # `pip install 'dari[uv]'` puts it beside our own interpreter, where a child's PATH does not lead.
+        found = shutil.which(name, path=os.path.dirname(sys.executable))
     if found is not None:
         return Path(found)
     for place in places.split(os.pathsep):

@@ -206,6 +206,7 @@ def _stdio(entry: ServerEntry, defaults: DefaultsEntry) -> StdioSettings:
         env={name: Secret(_text(value)) for name, value in env.items() if value is not None},
         env_file=entry.env_file,
         inherit_env=tuple(_first(entry.inherit_env, defaults.inherit_env, [])),
+        inherits_network=_first(entry.inherit_network, defaults.inherit_network, True),
         restart=_restart(entry, defaults),
         allowed_paths=_allowed_paths(entry),
         network=_network(entry.network),

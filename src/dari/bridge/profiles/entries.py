@@ -150,6 +150,9 @@ class SharedEntry(_Part, frozen=True):
     inherit_env: (
         Annotated[list[Text], Meta(description="Names of our variables that the process gets too.")] | UnsetType
     ) = UNSET
+    inherit_network: (
+        Annotated[bool, Meta(description="Hand on CA bundle and proxy variables; true when absent.")] | UnsetType
+    ) = UNSET
 
 
 class DefaultsEntry(SharedEntry, frozen=True):

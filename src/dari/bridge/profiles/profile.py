@@ -94,6 +94,8 @@ class StdioSettings(Struct, frozen=True, kw_only=True):
     env: dict[str, Secret] = {}
     env_file: str | None = None
     inherit_env: tuple[str, ...] = ()
+    inherits_network: bool = True
+    """Whether it gets our CA bundle and proxy variables, too."""
     restart: Restart = Restart()
     allowed_paths: tuple[AllowedPath, ...] | None = None
     """None: nothing is said about files; an empty list: only what the program needs to run."""

@@ -67,9 +67,14 @@ class Mask:
     """Takes known secrets out of text, also where they stand JSON-escaped or percent-encoded."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values = tuple(values)
+        values = self._values
         forms = {form for value in values if len(value) >= MIN_CHARS for form in _forms(value)}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def with_more(self, values: Iterable[str]) -> Mask:
+        return Mask((*self._values, *values))
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(MARK, text) if self._pattern else text

@@ -86,6 +86,12 @@ def prepare(
     return prepared
 
 
+def _ca_files(environment: Mapping[str, str]) -> list[Path]:
+    """The certificates that the child is told to use: it has to be able to read them."""
+    named = [Path(os.path.realpath(environment[name])) for name in system_paths.CA_FILES if environment.get(name)]
+    return [path for path in named if path.exists() and path != Path("/") and not Path.home().is_relative_to(path)]
+
+
 def _present(protected: Sequence[Path]) -> list[Path]:
     """What is there of our own, by its real path: there is nothing to mount over what is not."""
     found = dict.fromkeys(Path(os.path.realpath(path)) for path in protected)
@@ -145,6 +151,7 @@ def _prepare_linux(
         readable = [
             *system_paths.readable_paths(),
             *system_paths.installation_of(program, arguments, prepared.environment, cwd),
+            *_ca_files(prepared.environment),
             *(allowed.path for allowed in confinement.paths or () if allowed.access == "ro"),
         ]
         writable = [allowed.path for allowed in confinement.paths or () if allowed.access == "rw"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.bridge.children.environment import build_environment
+from dari.bridge.children.environment import NETWORK, build_environment, network_secrets
 from dari.bridge.children.program import find_program
 from dari.bridge.children.spec import ChildSpec
 from dari.bridge.profiles.catalog import Listed
@@ -52,7 +52,7 @@ class Target(Struct, frozen=True):
         policy = [repr(getattr(profile, name)) for name in _POLICY]
         return cls(
             profile=profile,
-            mask=resolved.mask,
+            mask=resolved.mask if spec is None else resolved.mask.with_more(network_secrets(around.environ)),
             key=memory_key(profile.id, scope, *secret, *policy),
             memory_key=memory_key(profile.id, scope, *public),
             pin_name=pin_name(profile.id, listed),
@@ -78,7 +78,7 @@ def child_spec(name: str, settings: StdioSettings, around: Surroundings, cwd: Pa
         name=name,
         command=(settings.command, *settings.args),
         env={key: value.reveal() for key, value in settings.env.items()},
-        inherit_env=settings.inherit_env,
+        inherit_env=(*(NETWORK if settings.inherits_network else ()), *settings.inherit_env),
         environ=around.environ,
         cwd=cwd,
         limits=settings.rlimits,
