@@ -152,6 +152,44 @@ async def test_one_connection_too_many_is_told_so_until_another_one_leaves(run_d
             pass
 
 
+async def test_a_caller_that_never_says_hello_gives_its_place_up(run_dir: Path) -> None:
+    async with demo_daemon(run_dir, limits=Limits(max_connections=1)), wire(run_dir) as silent:
+        await until_idle()
+        async with session(run_dir) as caller:
+            assert "result" in await caller.call("system.ping")
+        assert await silent.ended()
+
+
+async def test_a_caller_that_was_silent_for_long_gives_its_place_up(run_dir: Path) -> None:
+    limits = Limits(max_connections=1, evict_idle_s=0.0)
+    async with demo_daemon(run_dir, limits=limits), session(run_dir) as silent:
+        assert "result" in await silent.call("system.ping")
+        async with session(run_dir) as caller:
+            assert "result" in await caller.call("system.ping")
+        assert await silent.ended()
+
+
+async def test_a_daemon_whose_listener_is_gone_ends_with_an_error(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = Daemon("demo", [], run_dir=run_dir)
+    begun = asyncio.Event()
+    start = daemon.start
+
+    async def started() -> None:
+        await start()
+        begun.set()
+
+    monkeypatch.setattr(daemon, "start", started)
+    serving = asyncio.create_task(daemon.serve())
+    await begun.wait()
+    assert daemon._listener is not None
+    daemon._listener._sock.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(Failed, match="lost its listener"):
+        await serving
+    assert not daemon.socket_path.exists()
+
+
 async def test_principals_of_a_daemons_own_replace_the_usual_ones(run_dir: Path) -> None:
     guest = Principal("guest", ("look",))
     methods = [Method("demo.look", "look", Demo().echo)]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
-from typing import Any
 
 from dari.core.context import Context
 from dari.core.tool import tool
+from dari.ipc.listener import is_listening
 from dari.transport import supervisor
-from dari.transport.web import WebServer
 from tests import demo
 
 
@@ -25,12 +26,10 @@ class OddTools(demo.DemoTools):
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self.release.set)
 
     def break_http(self) -> None:
-        """From now on the HTTP server fails at its next tick."""
-
-        async def tick(_: Any, now_s: float) -> None:
-            raise OSError("the listener is gone")
-
-        WebServer.tick = tick  # type: ignore[method-assign]
+        """The kernel takes the listening socket of HTTP away, as `ss -K` or a stray `shutdown` does."""
+        for found in gc.get_objects():
+            if isinstance(found, socket.socket) and found.family == socket.AF_INET and is_listening(found):
+                found.shutdown(socket.SHUT_RDWR)
 
     @tool()
     async def stray(self) -> str:

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from dari.core.grant import MCP_GRANT
 from dari.transport import sessions
 from tests.transport.rig import Rig, logged, open_events, running, until
 from tests.wires import Json, call, initialize
@@ -143,15 +144,67 @@ async def test_delete_ends_the_session_its_calls_and_its_streams() -> None:
         assert (await wire.request("DELETE", "/mcp")).status == 404
 
 
-async def test_more_sessions_than_the_limit_are_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 2)
+async def test_an_idle_session_that_did_nothing_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
     async with running() as rig:
-        first = await rig.session()
+        worker = await rig.session()
+        await worker.ask(call("demo_echo", 2, text="x"))
+        abandoned = [await rig.session() for _ in range(20)]
+        assert len(rig.hub.sessions) == len(rig.server.sessions) == 3
+        assert (await worker.ask(call("demo_echo", 3, text="x")))["id"] == 3
+        assert (await abandoned[0].post(call("demo_echo", 2, text="x"))).status == 404
+        assert (await abandoned[-1].ask(call("demo_echo", 2, text="x")))["id"] == 2
+
+
+async def test_ten_thousand_abandoned_sessions_lock_nobody_out() -> None:
+    async with running() as rig:
+        worker = await rig.session()
+        await worker.ask(call("demo_echo", 2, text="x"))
+        table = rig.hub.sessions
+        for _ in range(10_000):
+            assert table.has_room("127.0.0.1")
+            table.keep(table.draft(MCP_GRANT, "127.0.0.1"))
+        assert len(table) == sessions.MAX_SESSIONS_PER_PEER
+        newcomer = await rig.session()
+        assert (await newcomer.ask(call("demo_echo", 2, text="x")))["id"] == 2
+        assert (await worker.ask(call("demo_echo", 3, text="x")))["id"] == 3
+
+
+async def test_among_sessions_that_worked_the_least_recently_used_one_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_SESSIONS_PER_PEER", 2)
+    async with running() as rig:
+        first, second = await rig.session(), await rig.session()
+        for wire in (first, second, first):
+            await wire.ask(call("demo_echo", 2, text="x"))
+            await wire.ask(call("demo_echo", 3, text="x"))
         await rig.session()
+        assert (await second.post(call("demo_echo", 4, text="x"))).status == 404
+        assert (await first.ask(call("demo_echo", 4, text="x")))["id"] == 4
+
+
+async def test_who_makes_many_sessions_loses_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 10)
+    async with running() as rig:
+        table = rig.hub.sessions
+        quiet = table.draft(MCP_GRANT, "10.0.0.1")
+        table.keep(quiet)
+        for _ in range(50):
+            assert table.has_room("10.0.0.2")
+            table.keep(table.draft(MCP_GRANT, "10.0.0.2"))
+        assert len(table) == 10
+        assert table.find(quiet.id.encode()) is quiet
+
+
+async def test_where_every_session_is_busy_a_new_one_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 1)
+    async with running() as rig:
+        wire = await rig.session()
+        events = await open_events(await rig.again(wire))
+        await events.block()
         reply = await (await rig.http()).post(initialize())
-        assert (reply.status, reply.json()) == (503, {"error": "too many sessions"})
-        await first.request("DELETE", "/mcp")
-        assert (await first.post(initialize())).status == 200
+        assert (reply.status, reply.json()) == (503, {"error": "too many sessions, and none of them is idle"})
+        await wire.request("DELETE", "/mcp")
+        assert (await wire.post(initialize())).status == 200
 
 
 async def test_a_request_is_cancelled_by_id_within_its_session_only() -> None:

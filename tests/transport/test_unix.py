@@ -268,3 +268,33 @@ async def test_a_bug_while_serving_one_message_does_not_end_the_connection(tmp_p
         assert (reply["id"], reply["error"]["code"]) == (None, -32603)
         assert lines == ["transport=unix event=fatal"]
         assert (await wire.ask(call("demo_echo", 2, text="x")))["id"] == 2
+
+
+async def test_connections_that_say_nothing_go_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unix, "MOST_CONNECTIONS", 3)
+    path = tmp_path / "run" / "hub.sock"
+    path.parent.mkdir(mode=0o700)
+    async with running(socket_path=path) as rig:
+        worker = await rig.unix()
+        assert (await worker.ask(PING))["result"] == {}
+        silent = [await asyncio.open_unix_connection(str(path)) for _ in range(10)]
+        newcomer = await rig.unix()
+        assert (await newcomer.ask(PING))["result"] == {}
+        assert (await worker.ask(PING))["result"] == {}
+        assert await silent[0][0].read() == b""
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_of_those_that_spoke_the_one_of_the_longest_silence_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unix, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(unix, "EVICT_IDLE_S", 0.0)
+    async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
+        first, second = await rig.unix(), await rig.unix()
+        for wire in (first, second, first):
+            assert (await wire.ask(PING))["result"] == {}
+        assert (await (await rig.unix()).ask(PING))["result"] == {}
+        assert await second.reader.read() == b""
+        assert (await first.ask(PING))["result"] == {}

@@ -28,6 +28,8 @@ class Limits(Struct, frozen=True):
     max_connections: int = 256
     handshake_timeout_s: float = 10.0
     write_timeout_s: float = 30.0
+    evict_idle_s: float = 60.0
+    """When all places are taken, a caller that was silent this long gives its own up."""
     grace_s: float = 2.0
 
 
@@ -42,6 +44,18 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._is_reading = False
         self._is_finishing = False
+        self._active_s = asyncio.get_running_loop().time()
+
+    @property
+    def is_established(self) -> bool:
+        return self._session.is_established
+
+    def idle_s(self, least_s: float) -> float | None:
+        """How long it has been silent; None while it works, or was heard from lately after its hello."""
+        silent_s = asyncio.get_running_loop().time() - self._active_s
+        if self._is_finishing or not self._is_reading or (self.is_established and silent_s < least_s):
+            return None
+        return silent_s
 
     async def run(self) -> None:
         """Serve until either side has had enough."""
@@ -76,6 +90,7 @@ class Connection:
                     self._is_reading = False
             if line is None:
                 return
+            self._active_s = asyncio.get_running_loop().time()
             if not line.isspace():
                 await self._send(await self._session.answer(line))
 

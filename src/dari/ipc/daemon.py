@@ -74,6 +74,7 @@ class Daemon:
         self._listener: Listener | None = None
         self._held = ExitStack()
         self._stopping = asyncio.Event()
+        self._failure: Failed | None = None
 
     async def serve(self) -> None:
         """Run until somebody asks for the end."""
@@ -83,6 +84,8 @@ class Daemon:
         try:
             async with self:
                 await self._stopping.wait()
+            if self._failure is not None:
+                raise self._failure
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
@@ -143,7 +146,7 @@ class Daemon:
             held.callback(listener.close)
             held.callback(self._tokens.remove)
             self._tokens.write()
-            listener.listen(self._accept)
+            listener.listen(self._accept, self._lost_listener)
             self._listener, self._held = listener, held.pop_all()
 
     async def _take_lock(self) -> FileLock:
@@ -177,13 +180,27 @@ class Daemon:
         if peer is None or peer.uid != os.geteuid():
             logger.warning("daemon=%s event=foreign_peer uid=%s", self._name, peer and peer.uid)
             sock.close()
-        elif len(self._connections) >= self._limits.max_connections:
+        elif len(self._connections) >= self._limits.max_connections and not self._evicts():
             self._turn_away(sock)
         else:
             connection = Connection(self._access, peer, sock, self._limits)
             task = asyncio.get_running_loop().create_task(connection.run())
             self._connections[task] = connection
             task.add_done_callback(self._forget)
+
+    def _lost_listener(self, error: OSError) -> None:
+        """Nobody can reach it any more: better no daemon than one that only seems to run."""
+        what = f"{self._name} lost its listener on {self.socket_path}: {error.strerror}"
+        self._failure = Failed(what, "start it again")
+        self._stopping.set()
+
+    def _evicts(self) -> bool:
+        """End the caller that was silent longest; one that has not even said hello goes before the others."""
+        idle = [one for one in self._connections.values() if one.idle_s(self._limits.evict_idle_s) is not None]
+        if not idle:
+            return False
+        max(idle, key=lambda one: (not one.is_established, one.idle_s(self._limits.evict_idle_s) or 0.0)).finish()
+        return True
 
     def _turn_away(self, sock: socket.socket) -> None:
         """The buffer of a new socket takes a short line at once."""

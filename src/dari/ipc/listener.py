@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
+import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from dari.ipc.probe import clear_stale
 from dari.paths import file_id, remove_own, socket_address
@@ -18,7 +21,34 @@ BACKLOG = 1024
 ACCEPT_BATCH = 64
 ACCEPT_PAUSE_S = 0.5
 
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""The machine has none left now, and may have some again."""
+
 Accept = Callable[[socket.socket], None]
+
+
+class Bound(Protocol):
+    """A socket, or what asyncio and uvloop show of theirs."""
+
+    def fileno(self) -> int: ...
+
+
+def is_listening(bound: Bound) -> bool:
+    """Whether connections can still arrive there. One that was closed or shut down spins in `accept` for ever."""
+    try:
+        with socket.socket(fileno=os.dup(bound.fileno())) as sock:
+            # A Unix socket that was shut down still calls itself a listener, and is hung up.
+            return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and not _is_hung_up(sock)
+    except OSError as error:
+        return error.errno in _PASSING  # no descriptor left to look with
+
+
+def _is_hung_up(sock: socket.socket) -> bool:
+    if not hasattr(select, "poll"):
+        return False
+    poller = select.poll()
+    poller.register(sock.fileno(), 0)
+    return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poller.poll(0))
 
 
 class Listener:
@@ -33,6 +63,7 @@ class Listener:
         clear_stale(path)
         self.path = path
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_dead: Callable[[OSError], object] = lambda error: None
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # The mode of a socket file is set by bind() alone; a chmod after it would leave a window.
         mask = os.umask(0o177)
@@ -45,8 +76,9 @@ class Listener:
         finally:
             os.umask(mask)
 
-    def listen(self, accept: Accept) -> None:
-        """Hand every connection to `accept` until `close()`."""
+    def listen(self, accept: Accept, on_dead: Callable[[OSError], object] = lambda error: None) -> None:
+        """Hand every connection to `accept` until `close()`; `on_dead` is told when no more can come."""
+        self._on_dead = on_dead
         self._sock.setblocking(False)
         self._sock.listen(BACKLOG)
         self._loop = asyncio.get_running_loop()
@@ -61,10 +93,14 @@ class Listener:
         remove_own(self.path, self._id)
 
     def _accept_all(self, accept: Accept) -> None:
-        for _ in range(ACCEPT_BATCH):
+        for number in range(ACCEPT_BATCH):
             try:
                 connection, _ = self._sock.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            except (InterruptedError, ConnectionAbortedError):
+                return
+            except BlockingIOError as error:
+                if number == 0 and not is_listening(self._sock):  # woken for nobody, and again, without an end
+                    self._pause(accept, error)
                 return
             except OSError as error:
                 self._pause(accept, error)
@@ -75,6 +111,11 @@ class Listener:
     def _pause(self, accept: Accept, error: OSError) -> None:
         """Out of descriptors: the caller stays in the backlog, and the loop must not spin until there is one."""
         assert self._loop is not None
+        if error.errno not in _PASSING and not is_listening(self._sock):
+            logger.error("socket=%s event=fatal the listener is gone: %s", self.path, error.strerror)
+            self._loop.remove_reader(self._sock)
+            self._on_dead(error)
+            return
         logger.error("socket=%s event=accept_failed error=%s", self.path, error.strerror)
         self._loop.remove_reader(self._sock)
         self._loop.call_later(ACCEPT_PAUSE_S, self._resume, accept)

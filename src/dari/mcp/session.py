@@ -43,6 +43,7 @@ class Session:
         "last_activity_s",
         "log_level",
         "on_close",
+        "peer",
         "running",
         "standing",
         "streams",
@@ -67,6 +68,8 @@ class Session:
         self.streams: Any = None
         self.created_s = 0.0
         self.last_activity_s = 0.0
+        self.peer = ""
+        """Whom it is counted for."""
         self.on_close: list[Callable[[], None]] = []
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[Message]] = {}

@@ -91,6 +91,7 @@ class Endpoint:
 
     def admit(self, exchange: Exchange, client: str) -> None:
         """The checks that need only the head. A refused exchange has its response already."""
+        exchange.peer = client
         try:
             self._check(exchange, client)
         except Exception as error:
@@ -178,6 +179,8 @@ class Endpoint:
             session = self._session(exchange)
             if session is not None:
                 exchange.session = session
+                if message.id is not UNSET:
+                    self.sessions.note_use(session)
                 self._dispatch(exchange, message)
 
     def _post_stateless(self, exchange: Exchange, message: Message, version: bytes | None, has_envelope: bool) -> None:
@@ -192,10 +195,10 @@ class Endpoint:
             self._dispatch(exchange, message)
 
     def _initialize(self, exchange: Exchange, message: Message) -> None:
-        if self.sessions.is_full:
-            exchange.refuse(503, "too many sessions")
+        if not self.sessions.has_room(exchange.peer):
+            exchange.refuse(503, "too many sessions, and none of them is idle", b"retry-after: 5\r\n")
             return
-        exchange.session = exchange.opened = self.sessions.draft(self.grant)
+        exchange.session = exchange.opened = self.sessions.draft(self.grant, exchange.peer)
         self._dispatch(exchange, message)
 
     def _dispatch(self, exchange: Exchange, message: Message) -> None:
@@ -222,6 +225,7 @@ class Endpoint:
         session = self._session(exchange)
         if session is None:
             return
+        self.sessions.note_use(session)
         last = exchange.fields.get(b"last-event-id", b"").decode("latin-1")
         found = session.streams.find(last) if last else None
         standing = session.standing = session.streams.standing()

@@ -48,6 +48,8 @@ class Exchange(Link):
     absence = ""
     """Why there is nothing at this address; told to those who may ask at all."""
     extra_headers = b""
+    peer = ""
+    """Who asks: an address, or `unix`."""
     started_s = 0.0
     status_for_errors = 200
     opened: Session | None = None

@@ -82,6 +82,8 @@ class HttpHub:
             unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
             await unix.start()
             self._unix = unix
+            if unix.listener is not None:
+                self.web.watch(unix.listener, str(settings.socket_path))
         self.web.on_failure(self._fail)
 
     async def failed(self) -> Exception:

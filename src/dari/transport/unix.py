@@ -25,6 +25,8 @@ _HTTP_STARTS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b
 _LONGEST_START = max(len(start) for start in _HTTP_STARTS)
 BACKLOG = 1024
 MOST_CONNECTIONS = 512
+EVICT_IDLE_S = 60.0
+"""When all places are taken, a client that was silent this long gives its own up; one that never spoke, at once."""
 _log = logging.getLogger("dari.transport")
 
 
@@ -43,13 +45,23 @@ class _Connection(asyncio.Protocol):
             _log.warning(event("unix", "refused", "the peer is another user"))
             self.transport.abort()
             return
-        if len(self._owner.connections) >= MOST_CONNECTIONS:
+        if len(self._owner.connections) >= MOST_CONNECTIONS and not self._owner.evicts():
             _log.warning(event("unix", "refused", f"{MOST_CONNECTIONS} connections are open"))
             self.transport.abort()
             return
-        self._owner.connections.add(self)
+        self._owner.connections[self] = asyncio.get_running_loop().time()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it waits for an answer, or listens."""
+        session = None if self.link is None else self.link.session
+        return session is not None and bool(session.running)
 
     def data_received(self, data: bytes) -> None:
+        connections = self._owner.connections
+        if self in connections:
+            del connections[self]
+            connections[self] = asyncio.get_running_loop().time()
         if self.link is not None:
             self.link.feed(data)
             return
@@ -71,7 +83,7 @@ class _Connection(asyncio.Protocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._owner.connections.discard(self)
+        self._owner.connections.pop(self, None)
         if self.link is not None:
             self.link.close()
 
@@ -104,7 +116,7 @@ class _Connection(asyncio.Protocol):
         self.transport.abort()
 
     def _become_http(self, protocol: asyncio.Protocol) -> None:
-        self._owner.connections.discard(self)
+        self._owner.connections.pop(self, None)
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         protocol.data_received(self._head)
@@ -120,9 +132,11 @@ class UnixServer:
         self.grant = grant
         self.path = path
         self.make_http = make_http
-        self.connections: set[_Connection] = set()
+        self.connections: dict[_Connection, float] = {}
+        """When each was heard from last; the one of the longest silence comes first."""
         self._finishing: set[asyncio.Task[None]] = set()
         self._listener: asyncio.AbstractServer | None = None
+        self.listener: socket.socket | None = None
         self._file: FileId | None = None
 
     async def start(self) -> None:
@@ -140,8 +154,22 @@ class UnixServer:
         finally:
             os.umask(before)
         self._file = file_id(self.path)
+        self.listener = listener
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(lambda: _Connection(self), sock=listener, backlog=BACKLOG)
+
+    def evicts(self) -> bool:
+        """End the connection that was silent longest, one that never said a word before the others."""
+        before_s = asyncio.get_running_loop().time() - EVICT_IDLE_S
+        idle = [one for one, heard_s in self.connections.items() if one.link is None or heard_s <= before_s]
+        idle = [one for one in idle if not one.is_busy]
+        if not idle:
+            return False
+        chosen = next((one for one in idle if one.link is None), idle[0])
+        _log.info(event("unix", "evicted", "a silent connection went for a new one"))
+        self.connections.pop(chosen, None)
+        chosen.close()
+        return True
 
     def refuse(self) -> None:
         """Take no more connections; the socket file goes."""

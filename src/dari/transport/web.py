@@ -12,6 +12,8 @@ from typing import Any
 from uvicorn import Config
 from uvicorn import Server as Uvicorn
 
+from dari.errors import Unavailable
+from dari.ipc.listener import is_listening
 from dari.log import event
 from dari.transport.endpoint import Endpoint
 from dari.transport.health import Scope, Send
@@ -28,6 +30,10 @@ AsgiApp = Callable[[Scope, Any, Send], Awaitable[None]]
 _log = logging.getLogger("dari.transport")
 
 
+class ListenerGone(Unavailable):
+    """A listening socket was closed or shut down while it served."""
+
+
 class WebServer:
     """Runs the endpoint on sockets that are bound already."""
 
@@ -41,6 +47,7 @@ class WebServer:
         self.endpoint = endpoint
         self._stop_grace_s = stop_grace_s
         self._listeners = listeners
+        self._watched: dict[socket.socket, str] = {}
         self._endpoints = [endpoint]
         config = Config(
             app,
@@ -66,7 +73,14 @@ class WebServer:
             self._endpoints.append(endpoint)
         return lambda: make_protocol(endpoint, self._uvicorn.config, self._uvicorn.server_state)
 
+    def watch(self, listener: socket.socket, name: str) -> None:
+        """Fail when nobody can connect there any more: a server that only seems to run is worse than none."""
+        self._watched[listener] = name
+
     async def start(self) -> None:
+        for listener in self._listeners:
+            host, port = listener.getsockname()[:2]
+            self.watch(listener, f"{host}:{port}")
         self._uvicorn.config.load()
         self._uvicorn.lifespan = self._uvicorn.config.lifespan_class(self._uvicorn.config)
         await self._uvicorn.startup(sockets=self._listeners)
@@ -116,6 +130,7 @@ class WebServer:
 
     async def tick(self, now_s: float) -> None:
         """What is due now: the date, slow and idle connections, comments for silent streams, idle sessions."""
+        self._require_listening()
         await self._uvicorn.on_tick(0)
         for connection in list(self._uvicorn.server_state.connections):
             if isinstance(connection, McpProtocol):
@@ -126,6 +141,13 @@ class WebServer:
             self._swept_s = now_s
             expired = sum(sessions.sweep() for sessions in {endpoint.sessions for endpoint in self._all()})
             _log.debug(event("http", "sweep", f"expired={expired}"))
+
+    def _require_listening(self) -> None:
+        if self.endpoint.is_stopping:
+            return
+        for listener, name in self._watched.items():
+            if not is_listening(listener):
+                raise ListenerGone(f"the listener is gone: {name} takes no more connections", "start the server again")
 
     async def _tick_every_second(self) -> None:
         while True:

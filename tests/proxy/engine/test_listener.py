@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -263,3 +264,21 @@ async def test_a_bad_upstream_proxy_is_refused_and_nothing_changes(url: str) -> 
         with pytest.raises(InvalidInput):
             await engine.apply(replace(FAST, upstream_proxy=url))
         assert await line.is_open(there.url())
+
+
+async def test_a_listener_that_dies_is_bound_anew_where_it_was() -> None:
+    async with proxy() as engine:
+        assert engine.address is not None
+        before = engine.address
+        server = engine._servers["proxy"]
+        for one in server.sockets:
+            with socket.socket(fileno=os.dup(one.fileno())) as listening:
+                listening.shutdown(socket.SHUT_RDWR)
+        engine._tick()
+        assert engine._core is not None
+        await asyncio.gather(*engine._core._tasks)
+        assert engine.address == before
+        reader, writer = await asyncio.open_connection(*before)
+        writer.write(b"GET http://proxy.crab/ HTTP/1.1\r\nHost: proxy.crab\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 ")
+        writer.close()

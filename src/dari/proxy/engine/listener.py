@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 import sys
@@ -10,6 +11,8 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, cast
 
 from dari.errors import Conflict, Failed
+from dari.ipc.listener import is_listening
+from dari.log import event
 from dari.proxy.engine.client import Client
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.core import Core
@@ -20,6 +23,7 @@ from dari.proxy.engine.ports import Gate, OpenGate, Recorder, Rules, Throttle
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
+_log = logging.getLogger("dari.proxy")
 _BACKLOG = 1024
 _SO_ORIGINAL_DST = 80
 
@@ -46,6 +50,9 @@ class Engine:
         self._core: Core | None = None
         self._servers: dict[str, asyncio.Server] = {}
         self._ticker: asyncio.TimerHandle | None = None
+        self._dead: dict[str, tuple[str, int]] = {}
+        """Listeners that were lost, and where they were."""
+        self._reviving: set[str] = set()
 
     @property
     def is_running(self) -> bool:
@@ -88,6 +95,7 @@ class Engine:
             self._ticker = None
         servers = list(self._servers.values())
         self._servers.clear()
+        self._dead.clear()
         for server in servers:
             server.close()
         if core is not None:
@@ -172,6 +180,7 @@ class Engine:
             old.close()
         if fresh is not None:
             self._servers[name] = fresh
+        self._dead.pop(name, None)
         core.listeners = [(where[0], where[1]) for one in self._servers.values() if (where := _bound(one)) is not None]
 
     def _tick(self) -> None:
@@ -183,7 +192,33 @@ class Engine:
         for connection in [one for one in core.connections if one.deadline < now]:
             connection.timed_out()
         core.pool.sweep(core.config.pool_idle_s)
+        self._watch_listeners(core)
         self._ticker = core.loop.call_later(core.config.tick_s, self._tick)
+
+    def _watch_listeners(self, core: Core) -> None:
+        """A listener that died is bound anew where it was; while that fails it is tried at every tick."""
+        for name, server in list(self._servers.items()):
+            for one in server.sockets:
+                if not is_listening(one):
+                    host, port = self._dead[name] = one.getsockname()[:2]
+                    _log.error(event("proxy", "listener_gone", f"{host}:{port} takes no more connections"))
+                    del self._servers[name]
+                    server.close()
+                    break
+        for name, where in self._dead.items():
+            if name not in self._reviving:
+                self._reviving.add(name)
+                core.spawn(self._revive(core, name, where))
+
+    async def _revive(self, core: Core, name: str, where: tuple[str, int]) -> None:
+        try:
+            await self._rebind(core, name, *where)
+            self._dead.pop(name, None)
+            _log.info(event("proxy", "start", f"{where[0]}:{where[1]} again"))
+        except Failed as error:
+            _log.warning(event("proxy", "listener_gone", error.message))
+        finally:
+            self._reviving.discard(name)
 
 
 class _Arrival(asyncio.Protocol):
