@@ -73,6 +73,7 @@ class Authority:
     scopes: list[str] = field(default_factory=lambda: ["tools"])
     needs_scope: str = ""
     issuer_path: str = ""
+    pkce: Any = field(default_factory=lambda: ["S256"])
     metadata_path: str = "/.well-known/oauth-authorization-server"
     supports_documents: bool = False
     leaks: bool = False
@@ -131,7 +132,7 @@ class Authority:
             "authorization_endpoint": f"{self.origin}/authorize",
             "token_endpoint": f"{self.origin}/token",
             "response_types_supported": ["code"],
-            "code_challenge_methods_supported": ["S256"],
+            **({} if self.pkce is None else {"code_challenge_methods_supported": self.pkce}),
             "token_endpoint_auth_methods_supported": self.methods,
             "authorization_response_iss_parameter_supported": True,
             "client_id_metadata_document_supported": self.supports_documents,

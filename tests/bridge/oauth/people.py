@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.profiles.profile import Auth, HttpSettings, Profile, Source
@@ -89,8 +91,9 @@ class Browser:
         return await asyncio.get_running_loop().create_future()
 
 
-def profile_at(url: str, auth: Auth | None = None, id: str = "notes") -> Profile:
-    connection = HttpSettings(url=url, auth=auth or Auth(type="oauth2"))
+def profile_at(url: str, auth: Auth | None = None, id: str = "notes", *, is_trusted: bool = True) -> Profile:
+    # The authority of these tests is at another port of this machine than the server.
+    connection = HttpSettings(url=url, auth=replace(auth or Auth(type="oauth2"), allows_private=is_trusted))
     return Profile(id=id, source=Source("mcp.json", 1, "user"), connection=connection)
 
 

@@ -41,7 +41,15 @@ async def test_a_login_through_the_daemon_serves_the_next_commands(tmp_path: Pat
     profiles.parent.mkdir(parents=True)
     try:
         async with authority() as them:
-            profiles.write_text(json.dumps({"servers": [{"id": "notes", "url": them.resource_url}]}))
+            profiles.write_text(
+                json.dumps(
+                    {
+                        "servers": [
+                            {"id": "notes", "url": them.resource_url, "auth": {"type": "oauth2", "allowPrivate": True}}
+                        ]
+                    }
+                )
+            )
             login = await start(tmp_path, "login", "notes")
             assert login.stdout is not None and login.stderr is not None
             told = ""

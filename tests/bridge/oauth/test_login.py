@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import stat
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from dari.bridge.oauth.directions import Directions
 from dari.bridge.profiles.profile import Auth
 from dari.bridge.profiles.secret import Secret
+from dari.bridge.upstream.oauth import oauth_for
+from dari.errors import Denied
 from dari.mcp.client.failures import Unauthorized
 from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
-from tests.bridge.oauth.people import Browser, another_process, echo, get, log_in, oauth_at
+from tests.bridge.oauth.people import Browser, NoKeychain, another_process, echo, get, log_in, oauth_at, profile_at
 
 
 async def test_a_person_logs_in_once_through_the_listener(tmp_path: Path) -> None:
@@ -279,3 +283,46 @@ async def test_an_authorization_server_without_encryption_at_a_strange_host_is_r
         with pytest.raises(Exception, match="without encryption") as caught:
             await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, interact=Browser()))
         assert "https" in getattr(caught.value, "hint", "")
+
+
+async def test_a_server_cannot_send_us_to_another_port_of_this_machine(tmp_path: Path) -> None:
+    async with authority() as them:
+        profile = profile_at(them.resource_url, is_trusted=False)
+        oauth = oauth_for(profile, them.resource_url, home=tmp_path, keyring=NoKeychain(), interact=Browser())
+        assert oauth is not None
+        with pytest.raises(Exception, match="on this machine or a private network"):
+            await echo(them.resource_url, oauth)
+        assert them.seen == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://127.0.0.1:9/", "https://localhost/", "https://[::1]/", "https://[::ffff:10.0.0.1]/"),
+        *(
+            "https://10.1.2.3/",
+            "https://169.254.169.254/latest",
+            "https://192.168.0.1/",
+            "https://0.0.0.0/",
+            "https://2130706433/",
+        ),
+    ],
+)
+async def test_addresses_on_this_machine_and_private_networks_are_not_asked(url: str) -> None:
+    with pytest.raises(Denied, match="private network"):
+        await Directions(Auth(type="oauth2"), "https://mcp.example/mcp")._check_target(url)
+
+
+async def test_the_servers_own_address_and_public_ones_are_asked() -> None:
+    directions = Directions(Auth(type="oauth2"), "http://127.0.0.1:5000/mcp")
+    await directions._check_target("http://127.0.0.1:5000/token")
+    await directions._check_target("https://1.1.1.1/token")
+
+
+@pytest.mark.parametrize("methods", [["plain"], [], None, "S256"])
+async def test_an_authorization_server_without_s256_is_refused(tmp_path: Path, methods: Any) -> None:
+    async with authority() as them:
+        them.pkce = methods
+        with pytest.raises(Exception, match="PKCE with S256"):
+            await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, interact=Browser()))
+        assert "POST /token" not in them.seen

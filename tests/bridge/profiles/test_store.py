@@ -159,7 +159,9 @@ def test_a_write_that_fails_leaves_the_old_file(file: ProfileFile, monkeypatch: 
     assert file.path.read_text() == MAP
 
 
-names = st.text("abcdefgh -_.é", min_size=1, max_size=8).filter(lambda name: name == name.strip() and name[0] != "-")
+names = st.text("abcdefgh -_.é", min_size=1, max_size=8).filter(
+    lambda name: name == name.strip() and name[0] not in "-."
+)
 fields = st.fixed_dictionaries(
     {"command": st.sampled_from(["npx", "uvx"])},
     optional={

@@ -55,7 +55,8 @@ async def log_in(person: Person, *words: str, screen: Reader | None = None) -> t
 
 
 def profile(them: Authority, **fields: Any) -> dict[str, Any]:
-    return {"id": "notes", "url": them.resource_url, **fields}
+    auth = {"type": "oauth2", "allowPrivate": True, **fields.pop("auth", {})}
+    return {"id": "notes", "url": them.resource_url, "auth": auth, **fields}
 
 
 async def test_a_person_logs_in_calls_and_logs_out(person: Person) -> None:
@@ -156,7 +157,7 @@ async def test_the_browser_is_opened_with_the_persons_own_environment(person: Pe
 @pytest.mark.parametrize("key", ["wrong", ""])
 async def test_a_wrong_or_missing_key_is_told_with_the_field_to_change(person: Person, key: str) -> None:
     async with authority(advertises=False) as them:
-        person.write(profile(them, **({"apiKey": key} if key else {})))
+        person.write({"id": "notes", "url": them.resource_url, **({"apiKey": key} if key else {})})
         answer = await person.run("list-tools", "--server", "notes")
         assert answer.code == 2
         assert "apiKey" in answer.err

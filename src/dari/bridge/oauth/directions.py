@@ -6,8 +6,11 @@ Where a profile names addresses, those questions are answered from the profile a
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import json
 import re
+import socket
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -40,6 +43,7 @@ class Directions:
         self.last_status = 0
         named = (auth.authorization_url, auth.token_url, auth.metadata_url)
         self._trusted = {urlsplit(one).hostname for one in (url, *named) if one}
+        self._trusted_origins = {_origin(one) for one in (url, *named) if one}
 
     @property
     def are_complete(self) -> bool:
@@ -73,7 +77,7 @@ class Directions:
             return answer(request, 200, json.dumps(about).encode())
         if any(mark in path for mark in _ABOUT_SERVER) and request.method == "GET":
             return await self._about_server(http, request)
-        self._check(str(request.url))
+        await self._check_target(str(request.url))
         if request.headers.get("content-type", "").startswith(_FORM):
             return await self._token(http, request)
         return await exchange(http, request)
@@ -83,12 +87,14 @@ class Directions:
             document = await self._server_document(http, request)
             response = answer(request, 200, json.dumps(document).encode())
         else:
-            self._check(str(request.url))
+            await self._check_target(str(request.url))
             response = await exchange(http, request)
             document = _object(response.content) if response.status_code == 200 else {}
             if document and self._auth.authorization_url:
                 document["authorization_endpoint"] = self._auth.authorization_url
                 response = answer(request, 200, json.dumps(document).encode())
+        if document:
+            self._check_pkce(document)
         methods = document.get("token_endpoint_auth_methods_supported")
         if isinstance(methods, list) and methods and self.on_methods is not None:
             self.on_methods([str(one) for one in methods])
@@ -105,7 +111,7 @@ class Directions:
         if auth.metadata_url:
             import httpx2
 
-            self._check(auth.metadata_url)
+            await self._check_target(auth.metadata_url)
             response = await exchange(http, httpx2.Request("GET", auth.metadata_url))
             document = _object(response.content)
             if response.status_code != 200 or not isinstance(document.get("issuer"), str):
@@ -135,6 +141,34 @@ class Directions:
         self.last_error = "" if response.status_code == 200 else str(_object(response.content).get("error", ""))[:100]
         return response
 
+    def _check_pkce(self, document: JsonObject) -> None:
+        """We send S256 (RFC 7636). A server that only knows `plain` would let whoever sees a code use it."""
+        methods = document.get("code_challenge_methods_supported")
+        if methods is None and (self.are_complete or document.get("issuer") is None):
+            return
+        if not isinstance(methods, list) or "S256" not in methods:
+            said = ", ".join(map(str, methods)) if isinstance(methods, list) else "none"
+            raise Denied(
+                f"the authorization server of {self._url} must offer PKCE with S256, it offers: {said}",
+                "ask its operator for S256, or name auth.tokenUrl in the profile if its metadata are wrong",
+            )
+
+    async def _check_target(self, url: str) -> None:
+        """`_check`, and: a server somewhere must not make us ask this machine, or the network behind us.
+
+        What is here or on a private network may be asked only where the person named it: by the server's own address,
+        port included, or in the profile's auth.
+        """
+        self._check(url)
+        if self._auth.allows_private or _origin(url) in self._trusted_origins:
+            return
+        host = urlsplit(url).hostname or ""
+        if await _is_inside(host):
+            raise Denied(
+                f"{self._url} wants us to ask {_origin(url)}, which is on this machine or a private network",
+                "if that is right, set auth.allowPrivate in its profile, or name auth.authServerMetadataUrl",
+            )
+
     def _check(self, url: str) -> None:
         """A server chooses who authorizes for it; in the clear it may send us only to hosts that the person named."""
         parts = urlsplit(url)
@@ -153,6 +187,21 @@ def _with_resource(form: str, resource: str) -> str:
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+async def _is_inside(host: str) -> bool:
+    """Whether a name or an address leads to this machine, or into a network that the internet does not reach."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return host == "localhost" or host.endswith(".localhost")
+    addresses = (ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found)
+    return any(not _plain(one).is_global for one in addresses)
+
+
+def _plain(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped
 
 
 def _object(body: bytes) -> JsonObject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -48,7 +49,27 @@ def check_id(id: str) -> str | None:
         return f"the name has {len(id)} characters, more than {MAX_ID_CHARS}"
     if "/" in id or id.startswith("-") or not id.isprintable() or id != id.strip():
         return "a name has no '/', no control character, no blank at its ends and no '-' in front"
+    if id.startswith(".") or any(sign in id for sign in _NOT_IN_IDS):
+        return "a name does not begin with '.' and has none of \\ * ? [ ] : \" ' < > | ` $"
+    if unicodedata.normalize("NFKC", id) != id:
+        return f"a name has its usual letters: write '{unicodedata.normalize('NFKC', id)}'"
+    if len({script for sign in id if (script := _lookalike_script(sign))}) > 1:
+        return "a name has letters of one alphabet: Latin, Greek or Cyrillic ones look alike"
+    if id.split(".")[0].upper() in _DEVICE_NAMES:
+        return "the name is reserved by Windows for a device"
     return None
+
+
+_NOT_IN_IDS = "\\*?[]:\"'<>|`$"
+_DEVICE_NAMES = {"CON", "PRN", "AUX", "NUL", *(f"{name}{number}" for name in ("COM", "LPT") for number in range(10))}
+
+
+def _lookalike_script(sign: str) -> str:
+    """LATIN, GREEK or CYRILLIC for a letter of these; other scripts have nothing that is taken for another's."""
+    if not sign.isalpha():
+        return ""
+    script = unicodedata.name(sign, "").split(" ")[0]
+    return script if script in ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE") else ""
 
 
 def build(

@@ -82,5 +82,6 @@ def _oauth(part: AuthEntry) -> Auth:
         redirect_url=part.redirect_uri,
         callback_port=part.callback_port,
         scopes=tuple(scopes.split()) if isinstance(scopes, str) else tuple(scopes),
+        allows_private=part.allow_private,
         uses_keyring=part.keyring,
     )

@@ -75,6 +75,9 @@ class AuthEntry(_Part, frozen=True):
     redirect_uri: Text | None = None
     callback_port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     scopes: str | list[str] = []
+    allow_private: Annotated[
+        bool, Meta(description="Its authorization server may be on this machine or a private network.")
+    ] = False
     keyring: bool = True
     # Gemini's switch, Cursor's names, AgentHub's AuthConfig:
     enabled: bool = True

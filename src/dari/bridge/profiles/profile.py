@@ -82,6 +82,8 @@ class Auth(Struct, frozen=True, kw_only=True):
     redirect_url: str | None = None
     callback_port: int | None = None
     scopes: tuple[str, ...] = ()
+    allows_private: bool = False
+    """Whether its authorization server may be elsewhere on this machine or a private network."""
     uses_keyring: bool = True
 
 

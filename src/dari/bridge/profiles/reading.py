@@ -222,6 +222,9 @@ class _Reader:
     def _sets(self) -> Iterator[ServerSet]:
         node = self._root.get("profiles")
         for member in node.members if node else ():
+            if fact := check_id(member.key):
+                self._complain(("profiles", member.key), fact, "choose another name")
+                continue
             entry = self._part(("profiles", member.key), member.value, SetEntry)
             if entry:
                 servers = ("*",) if entry.servers is UNSET else tuple(entry.servers)
