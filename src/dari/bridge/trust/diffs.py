@@ -63,6 +63,9 @@ def _lines(value: object) -> list[str]:
         return for_terminal(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)).split("\n")
     lines: list[str] = []
     for line in for_terminal(value).split("\n"):
+        if len(line) <= WIDTH:
+            lines.append(line)
+            continue
         lines += textwrap.wrap(line, WIDTH, replace_whitespace=False, drop_whitespace=False, break_long_words=True) or [
             ""
         ]
