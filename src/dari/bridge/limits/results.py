@@ -15,7 +15,6 @@ from dari.errors import Failed
 
 JsonObject = dict[str, Any]
 Excess = Literal["truncate", "refuse"]
-MAX_RESULT_BYTES = 4 * 1024 * 1024
 NOTE_BYTES = 400
 """Kept free for what was left out."""
 
