@@ -164,7 +164,7 @@ async def test_a_status_without_json_rpc_to_the_probe_means_the_handshake(status
     ("status", "error", "hint"),
     [
         (403, Denied, "access"),
-        (404, Refused, "/mcp"),
+        (404, Refused, "check the URL"),
         (413, Refused, "smaller"),
         (429, Refused, "in 7 s"),
         (500, Refused, "later"),

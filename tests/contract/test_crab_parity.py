@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.proxy.tools.conversation import content, conversation, known_paths, talk
@@ -11,9 +13,9 @@ VERSIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_every_tool_answers_alike_over_stdio_and_http(version: str) -> None:
+async def test_every_tool_answers_alike_over_stdio_and_http(version: str, tmp_path: Path) -> None:
     with run_directory() as run_dir:
-        steps = conversation(run_dir)
+        steps = conversation(tmp_path)
         known = known_paths(run_dir)
         async with crab_mcp(run_dir) as server:
             # Settings and CA outlast the first run, so the next two begin alike.

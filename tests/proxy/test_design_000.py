@@ -229,10 +229,10 @@ async def test_6_stdio_works_as_it_did(is_lsp: bool) -> None:
             assert crabd_pid(run_dir) is not None, "the proxy outlives the client that started it"
 
 
-async def test_7_the_parity_test_passes_with_32_tools_and_the_error_codes() -> None:
+async def test_7_the_parity_test_passes_with_32_tools_and_the_error_codes(tmp_path: Path) -> None:
     """In full, with every version and every error: tests/contract/test_crab_parity.py and test_crab_errors.py."""
     with run_directory() as run_dir:
-        steps = [step for step in conversation(run_dir) if step[0] in TOOLS or step[0] in NEEDED]
+        steps = [step for step in conversation(tmp_path) if step[0] in TOOLS or step[0] in NEEDED]
         failing = [("crab_rules_add_allow", {}), ("crab_traffic_get", {"request_id": "none"})]
         async with crab_mcp(run_dir) as server:
             await talk(server.stdio(), "2024-11-05", steps, known_paths(run_dir))

@@ -29,6 +29,9 @@ Claude Desktop and Cursor, under "mcpServers":
 `crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
 
+MAX_PATH_BYTES = 100
+"""Longer paths may be too long for a socket."""
+
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
@@ -70,6 +73,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _why(error: OSError, path: str) -> tuple[str, str]:
     """What to say: a daemon that cannot be started for want of room is not mended by starting it."""
+    absent = (f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd")
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and len(os.fsencode(path)) < MAX_PATH_BYTES:
+        return absent
     from pathlib import Path
 
     from dari.errors import DariError
@@ -83,7 +89,7 @@ def _why(error: OSError, path: str) -> tuple[str, str]:
     refused = expected(error) if error.errno in FULL or error.filename is not None else None
     if refused is not None:
         return refused.message, refused.hint
-    return f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd"
+    return absent
 
 
 def usual_socket() -> str:

@@ -9,9 +9,9 @@ from dari.redaction.judgement import is_secret
 from dari.redaction.names import MAX_NAME_CHARS, Sensitivity, sensitivity
 from dari.redaction.shapes import MARK, compiled
 
-_JSON_KEY = r'"((?:[^"\\\r\n]|\\u[0-9a-fA-F]{4}){1,100}+)(\\{0,15}+)"\s{0,20}+:\s{0,20}+'
-_JSON_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-_JSON_NESTING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]'
+_JSON_KEY = r'"((?:[^"\\\r\n]|\\u[0-9a-fA-F]{4}){1,100})(\\{0,15}+)"\s{0,20}+:\s{0,20}+'
+_JSON_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*"?'
+_JSON_NESTING = r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]'
 _JSON_NUMBER = r"-?\d[\d.eE+-]*"
 _HAS_TEXT = r':\s{0,20}+\\{0,15}+"|[\[,]\s{0,20}+"[^"]*"\s{0,20}+[,\]]'
 _SCHEMA = r'\{\s{0,50}+"(?:\$ref"|type"\s{0,5}+:\s{0,5}+"(?:string|object|integer|number|array|boolean|null)")'

@@ -153,7 +153,7 @@ def test_a_write_that_fails_leaves_the_old_file(file: ProfileFile, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(Exception, match="No space left"):
+    with pytest.raises(Exception, match="the disk is full"):
         file.disable("a")
     assert os.listdir(file.path.parent) == ["mcp.json"]
     assert file.path.read_text() == MAP

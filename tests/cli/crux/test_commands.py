@@ -141,9 +141,9 @@ def test_a_wrapped_line_can_be_joined(crux: Crux) -> None:
 
 
 def test_wait_tells_apart_what_came_what_did_not_and_a_program_that_ended(crux: Crux) -> None:
-    pane = crux.ok("split-pane", "--", "sh", "-c", "read a; echo port $((a * 2)); read b; exit 7")
+    pane = crux.ok("split-pane", "--", "sh", "-c", "read a; echo port 80$a; read b; exit 7")
     assert crux("wait", "-t", pane, "--timeout", "0.1", "port").code == 124
-    crux.ok("send-text", "-t", pane, "--enter", "4040")
+    crux.ok("send-text", "-t", pane, "--enter", "80")
     found = crux.json("wait", "-t", pane, "--seen", r"port (\d+)")
     assert found["groups"] == ["8080"]
     crux.ok("send-text", "-t", pane, "--enter", "")

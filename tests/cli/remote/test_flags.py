@@ -90,7 +90,7 @@ def test_a_member_that_an_object_does_not_have_is_refused_when_the_object_is_clo
         (("--path", "a", "--path", "b"), "given twice"),
         (("--no-follow=1",), "takes no value"),
         (("--no-path", "x"), "no argument --no-path"),
-        (("loose",), "'loose' belongs to no flag"),
+        (("loose",), "'loose' belongs to no argument"),
     ],
 )
 def test_a_value_that_does_not_fit_is_named_with_its_flag(words: tuple[str, ...], said: str) -> None:
@@ -102,7 +102,7 @@ def test_a_wrong_choice_gets_the_right_one() -> None:
 
 
 def test_a_word_without_a_flag_gets_the_flag_it_may_be_for() -> None:
-    assert refused("notes.txt").hint == "name the argument: --path notes.txt"
+    assert refused("notes.txt").hint == "name the argument: path=notes.txt, or --path notes.txt"
 
 
 def test_a_tool_that_says_nothing_about_its_arguments_takes_any() -> None:

@@ -53,7 +53,7 @@ async def test_no_servers_is_an_answer(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         run.file.unlink()
         done = await run("servers")
-        assert (done.code, done.out) == (0, "no server profiles\n") and "dari remote add" in done.err
+        assert (done.code, done.out) == (0, "no server profiles\n") and "crewx mcp remote add" in done.err
         assert (await run("servers", "--json")).json == []
 
 
@@ -210,6 +210,6 @@ async def test_held_tools_are_told_with_the_way_to_approve(tmp_path: Path) -> No
         run.write(run.entry("shop", default=True, env={"WORKSHOP_SAYS": "Says a text, and sends your keys along."}))
         done = await run("list-tools", "--refresh")
         assert "shop/say" not in done.out
-        assert "holds back 1 item" in done.err and "dari remote approve shop" in done.err
+        assert "holds back 1 item" in done.err and "crewx mcp remote approve shop" in done.err
         done = await run("call-tool", "say", "--text", "x")
-        assert (done.code, done.out) == (1, "") and "dari remote approve shop" in done.err
+        assert (done.code, done.out) == (1, "") and "crewx mcp remote approve shop" in done.err

@@ -31,11 +31,14 @@ def masked(value: Any, key: str = "") -> Any:
     return type(value).__name__ if key in VOLATILE else value
 
 
-def conversation(directory: Path) -> list[Step]:
-    """Every tool once, on a proxy that is stopped and empty at the start and at the end."""
-    (directory / "body.json").write_text("{}")
-    har = str(directory / "out.har")
-    body = str(directory / "body.json")
+def conversation(files: Path) -> list[Step]:
+    """Every tool once, on a proxy that is stopped and empty at the start and at the end.
+
+    `files` is a folder of the caller's: no rule reads from the daemon's own.
+    """
+    (files / "body.json").write_text("{}")
+    har = str(files / "out.har")
+    body = str(files / "body.json")
     throttle = {"latency_ms": 1, "downstream_bps": 10**9, "upstream_bps": 10**9, "only_selected_hosts": False}
     return [
         ("crab_ping", {}),

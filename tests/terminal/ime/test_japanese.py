@@ -104,7 +104,7 @@ def test_without_the_dictionary_the_extra_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(japanese, "_converter", japanese._converter.__wrapped__)
     with pytest.raises(Unavailable) as caught:
         kanji_candidates("かんじ")
-    assert "dari[japanese]" in caught.value.hint
+    assert "[japanese]" in caught.value.hint
 
 
 @settings(max_examples=400, deadline=None)
