@@ -51,6 +51,8 @@ class Approvals:
         self._now = now
         self._open: OrderedDict[str, Question] = OrderedDict()
         self._ended: list[Question] = []
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a question is asked or answered."""
 
     def waiting(self) -> list[Question]:
         self._forget_old()
@@ -72,6 +74,7 @@ class Approvals:
             question = Question(secrets.token_hex(3), message, client, self._now())
             self._open[question.id] = question
             _log.info("daemon=cruxd event=asked id=%s client=%s", question.id, client)
+            self.on_change()
         if question.state == "waiting" and wait_s > 0:
             try:
                 async with asyncio.timeout(wait_s):
@@ -93,6 +96,7 @@ class Approvals:
         question.by, question.reason, question.answered_unix = by, reason, self._now()
         question.changed.set()
         self._keep(question)
+        self.on_change()
         return question
 
     def note(self, message: str, client: str, is_approved: bool, by: str) -> None:

@@ -77,7 +77,9 @@ def local_service(
     from dari.terminal.approvals import Approvals
     from dari.terminal.sessions.store import SessionStore
 
-    attaching = AttachDesk(multiplexer)
+    approvals = Approvals(sessions_path.with_name("approvals.jsonl"))
+    attaching = AttachDesk(multiplexer, lambda: len(approvals.waiting()))
+    approvals.on_change = attaching.refresh
     wait_s = multiplexer.security.approval_wait_ms / 1000
     return TerminalService(
         PaneDesk(multiplexer),
@@ -90,7 +92,7 @@ def local_service(
         TmuxDesk(),
         attaching,
         FollowDesk(multiplexer),
-        ApprovalDesk(Approvals(sessions_path.with_name("approvals.jsonl")), wait_s),
+        ApprovalDesk(approvals, wait_s),
         ChangesDesk(multiplexer),
         local_special(multiplexer, sessions_path),
     )

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.cli.crux.person import person
 from tests.cli.crux.rig import Crux
 
 
@@ -41,3 +42,20 @@ def test_a_pane_is_no_place_to_answer_from(crux: Crux, monkeypatch: pytest.Monke
     said = crux("approvals", "approve", waiting["id"])
     assert said.code == 1 and "an agent can type there" in said.err
     assert waiting["id"] in crux.ok("approvals")
+
+
+def test_a_person_who_is_attached_sees_that_something_waits(crux: Crux) -> None:
+    def answer_all() -> None:
+        for waiting in crux.json("approvals")["waiting"]:
+            crux.ok("approvals", "deny", waiting["id"])
+
+    answer_all()
+    with person("attach") as someone:
+        someone.until_text("$")
+        assert "waiting for you" not in someone.status
+        crux("exec", "rm -r watched")
+        someone.until(lambda: "1 waiting for you: crux approvals" in someone.status)
+        answer_all()
+        someone.until(lambda: "waiting for you" not in someone.status)
+        someone.type("\x02d")
+        assert someone.end() == 0

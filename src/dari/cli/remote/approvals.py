@@ -61,10 +61,26 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     if arguments.json:
         print_json(world.terminal, msgspec.to_builtins(pending))
     elif not pending:
-        world.terminal.err("nothing waits for a person\n")
+        world.terminal.err(_nothing_here())
     for question in () if arguments.json else pending:
         print_lines(world.terminal, _lines(question, world))
     return 0
+
+
+def _nothing_here() -> str:
+    """The terminal's questions wait in its own daemon until there is one queue."""
+    from dari.cli.crux.line import Line, Place
+
+    line = Line(Place(), starts=False)
+    try:
+        count = len(line.call("crux:approval/list")["waiting"]) if line.is_up() else 0
+    except DariError:
+        count = 0
+    finally:
+        line.close()
+    if not count:
+        return "nothing waits for a person\n"
+    return f"no call to a server waits; in the terminal {count} {'does' if count == 1 else 'do'}: crux approvals\n"
 
 
 def answer(world: World, question: Question, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:

@@ -151,6 +151,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     """Rows that the focused pane is scrolled back."""
     is_copying: bool = False
     """The focused pane is in copy mode; `cursor` is the cursor of that mode."""
+    approvals: int = 0
+    """Questions of agents that wait for a person."""
     ended: int | None = None
     """The exit code of the focused pane's program, once it has one."""
     has_bell: bool = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
@@ -34,14 +35,20 @@ CopyAction = Literal[
 
 
 class AttachDesk:
-    def __init__(self, multiplexer: Multiplexer) -> None:
+    def __init__(self, multiplexer: Multiplexer, count_approvals: Callable[[], int] = lambda: 0) -> None:
         self._all = multiplexer
+        self._count_approvals = count_approvals
         self._viewers: dict[str, Viewer] = {}
         self._ends: dict[str, asyncio.TimerHandle] = {}
 
     def count(self, window_id: str) -> int:
         """How many people look at a window."""
         return sum(viewer.window_id == window_id for viewer in self._viewers.values())
+
+    def refresh(self) -> None:
+        """Something outside of the panes has changed that viewers show."""
+        for viewer in self._viewers.values():
+            viewer.changed.set()
 
     @exposed("crux:attach/frame", "read", ends_with_caller=True)
     async def next_frame(
@@ -245,7 +252,9 @@ class AttachDesk:
         if found is None:
             if len(self._viewers) >= MOST_VIEWERS:
                 raise Conflict(f"{MOST_VIEWERS} people look already", "let one of them leave")
-            found = self._viewers[name] = Viewer(self._all, self._window(window_id, pane_id), depth)
+            found = self._viewers[name] = Viewer(
+                self._all, self._window(window_id, pane_id), depth, self._count_approvals
+            )
         return found
 
     def _window(self, window_id: str, pane_id: str) -> str:

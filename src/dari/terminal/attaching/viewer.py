@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dari.terminal.attaching.answers import Frame, ShownCursor, ShownModes, ShownPane, ShownRow, ShownTab
 from dari.terminal.attaching.copy_mode import CopyMode
@@ -22,8 +22,11 @@ HELD_S = 0.2
 
 
 class Viewer:
-    def __init__(self, multiplexer: Multiplexer, window_id: str, depth: Depth) -> None:
+    def __init__(
+        self, multiplexer: Multiplexer, window_id: str, depth: Depth, count_approvals: Callable[[], int] = lambda: 0
+    ) -> None:
         self._all = multiplexer
+        self._count_approvals = count_approvals
         self.window_id = window_id
         self.depth: Depth = depth
         self.size = self.asked_size = (0, 0)
@@ -132,6 +135,7 @@ class Viewer:
             is_zoomed=window.tab.is_zoomed,
             scrolled=self.scrolled.get(window.tab.focused, 0),
             is_copying=window.tab.focused in self.copy_modes,
+            approvals=self._count_approvals(),
             ended=pane.exit_code if pane is not None else None,
             has_bell=has_bell,
             clipboard=b64encode(clipboard).decode(),
@@ -180,7 +184,8 @@ class Viewer:
         title = (pane.engine.title, pane.exit_code, self._names(tab.areas())) if pane is not None else ()
         scrolled = (self.scrolled.get(tab.focused, 0), tab.focused in self.copy_modes)
         windows = (window.name, self._windows)
-        return tab.focused, cursor, _modes(pane), title, names, window.active, windows, tab.is_zoomed, scrolled
+        shown = (tab.focused, cursor, _modes(pane), title, names, window.active, windows, tab.is_zoomed, scrolled)
+        return shown, self._count_approvals()
 
     def _names(self, panes: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._all.panes[pane].name if pane in self._all.panes else "" for pane in panes)

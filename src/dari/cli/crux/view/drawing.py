@@ -146,6 +146,8 @@ class Drawing:
         right = _panes_line(frame)
         if frame["ended"] is not None:
             right = f"pane {frame['focused']} ended ({frame['ended']}), a key closes it "
+        elif frame["approvals"]:
+            right = f"{frame['approvals']} waiting for you: crux approvals "
         elif frame["is_copying"]:
             right = f"copy mode, {frame['scrolled']} rows back "
         elif frame["scrolled"]:
