@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of a command whose output has reached its file; an expected failure is told on stderr."""
+    """The exit code of a command whose output has reached its file; an expected failure is printed on stderr."""
     try:
         try:
             return run()

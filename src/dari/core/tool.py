@@ -231,7 +231,7 @@ def _runner(function: Callable[..., Any], arguments: type[Struct], context_name:
                 try:
                     return decode(repaired)
                 except msgspec.DecodeError:
-                    pass  # something else is wrong, too; the caller is told about what was sent
+                    pass  # something else is wrong, too; the caller reads about what was sent
             raise invalid_arguments(error, raw, names) from None
 
     kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}

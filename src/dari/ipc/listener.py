@@ -77,7 +77,7 @@ class Listener:
             os.umask(mask)
 
     def listen(self, accept: Accept, on_dead: Callable[[OSError], object] = lambda error: None) -> None:
-        """Hand every connection to `accept` until `close()`; `on_dead` is told when no more can come."""
+        """Hand every connection to `accept` until `close()`; `on_dead` is called when no more can come."""
         self._on_dead = on_dead
         self._sock.setblocking(False)
         self._sock.listen(BACKLOG)

@@ -80,7 +80,7 @@ def target_without_secrets(url: str) -> str:
 
 
 def body_without_secrets(body: bytes, head: Headers) -> bytes:
-    """The body with its secrets replaced, coded as before; the very bytes when there are none or it is no text."""
+    """The body with its secrets replaced, coded as before; the very bytes when there are none or it is not text."""
 
     def hidden(data: bytes) -> bytes:
         try:

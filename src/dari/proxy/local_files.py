@@ -61,7 +61,7 @@ class LocalFiles:
         return real
 
     def check(self, path: str, what: str, *, is_new: bool = False) -> str:
-        """Where the path leads. Raises Denied for what is out of bounds, InvalidInput for what is no regular file.
+        """Where the path leads. Raises Denied for what is out of bounds, InvalidInput for what is not a regular file.
 
         `is_new`: it may be made. Else one that is missing is left to its reader, who says so.
         """
@@ -138,11 +138,11 @@ def _is_readable_by_others_in(folder: str, real: str) -> bool:
 
 
 def check_kind(path: str, what: str) -> None:
-    """Raises InvalidInput for what exists and is no regular file: a FIFO or a device would keep us waiting."""
+    """Raises InvalidInput for what exists and is not a regular file: a FIFO or a device would keep us waiting."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return  # whoever opens it says why it cannot be
+        return  # opening it says why it cannot be
     if not stat.S_ISREG(mode):
         kind = next((word for test, word in _KINDS if test(mode)), "something else")
         raise InvalidInput(f"{what} must be a regular file, {path!r} is {kind}", "give the path of a file")

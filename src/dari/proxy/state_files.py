@@ -121,7 +121,7 @@ class StateFiles:
 
 @contextmanager
 def saves(path: Path) -> Iterator[None]:
-    """A disk that takes no file is no fault of ours: say which file, and what to do."""
+    """A full disk is an expected error: say which file, and what to do."""
     try:
         yield
     except OSError as error:

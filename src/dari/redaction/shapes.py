@@ -95,7 +95,7 @@ _AFTER_NUMBER = frozenset(",}]")
 MAX_OPAQUE_CHARS = 4096
 _MIN_BITS = 3.0
 _BEARERS = ("session", "state", "nonce", "ticket", "verifier", "assertion", "verification", "magic", "invit")
-"""Whoever holds such a value is let in, whatever it looks like: a UUID or hex digits count here, not under `key`."""
+"""Such a value lets its holder in, whatever it looks like: a UUID or hex digits count here, not under `key`."""
 
 
 @cache

@@ -80,7 +80,7 @@ def _shown_name(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _remembered(text: str) -> str:
-    """Remembered: whoever watches traffic or panes asks for the same short texts again and again."""
+    """Remembered: watching traffic or panes asks for the same short texts again and again."""
     shown = redact_text(text)
     return shown.text if shown.found else text
 

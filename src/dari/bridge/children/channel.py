@@ -102,7 +102,7 @@ class SupervisedChannel(PipeChannel):
             self._deadline = None
 
     def give_up(self, why: str) -> None:
-        """End the child at once; whoever waits for it gets TimedOut with `why` and its last words."""
+        """End the child at once; a caller that waits for it gets TimedOut with `why` and its last words."""
         self._allow()
         child = self.child
         if child is not None and self._verdict is None:

@@ -33,7 +33,7 @@ _FETCHERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "jbang": ((),),
 }
 _ENDINGS = (".exe", ".cmd", ".bat", ".ps1")
-# Options of these programs that are followed by a value, which is no package.
+# Options of these programs that are followed by a value, which does not name a package.
 _VALUED = frozenset(
     (
         *("-p", "--package", "-c", "--call", "--from", "--with", "--with-requirements", "--python", "--spec"),

@@ -40,7 +40,7 @@ class Gateway:
     """Fills a registry and follows every change: of lists, of servers, of the files that name them.
 
     What is known from earlier runs is there at once, and no list waits then. Where nothing is known of any server, the
-    first list waits a little (see `Settling`) for those that may answer soon; clients are told of what comes later.
+    first list waits a little (see `Settling`) for those that may answer soon; later ones are announced to clients.
     `servers` are globs of names, or tell them from the files; separator and prefix are the files' unless given;
     `is_alone` shows one server under its own names; `is_labelled` tells a process of ours which server a tool is of.
     """

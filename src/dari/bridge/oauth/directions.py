@@ -142,7 +142,7 @@ class Directions:
         return response
 
     def _check_pkce(self, document: JsonObject) -> None:
-        """We send S256 (RFC 7636). A server that only knows `plain` would let whoever sees a code use it."""
+        """We send S256 (RFC 7636). A server that only knows `plain` would let anybody who sees a code use it."""
         methods = document.get("code_challenge_methods_supported")
         if methods is None and (self.are_complete or document.get("issuer") is None):
             return

@@ -87,7 +87,7 @@ def prepare(
 
 
 def _ca_files(environment: Mapping[str, str]) -> list[Path]:
-    """The certificates that the child is told to use: it has to be able to read them."""
+    """The certificates that the child's environment names: it has to be able to read them."""
     named = [Path(os.path.realpath(environment[name])) for name in system_paths.CA_FILES if environment.get(name)]
     return [path for path in named if path.exists() and path != Path("/") and not Path.home().is_relative_to(path)]
 

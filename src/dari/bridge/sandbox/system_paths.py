@@ -23,7 +23,7 @@ READABLE = (
     *("/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/random", "/proc/sys/vm/overcommit_memory"),
     *("/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max"),
 )
-# Variables that name a file or a folder of certificates; a child that is told of one may read it.
+# Variables that name a file or a folder of certificates; a child that gets one may read it.
 CA_FILES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "PIP_CERT"),
     *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "DENO_CERT", "npm_config_cafile"),

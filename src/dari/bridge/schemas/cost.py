@@ -17,7 +17,7 @@ _UNDER_WAY = -1
 
 
 def cost_of(schema: Any) -> int:
-    """How many positions the schema has with every reference written out; `UNBOUNDED` where that cannot be told."""
+    """How many positions the schema has with every reference written out; `UNBOUNDED` where that cannot be counted."""
     return _Count(schema).of(schema, 0)
 
 

@@ -59,7 +59,7 @@ class Asking:
             self._asked.remove(caller)
 
     async def roots(self) -> list[str | Root]:
-        """The folders that the caller has open; none while nobody calls: it is told when that changes."""
+        """The folders that the caller has open; none while nobody calls; a change is announced to it."""
         self._wants_roots = True
         if not self.callers and CURRENT.get() is None:
             return []

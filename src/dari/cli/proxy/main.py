@@ -75,7 +75,7 @@ def main(words: list[str]) -> int:
     known = {one.name for one in GROUPS}
     arguments = make_parser(named[0] if named and named[0] in known else "").parse_args(words)
     if not hasattr(arguments, "handle"):
-        # Nothing was asked for, which is no mistake; half a command is one.
+        # No command is fine; half a command is a mistake.
         arguments.shows_help.print_help(sys.stderr if named else sys.stdout)
         return 2 if named else 0
     try:

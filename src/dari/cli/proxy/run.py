@@ -165,7 +165,7 @@ async def _start(crab: Crab, lease: Lease, out: Output) -> None:
     except ProxyAlreadyRunning:
         lease.note(proxy=False)
     except Failed as taken:
-        # By a notebook server, say. The command is told the address, so any other will do.
+        # By a notebook server, say. The command gets the address, so any other will do.
         listen = (await crab.call("proxy.info"))["listen_addr"]
         host, _, port = listen.rpartition(":")
         lease.note(listen_addr=listen)

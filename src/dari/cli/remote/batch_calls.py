@@ -24,7 +24,7 @@ class BatchCall(NamedTuple):
 
 
 async def read_calls(file: str, world: World) -> list[BatchCall]:
-    """InvalidInput names the first line that is no call."""
+    """InvalidInput names the first line that does not hold a call."""
     calls: list[BatchCall] = []
     for number, line in enumerate((await _text(file, world)).splitlines(), 1):
         if line.strip():

@@ -86,7 +86,7 @@ class ChunkScanner:
         else:
             self._pending = data[position:]
         if len(payload) > 1:
-            # One write to disk, one sample: whoever looks at the payload must not pay for each byte of it.
+            # One write to disk, one sample: looking at the payload must not cost something for each byte of it.
             self.payload = [b"".join(payload)]
         self.raw = data[:position] if position < size else data
         return self._state == _DONE

@@ -75,7 +75,7 @@ class Peer(asyncio.Protocol):
         return bool(self._sliced)
 
     def take_rest(self) -> bytes:
-        """What was read and not handled yet, for whoever takes the transport over."""
+        """What was read and not handled yet, for the next owner of the transport."""
         return b"".join(self._sliced.rest()) if self._sliced is not None else b""
 
     def watch(self) -> None:

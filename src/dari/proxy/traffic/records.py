@@ -90,7 +90,7 @@ def sample_b64(body: Body, head: Headers, redactor: Redactor) -> str:
         if text is not None:
             sample = redactor.body(text, headers.mime(head)).encode()
         elif redactor.body(readable := sample.decode("latin-1"), "") != readable:
-            sample = b""  # a secret can be read in the midst of what is no text
+            sample = b""  # a secret can be read in the midst of binary data
     return base64.b64encode(sample).decode()
 
 

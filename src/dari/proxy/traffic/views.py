@@ -148,7 +148,7 @@ def rough(size_bytes: int) -> int:
 
 
 def shown_size(body: Body, head: Headers, redactor: Redactor) -> int:
-    """For lists, where looking into each body would take too long: exact for what is no text, else rough."""
+    """For lists, where looking into each body would take too long: exact for binary data, else rough."""
     is_exact = redactor is REVEALED or _BINARY.match(headers.mime(head)) is not None
     return body.size_bytes if is_exact else rough(body.size_bytes)
 

@@ -1,4 +1,4 @@
-"""Running a command at a prompt, whoever shows it: step by step from a shell that tells everything to one that tells
+"""Running a command at a prompt, in any shell: step by step from a shell that reports everything to one that reports
 nothing.
 
 shell   its hooks tell where the command begins and ends; a shell that has none is taught them first

@@ -22,7 +22,7 @@ _DU_UNITS = (
 
 
 def read_du(text: Text) -> Parsed | None:
-    """`size` as printed and `path`; the unit is told by the command."""
+    """`size` as printed and `path`; the unit follows from the command."""
     rows: list[list[str]] = []
     dates: list[str] = []
     used, complaints = set[int](), set[int]()

@@ -27,7 +27,7 @@ class EventStream:
         self.reader = reader
         self.has_events = False
         self.was_silent = False
-        """It stood, and nothing came for so long that it was given up; whoever waits has a limit of their own."""
+        """It stood, and nothing came for so long that it was given up; a caller that waits has a limit of its own."""
         self.headers: Headers = {}
         self.authorization = ""
         """With which header it was asked for."""
