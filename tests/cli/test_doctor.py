@@ -32,8 +32,10 @@ def checks_of(shown: str) -> dict[str, Any]:
 def test_a_fresh_installation_is_healthy(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
-    for name in ("versions", "home", "token", "socket", "port"):
+    for name in ("versions", "home", "token", "socket"):
         assert f"ok    {name}" in shown
+    # Another hub may run on this machine, on the port that everybody uses: that is a warning.
+    assert "ok    port" in shown or "warn  port" in shown
     assert "FAIL" not in shown
 
 
