@@ -35,18 +35,18 @@ _SOUND = (0.5, 0.7, 0.9)
 """By three, four or more consonants: short words sound like many others."""
 _COVERED = 0.5
 """Which share of the score hangs on how much of the question a tool answers."""
-_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.85
+_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.7
 _NEAR = {
-    "read": ("list", "search"),
+    "read": ("list", "search", "convert", "run"),
     "list": ("read", "search"),
-    "search": ("read", "list"),
+    "search": ("read", "list", "convert", "run"),
     "create": ("send", "update", "convert"),
     "update": ("create",),
     "send": ("create",),
-    "run": ("create",),
+    "run": ("create", "read"),
     "convert": ("create", "read"),
     "delete": ("stop",),
-    "stop": ("delete",),
+    "stop": ("delete", "update"),
 }
 _MENTIONED, _SURE = 1.35, 0.9
 """For tools of a server that the question names."""
@@ -56,6 +56,8 @@ _AGAIN = 0.6
 """What a word counts that two parts of a question stand for."""
 _NAMED = 1000.0
 """A question that is the name of a tool asks for that tool."""
+_NAME = 0.5
+"""What a name counts that names no server."""
 _EXPANSIONS = 12
 
 
@@ -177,7 +179,21 @@ class ToolIndex:
             for name, score in scores.items()
             if server is None or self._entries[name].server == server
         )
-        return [self._found(name, -score) for score, name in heapq.nsmallest(limit, ranked)]
+        best = self._without_twins(heapq.nsmallest(2 * limit, ranked))
+        return [self._found(name, -score) for score, name in best[:limit]]
+
+    def _without_twins(self, ranked: list[tuple[float, str]]) -> list[tuple[float, str]]:
+        """Tools that a server offers under two names stand behind the others, but for the first of each."""
+        seen: set[tuple[str, str]] = set()
+        first: list[tuple[float, str]] = []
+        again: list[tuple[float, str]] = []
+        for one in ranked:
+            entry = self._entries[one[1]]
+            described = text_of(entry.tool, "description")
+            key = entry.server, described or entry.name
+            (again if key in seen else first).append(one)
+            seen.add(key)
+        return first + again
 
     def describe(self, name: str) -> JsonObject:
         """The tool as its server shows it, schema and all."""
@@ -201,7 +217,9 @@ class ToolIndex:
         mentioned: set[str] = set()
         said: set[str] = set()
         for part in self._joined(asked):
-            mentioned |= self._mentioned(part)
+            meant = self._mentioned(part)
+            mentioned |= meant
+            weight = part.weight * (_NAME if part.is_name and not meant else 1.0)
             best: dict[str, float] = {}
             more: dict[str, float] = {}
             for group in self._expanded(part):
@@ -222,10 +240,10 @@ class ToolIndex:
                 best[name] += _MORE * score
             if not best:
                 continue
-            whole += part.weight
+            whole += weight
             for name, score in best.items():
-                scores[name] = scores.get(name, 0.0) + score * part.weight
-                covered[name] = covered.get(name, 0.0) + part.weight
+                scores[name] = scores.get(name, 0.0) + score * weight
+                covered[name] = covered.get(name, 0.0) + weight
         # Two of three words count for more than one of them twice.
         return {
             name: score
@@ -276,10 +294,16 @@ class ToolIndex:
 
     @staticmethod
     def _kinds_of(entry: Entry) -> frozenset[str]:
-        """What a tool does: by the verbs of its name, else by the first word of its description."""
-        known = lexicon().kinds
-        found = frozenset(kind for word in entry.name_words for kind in known.get(word, ()))
-        return found or known.get(entry.first_word, frozenset())
+        """What a tool does: by the first verb of its name, else by the first word of its description.
+
+        A word that is a noun as well (`list`, `file`) is a verb only where a name begins with it.
+        """
+        known, nouns = lexicon().kinds, lexicon().nouns
+        for word in entry.name_words:
+            if word in known and word not in nouns:
+                return known[word]
+        first = entry.name_words[0] if entry.name_words else ""
+        return known.get(first) or known.get(entry.first_word, frozenset())
 
     # Words of a question to words of the index
 

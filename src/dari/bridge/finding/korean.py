@@ -16,6 +16,8 @@ CONTEXT = 0.85
 GENERIC = 0.6
 """What a verb counts that hundreds of tools have."""
 _LITERAL = 1.6
+_ASIDE = 0.6
+"""For the verb of a clause that somebody wants to know about (`보내는지`)."""
 _NOT_WORDS = """
 을 를 이 가 은 는 에 의 로 와 과 도 만 좀 다 걸 게 거 것 수 줘 해 한 할 된 될 인 해줘 해서 하고 하는 했던
 에서 으로 에게 한테 부터 까지 처럼 이랑 랑 하나 해라 해주 주세요 해주세요 합니다 하기 하게 해봐 해보 이야 야 지 나 있
@@ -38,6 +40,8 @@ class Asked(NamedTuple):
     weight: float
     word: str = ""
     """The word itself, where it may also be a slip of the keyboard or written by its sound."""
+    is_name: bool = False
+    """Somebody or something that has a name: data, unless it names a server."""
 
 
 def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
@@ -76,6 +80,8 @@ def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
 
 
 def _role(ending: str) -> float:
+    if ending.startswith(("는지", "은지", "던데")):
+        return _ASIDE
     return CONTEXT if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")) else 1.0
 
 

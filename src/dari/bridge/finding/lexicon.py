@@ -36,6 +36,8 @@ class Lexicon(NamedTuple):
     light: frozenset[str]
     """Words that most servers use for something; they say less than others."""
     weak: frozenset[str]
+    nouns: frozenset[str]
+    """Verbs that are nouns as well."""
 
     def widened(self, word: str, factor: float = 1.0) -> Targets:
         """A word with those that mean the same, which count less."""
@@ -72,6 +74,7 @@ def lexicon() -> Lexicon:
         longest_korean=max(map(len, korean)),
         light=_set(sections["light"]),
         weak=_set(sections["weak"]),
+        nouns=_set(sections["nouns"]),
     )
 
 

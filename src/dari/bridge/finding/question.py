@@ -19,12 +19,18 @@ MAX_CHARS = 1000
 MAX_PARTS = 48
 _LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.85, 0.15
 _SAYS_KIND = 0.4
-_URL = re.compile(r"https?://\S+|\bwww\.\S+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)\b(?:/\S*)?", re.IGNORECASE)
-_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
-_PATH = re.compile(r"(?:[~.]{0,2}/)?[\w./-]*\.(?P<ext>[A-Za-z][A-Za-z0-9]{1,4})\b|(?<!\w)[~.]{0,2}/[\w./-]+")
+_SEVERAL = 3
+"""Paths in one question that ask for a tool that takes many."""
+_LOOKS = frozenset(("read", "list", "search"))
+_URL = re.compile(r"https?://[!-~]+|\bwww\.[!-~]+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)(?![A-Za-z0-9_])(?:/[!-~]*)?", re.IGNORECASE)
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[A-Za-z0-9.]+")
+_COORDINATES = re.compile(r"-?\d{1,3}\.\d+\s*,\s*-?\d{1,3}\.\d+")
+_PATH = re.compile(r"(?:[~.]{0,2}/)?[\w./-]*\.(?P<ext>[A-Za-z][A-Za-z0-9]{1,4})(?![A-Za-z0-9_])|(?<!\w)[~.]{0,2}/[\w./-]+")
 _QUOTE = re.compile(r"[\"“‘'「](?=\S)([^\"”’'」\n]{1,200})[\"”’'」](?!\w)")
 _CALLED = re.compile(r"(?<=\bcalled )\w+|(?<=\bnamed )\w+|(?<=\btitled )\w+|\b[A-Za-z_]\w*(?=(?:이)?라(?:는|고)\s)")
 """Names that somebody gives; they are not words of a tool."""
+_PROPER = re.compile(r"(?<=[a-z,0-9가-힣] )[A-Z][a-z]{2,}\b")
+"""Words with a capital letter inside a sentence."""
 _PLACES = "in on at from of about with through across under inside within near via by for against"
 _PREPOSITIONS = frozenset(_PLACES.split())
 _KINDS_OF_FILES: dict[str, Targets] = {
@@ -56,9 +62,11 @@ def understood(text: str) -> Question:
     text = unicodedata.normalize("NFKC", text[:MAX_CHARS])
     rest, parts = _data(text)
     parts += [Asked(words.groups(targets), 1.0) for pattern, targets in forms().goals if pattern.search(text)]
+    formed = len(parts)
     quoted = " ".join(_QUOTE.findall(rest))
     rest = _QUOTE.sub(" ", rest)
     found = runs(rest)
+    names = {word.lower() for word in _PROPER.findall(rest)}
     at, is_context = 0, False
     while at < len(found) and len(parts) < MAX_PARTS:
         if is_hangul(found[at]):
@@ -71,18 +79,33 @@ def understood(text: str) -> Question:
             count = len(parts)
             at += _english_part(found, at, parts, words)
             is_context = _is_context_after(found[at - 1], is_context)
+            if found[at - 1] in names and len(parts) == count + 1 and parts[count].word:
+                parts[count] = parts[count]._replace(is_name=True)
             if is_context:
                 parts[count:] = [one._replace(weight=one.weight * CONTEXT) for one in parts[count:]]
+    kinds = _wanted(rest, parts[:formed], parts[formed:], words)
     for run in runs(quoted)[:8]:
         if not is_hangul(run) and not is_stop_word(run):
             parts.append(Asked([{stem(run): 1.0}], _QUOTED))
-    kinds = {kind for part in parts if part.weight >= _SAYS_KIND for kind in _kinds(part, words)}
-    kinds.update(kind for pattern, named in forms().kinds if pattern.search(rest) for kind in named)
-    if "list" in kinds and forms().kinds[0][0].search(rest):
+    return Question(parts, kinds)
+
+
+def _wanted(text: str, formed: list[Asked], spoken: list[Asked], words: Lexicon) -> frozenset[str]:
+    """What is to be done: what the form of the sentence says, else its leading verb, which is the last in Korean."""
+    kinds = {kind for part in formed for kind in _kinds(part, words, words.nouns)}
+    kinds.update(kind for pattern, named in forms().kinds if pattern.search(text) for kind in named)
+    if "list" in kinds and forms().kinds[0][0].search(text):
         kinds.discard("read")
-    if not kinds and forms().asks.search(rest):
-        kinds = {"read", "list", "search"}
-    return Question(parts, frozenset(kinds))
+    if forms().orders.search(text):
+        kinds -= _LOOKS
+    elif forms().inquires.search(text):
+        return frozenset(kinds & _LOOKS or _LOOKS)
+    said = [found for part in spoken if part.weight >= _SAYS_KIND and (found := _kinds(part, words))]
+    if said:
+        kinds |= said[-1 if any(map(is_hangul, runs(text))) else 0]
+    if not kinds and forms().asks.search(text):
+        return _LOOKS
+    return frozenset(kinds)
 
 
 def _is_context_after(run: str, is_context: bool) -> bool:
@@ -92,10 +115,10 @@ def _is_context_after(run: str, is_context: bool) -> bool:
     return is_context and run not in ("and", "to", "that", "which", "then")
 
 
-def _kinds(part: Asked, words: Lexicon) -> frozenset[str]:
+def _kinds(part: Asked, words: Lexicon, without: frozenset[str] = frozenset()) -> frozenset[str]:
     """What the first word of a part does, if it is a verb."""
     found = [word for group in part.groups for word, factor in group.items() if factor >= 0.9]
-    return frozenset(kind for word in found[:2] for kind in words.kinds.get(word, ()))
+    return frozenset(kind for word in found[:2] if word not in without for kind in words.kinds.get(word, ()))
 
 
 def _data(text: str) -> tuple[str, list[Asked]]:
@@ -124,8 +147,14 @@ def _data(text: str) -> tuple[str, list[Asked]]:
         parts.append(Asked([{"fil": 1.0, "path": 0.5}], 0.5 if kind else _DATA))
         return " "
 
-    text = _URL.sub(url, _MAIL.sub(mail, text))
-    return _PATH.sub(path, _CALLED.sub(" ", text)), parts
+    text, pairs = _COORDINATES.subn(" ", _URL.sub(url, _MAIL.sub(mail, text)))
+    if pairs:
+        parts.append(Asked([{"coordinat": 1.0, "latitud": 0.9, "longitud": 0.9, "geocod": 0.9, "location": 0.5}], _DATA))
+    text, before = _CALLED.sub(" ", text), len(parts)
+    text = _PATH.sub(path, text)
+    if len(parts) - before >= _SEVERAL:
+        parts.append(Asked([{"multipl": 1.0, "batch": 0.8, "many": 0.5}], _DATA))
+    return text, parts
 
 
 def _english_part(found: list[str], at: int, parts: list[Asked], words: Lexicon) -> int:

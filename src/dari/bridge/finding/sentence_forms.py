@@ -8,10 +8,22 @@ from typing import NamedTuple
 
 from dari.bridge.finding.lexicon import Targets
 
-_ASKS = r"\b(what|which|who|when|where|why|how)\b|\?|뭐|무엇|어떤|얼마|언제|어디|누가|왜|몇"
+_ASKS = r"\?|뭐|무엇|어떤|얼마|언제|어디|누가|왜|몇"
+
+_INQUIRES = (
+    r"^\W*(?:(?:so|and|hey|ok|okay|um|oops|well)\W+)*"
+    r"(?:what|which|who|whose|when|where|why|how (?:many|much|far|long|big|old|often|high|large|is|are|was|were|does|did|has"
+    r"|do i|do we|can i|to|would i)|whats|whos|wheres|hows"
+    r"|is|are|was|were|do|does|did|has|have|had|any|anything|anyone|anybody)\b(?!'?t? (?:you|forget|lose|let)\b)"
+    r"|(?:보여|알려|봐|궁금|있어|있나|있지|뭐야|누구야|어디야|얼마야|언제야|몇\s?\S{1,3}야)\S{0,2}\s?(?:줘|주세요|줄래|요)?\W*$"
+)
 
 
 class Forms(NamedTuple):
+    inquires: re.Pattern[str]
+    """Begins as only a question does: nothing is to be changed, whatever verbs follow."""
+    orders: re.Pattern[str]
+    """Something is to be made or sent, though the sentence asks or tells: `… as a chart`, `…다고 알려줘`."""
     asks: re.Pattern[str]
     """A question, not an order."""
     kinds: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
@@ -22,6 +34,12 @@ class Forms(NamedTuple):
 @cache
 def forms() -> Forms:
     """Compiled when the first question is asked: no start waits for it."""
+    charted = re.compile(r"\b(?:as|in|on|into) an? (?:\w+ ){0,2}(?:chart|graph|diagram|plot|map|table|picture)\b")
+    anew = re.compile(
+        r"\b(?:open|start|begin|launch|need|want|spin up|fire up|set up|like|get)\b(?: me| us)? "
+        r"(?:an? (?:brand )?(?:new|fresh|second|third|further|extra|additional)|another|one more)\b",
+        re.IGNORECASE,
+    )
     kinds = (
         (
             re.compile(
@@ -36,6 +54,9 @@ def forms() -> Forms:
             ("read",),
         ),
         (re.compile(r"^(?:please\s+)?(?:make|put|build|set up)\b", re.IGNORECASE), ("create",)),
+        (charted, ("create",)),
+        (anew, ("create",)),
+        (re.compile(r"[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)"), ("send",)),
         (re.compile(r"보여|알려|봐줘|봐 줘"), ("read",)),
     )
     goals: tuple[tuple[re.Pattern[str], Targets], ...] = (
@@ -90,6 +111,8 @@ def forms() -> Forms:
             ),
             {"query": 1.0, "sql": 0.8, "databas": 0.6, "select": 0.6},
         ),
+        (re.compile(r"\b(?:which|who|what)\b.*\b\w+ or \w+"), {"compar": 1.0, "comparison": 1.0, "diff": 0.5}),
+        (anew, {"creat": 1.0}),
         (re.compile(r"\bturn\b.*\binto\b", re.IGNORECASE), {"convert": 1.0, "transform": 0.6, "import": 0.5}),
         (re.compile(r"\b(?:turn|switch)\b.*\bon\b|켜\s?줘|켜고|켜 봐", re.IGNORECASE), {"start": 1.0, "enabl": 0.8}),
         (re.compile(r"\b(?:turn|switch)\b.*\boff\b|꺼\s?줘|끄고", re.IGNORECASE), {"stop": 1.0, "disabl": 0.8}),
@@ -113,4 +136,5 @@ def forms() -> Forms:
             {"replac": 1.0, "edit": 0.4},
         ),
     )
-    return Forms(re.compile(_ASKS, re.IGNORECASE), kinds, goals)
+    orders = re.compile(rf"{charted.pattern}|{anew.pattern}|(?:그려|만들어|변환해|바꿔)서?\s*보여|[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)")
+    return Forms(re.compile(_INQUIRES, re.IGNORECASE), orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals)
