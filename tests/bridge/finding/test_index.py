@@ -241,3 +241,56 @@ def test_a_tool_that_is_badly_described_is_no_harm(odd: dict[str, Any]) -> None:
 def test_a_description_as_long_as_a_manual_does_not_bury_the_others(index: ToolIndex) -> None:
     index.put("manual", [tool("manual__all", "file read write list directory screenshot " * 2000)])
     assert index.find("read a text file")[0].name == "fs__read_text_file"
+
+
+def best_of(query: str, *tools: dict[str, Any]) -> str:
+    index = ToolIndex()
+    index.put("any", tools)
+    return index.find(query)[0].name
+
+
+@pytest.mark.parametrize(
+    ("query", "right"),
+    [
+        ("are there any labels", "list_labels"),
+        ("I need a fresh label for invoices", "create_label"),
+        ("어떤 라벨들이 있는지 보여줘", "list_labels"),
+        ("we don't need the urgent label any more", "delete_label"),
+    ],
+)
+def test_the_form_of_a_sentence_says_whether_something_is_to_be_changed(query: str, right: str) -> None:
+    tools = [tool(name, "Labels of the board.") for name in ("create_label", "delete_label", "list_labels")]
+    assert best_of(query, *tools) == right
+
+
+def test_a_word_is_not_taken_for_another_one_with_the_same_stem() -> None:
+    geocode = tool("geocode", "Convert an address into latitude and longitude.", "address")
+    send = tool("send_email", "Send an email.", "to", "body")
+    assert best_of("write to bob@example.com that I will be late", geocode, send) == "send_email"
+    assert best_of("lat and lng of the town hall", geocode, send) == "geocode"
+
+
+def test_a_path_or_an_address_ends_where_a_korean_particle_begins() -> None:
+    write = tool("write_file", "Create a file with the given content.", "path", "content")
+    notes = tool("set_notes", "Set notes of a cell.", "cell")
+    assert best_of("notes.md에 적어놔", write, notes) == "write_file"
+
+
+def test_a_pair_of_coordinates_asks_for_a_place() -> None:
+    other = tool("create_comment", "Create a comment.", "text")
+    reverse = tool("reverse_geocode", "Convert coordinates into an address.", "latitude", "longitude")
+    assert best_of("what's at 48.8584, 2.2945", other, reverse) == "reverse_geocode"
+
+
+def test_a_tool_that_a_server_offers_under_two_names_takes_one_of_the_first_places() -> None:
+    index = ToolIndex()
+    twins = [tool(name, "Summarize an article.", "title") for name in ("summarize_article", "wiki_summarize_article")]
+    index.put("wiki", [*twins, tool("get_article", "Get the text of an article.", "title")])
+    found = [one.name for one in index.find("summarize the article on Rome")]
+    assert found == ["summarize_article", "get_article", "wiki_summarize_article"]
+
+
+def test_a_name_in_a_question_is_no_word_of_a_tool() -> None:
+    reaction = tool("add_reaction", "React to a message.", "emoji")
+    docs = tool("query_docs", "Documentation of a library.", "library")
+    assert best_of("how do I use routes with React, the library", reaction, docs) == "query_docs"

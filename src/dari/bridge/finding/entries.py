@@ -28,7 +28,7 @@ class _Field(NamedTuple):
 _NAME = _Field(5.4, 3, 0.45)
 _TITLE = _Field(2.3, 3, 0.45)
 _FIRST = _Field(1.75, 10, 0.65)
-_REST = _Field(0.27, 40, 0.75)
+_REST = _Field(0.18, 40, 0.75)
 _ARGUMENTS = _Field(0.8, 4, 0.8)
 _VALUES = _Field(0.3, 30, 0.6)
 _SERVER = _Field(2.7, 1, 0.2)

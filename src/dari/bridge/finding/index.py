@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from dari.bridge.finding.entries import Entry, properties_of, shared_words, summary_of, text_of, title_of
+from dari.bridge.finding.kinds import LOOKS, fit, kinds_of
 from dari.bridge.finding.korean import Asked
 from dari.bridge.finding.lexicon import Targets, lexicon
 from dari.bridge.finding.loan_words import english_sounds, hangul_sounds
@@ -35,19 +36,6 @@ _SOUND = (0.5, 0.7, 0.9)
 """By three, four or more consonants: short words sound like many others."""
 _COVERED = 0.5
 """Which share of the score hangs on how much of the question a tool answers."""
-_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.7
-_NEAR = {
-    "read": ("list", "search", "convert", "run"),
-    "list": ("read", "search"),
-    "search": ("read", "list", "convert", "run"),
-    "create": ("send", "update", "convert"),
-    "update": ("create",),
-    "send": ("create",),
-    "run": ("create", "read"),
-    "convert": ("create", "read"),
-    "delete": ("stop",),
-    "stop": ("delete", "update"),
-}
 _MENTIONED, _SURE = 1.35, 0.9
 """For tools of a server that the question names."""
 _MORE = 0.4
@@ -58,6 +46,9 @@ _NAMED = 1000.0
 """A question that is the name of a tool asks for that tool."""
 _NAME = 0.5
 """What a name counts that names no server."""
+_THE_WEB = Asked([{"web": 1.0, "web_search": 1.0, "internet": 0.6}, {"search": 0.7}], 0.6)
+_POOR = 2.0
+"""A question that no tool answers better is about the world: plumbers, proteins. The web may know."""
 _EXPANSIONS = 12
 
 
@@ -170,6 +161,9 @@ class ToolIndex:
             names = sorted(name for name, entry in self._entries.items() if server in (None, entry.server))
             return [self._found(name, 0.0) for name in names[:limit]]
         scores = self._scores(question.parts)
+        if question.kinds and question.kinds <= LOOKS and max(scores.values(), default=0.0) < _POOR:
+            for name, score in self._scores([_THE_WEB]).items():
+                scores[name] = scores.get(name, 0.0) + score
         if question.kinds:
             scores = {name: score * self._fit(name, question.kinds) for name, score in scores.items()}
         for name in named:
@@ -285,25 +279,8 @@ class ToolIndex:
     def _fit(self, name: str, wanted: frozenset[str]) -> float:
         kinds = self._kinds.get(name)
         if kinds is None:
-            kinds = self._kinds[name] = self._kinds_of(self._entries[name])
-        if not kinds:
-            return _KIND_NEAR
-        if kinds & wanted:
-            return _KIND_FITS
-        return _KIND_NEAR if any(near in kinds for kind in wanted for near in _NEAR.get(kind, ())) else _KIND_DIFFERS
-
-    @staticmethod
-    def _kinds_of(entry: Entry) -> frozenset[str]:
-        """What a tool does: by the first verb of its name, else by the first word of its description.
-
-        A word that is a noun as well (`list`, `file`) is a verb only where a name begins with it.
-        """
-        known, nouns = lexicon().kinds, lexicon().nouns
-        for word in entry.name_words:
-            if word in known and word not in nouns:
-                return known[word]
-        first = entry.name_words[0] if entry.name_words else ""
-        return known.get(first) or known.get(entry.first_word, frozenset())
+            kinds = self._kinds[name] = kinds_of(self._entries[name])
+        return fit(kinds, wanted)
 
     # Words of a question to words of the index
 
@@ -334,7 +311,7 @@ class ToolIndex:
             found.setdefault(other, _FAMILY)
         for other in self._beginning_with(word) if len(word) >= 3 else ():
             found.setdefault(other, _PREFIX_KNOWN if is_known or is_understood else _PREFIX_ONLY)
-        return found if found or is_understood or len(word) < 4 else self._slips(word)
+        return found if found or is_understood or len(word) < 5 else self._slips(word)
 
     def _beginning_with(self, word: str) -> list[str]:
         if self._vocabulary is None:

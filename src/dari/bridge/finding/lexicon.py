@@ -12,6 +12,8 @@ Targets = dict[str, float]
 """Words of tools, with what they count."""
 
 _FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.45
+_MAX_CHANGED = 3
+"""Letters that a form may lose: `copy` and `copies`, `staged` and `staging`."""
 _STRONG, _NORMAL, _WEAK = 1.6, 1.0, 0.3
 
 
@@ -29,6 +31,8 @@ class Lexicon(NamedTuple):
     """Stem of a verb → the kinds of what it does."""
     phrases: dict[tuple[str, ...], Goal]
     """Stems in a row → what they ask for."""
+    single: dict[str, dict[str, Goal]]
+    """Stem → words of one goal each as they are written: `late` and `lat` have one stem and are two words."""
     longest_phrase: int
     korean: dict[str, Goal]
     """Beginning of a Korean word, spaces left out → what it stands for."""
@@ -44,6 +48,19 @@ class Lexicon(NamedTuple):
         wide = dict.fromkeys(self.alike.get(word, ()), factor * _ALIKE)
         wide[word] = factor
         return wide
+
+    def goal_of(self, run: str) -> Goal | None:
+        """What a single word asks for: the word as it is listed, else one that it is an ordinary form of."""
+        listed = self.single.get(stem(run))
+        if not listed:
+            return None
+        if run in listed:
+            return listed[run]
+        found: Goal | None = None
+        for word, goal in listed.items():
+            if _is_form(run, word):
+                found = _joined(found, goal)
+        return found
 
     def groups(self, targets: Targets) -> list[Targets]:
         """Each word of a goal, widened: a tool that has several of them fits better."""
@@ -69,6 +86,7 @@ def lexicon() -> Lexicon:
         alike=_groups(sections["groups"]),
         kinds=_kinds(sections["verbs"]),
         phrases=phrases,
+        single=_single(sections["goals"]),
         longest_phrase=max(map(len, phrases)),
         korean=korean,
         longest_korean=max(map(len, korean)),
@@ -108,6 +126,27 @@ def _phrases(lines: list[str]) -> dict[tuple[str, ...], Goal]:
             key = stems(trigger)
             found[key] = _joined(found.get(key), goal)
     return found
+
+
+def _single(lines: list[str]) -> dict[str, dict[str, Goal]]:
+    found: dict[str, dict[str, Goal]] = {}
+    for line in lines:
+        triggers, goal = _entry(line)
+        for trigger in triggers:
+            parts = runs(trigger)
+            if len(parts) == 1:
+                of_stem = found.setdefault(stem(parts[0]), {})
+                of_stem[parts[0]] = _joined(of_stem.get(parts[0]), goal)
+    return found
+
+
+def _is_form(run: str, word: str) -> bool:
+    """Whether two words of one stem are forms of one word: they differ by `s`, `ed` or `ing`, not by an `e`."""
+    shorter, longer = sorted((run, word), key=len)
+    kept = next(
+        (at for at, (one, other) in enumerate(zip(shorter, longer, strict=False)) if one != other), len(shorter)
+    )
+    return len(shorter) - kept <= _MAX_CHANGED and longer[kept:] != "e"
 
 
 def _korean(lines: list[str]) -> dict[str, Goal]:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from dari.bridge.finding.kinds import LOOKS
 from dari.bridge.finding.korean import CONTEXT, GENERIC, Asked, korean_parts
 from dari.bridge.finding.lexicon import Lexicon, Targets, lexicon
 from dari.bridge.finding.sentence_forms import forms
@@ -18,14 +19,23 @@ from dari.bridge.finding.words import is_hangul, is_stop_word, runs, stem
 MAX_CHARS = 1000
 MAX_PARTS = 48
 _LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.85, 0.15
+_PHRASE, _LITERAL = 1.2, 0.6
+"""What a known phrase counts, and the words that it is made of."""
 _SAYS_KIND = 0.4
 _SEVERAL = 3
 """Paths in one question that ask for a tool that takes many."""
-_LOOKS = frozenset(("read", "list", "search"))
-_URL = re.compile(r"https?://[!-~]+|\bwww\.[!-~]+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)(?![A-Za-z0-9_])(?:/[!-~]*)?", re.IGNORECASE)
+_URL = re.compile(
+    r"https?://[!-~]+|\bwww\.[!-~]+|\b[\w-]+\.(?:com|org|net|io|dev|kr|ai)(?![A-Za-z0-9_])(?:/[!-~]*)?", re.IGNORECASE
+)
+"""Ends before Hangul: a particle follows an address, a path or a name without a space."""
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[A-Za-z0-9.]+")
 _COORDINATES = re.compile(r"-?\d{1,3}\.\d+\s*,\s*-?\d{1,3}\.\d+")
-_PATH = re.compile(r"(?:[~.]{0,2}/)?[\w./-]*\.(?P<ext>[A-Za-z][A-Za-z0-9]{1,4})(?![A-Za-z0-9_])|(?<!\w)[~.]{0,2}/[\w./-]+")
+_PATH = re.compile(
+    r"(?:[~.]{0,2}/)?[\w./-]*\.(?P<ext>[A-Za-z][A-Za-z0-9]{1,4})(?![A-Za-z0-9_])|(?<!\w)[~.]{0,2}/[\w./-]+"
+)
+_OWNED = re.compile(r"(?<![\w/.~-])(?!and/|or/|read/|either/)[a-zA-Z][\w-]*/[a-zA-Z][\w-]*(?![\w/.])")
+"""`owner/repository`, or a branch."""
+_OWNED_SAYS = 0.5
 _QUOTE = re.compile(r"[\"“‘'「](?=\S)([^\"”’'」\n]{1,200})[\"”’'」](?!\w)")
 _CALLED = re.compile(r"(?<=\bcalled )\w+|(?<=\bnamed )\w+|(?<=\btitled )\w+|\b[A-Za-z_]\w*(?=(?:이)?라(?:는|고)\s)")
 """Names that somebody gives; they are not words of a tool."""
@@ -43,6 +53,7 @@ _KINDS_OF_FILES: dict[str, Targets] = {
     "har": {"har": 1.0},
     "notebook": {"notebook": 1.0},
 }
+_PLACE_ON_EARTH: Targets = {"coordinat": 1.0, "latitud": 0.9, "longitud": 0.9, "geocod": 0.9, "location": 0.5}
 _EXTENSIONS = {
     "xlsx": "excel", "xls": "excel", "xlsm": "excel", "docx": "word", "doc": "word", "pptx": "slides", "ppt": "slides",
     "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "svg": "image", "pdf": "pdf",
@@ -97,14 +108,14 @@ def _wanted(text: str, formed: list[Asked], spoken: list[Asked], words: Lexicon)
     if "list" in kinds and forms().kinds[0][0].search(text):
         kinds.discard("read")
     if forms().orders.search(text):
-        kinds -= _LOOKS
+        kinds -= LOOKS
     elif forms().inquires.search(text):
-        return frozenset(kinds & _LOOKS or _LOOKS)
+        return frozenset(kinds & LOOKS or LOOKS)
     said = [found for part in spoken if part.weight >= _SAYS_KIND and (found := _kinds(part, words))]
     if said:
         kinds |= said[-1 if any(map(is_hangul, runs(text))) else 0]
     if not kinds and forms().asks.search(text):
-        return _LOOKS
+        return LOOKS
     return frozenset(kinds)
 
 
@@ -149,7 +160,12 @@ def _data(text: str) -> tuple[str, list[Asked]]:
 
     text, pairs = _COORDINATES.subn(" ", _URL.sub(url, _MAIL.sub(mail, text)))
     if pairs:
-        parts.append(Asked([{"coordinat": 1.0, "latitud": 0.9, "longitud": 0.9, "geocod": 0.9, "location": 0.5}], _DATA))
+        parts.append(
+            Asked([{"coordinat": 1.0, "latitud": 0.9, "longitud": 0.9, "geocod": 0.9, "location": 0.5}], _DATA)
+        )
+    if _OWNED.search(text):
+        text = _OWNED.sub(" ", text)
+        parts.append(Asked([{"repository": 1.0, "branch": 0.6}], _OWNED_SAYS))
     text, before = _CALLED.sub(" ", text), len(parts)
     text = _PATH.sub(path, text)
     if len(parts) - before >= _SEVERAL:
@@ -165,15 +181,15 @@ def _english_part(found: list[str], at: int, parts: list[Asked], words: Lexicon)
         upto += 1
     row = tuple(stem(run) for run in found[at:upto])
     for length in range(len(row), 0, -1):
-        goal = words.phrases.get(row[:length])
+        goal = words.phrases.get(row[:length]) if length > 1 else words.goal_of(found[at])
         if goal is None:
             continue
         if length > 1:
-            parts.append(Asked(words.groups(goal.targets), goal.weight * 1.2))
+            parts.append(Asked(words.groups(goal.targets), goal.weight * _PHRASE))
             # The words themselves may be a tool's as well.
             for run in found[at : at + length]:
                 if not is_stop_word(run) and stem(run) not in words.weak and stem(run) not in goal.targets:
-                    parts.append(Asked([words.widened(stem(run))], 0.35))
+                    parts.append(Asked([words.widened(stem(run))], _LITERAL))
             return length
         groups = words.groups({row[0]: 1.0, **goal.targets})
         parts.append(Asked(groups, goal.weight * _weight(row[0], words), row[0]))

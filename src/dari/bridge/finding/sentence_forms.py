@@ -12,8 +12,8 @@ _ASKS = r"\?|뭐|무엇|어떤|얼마|언제|어디|누가|왜|몇"
 
 _INQUIRES = (
     r"^\W*(?:(?:so|and|hey|ok|okay|um|oops|well)\W+)*"
-    r"(?:what|which|who|whose|when|where|why|how (?:many|much|far|long|big|old|often|high|large|is|are|was|were|does|did|has"
-    r"|do i|do we|can i|to|would i)|whats|whos|wheres|hows"
+    r"(?:what|which|who|whose|when|where|why|how (?:many|much|far|long|big|old|often|high|large"
+    r"|is|are|was|were|does|did|has|do i|do we|can i|to|would i)|whats|whos|wheres|hows"
     r"|is|are|was|were|do|does|did|has|have|had|any|anything|anyone|anybody)\b(?!'?t? (?:you|forget|lose|let)\b)"
     r"|(?:보여|알려|봐|궁금|있어|있나|있지|뭐야|누구야|어디야|얼마야|언제야|몇\s?\S{1,3}야)\S{0,2}\s?(?:줘|주세요|줄래|요)?\W*$"
 )
@@ -57,12 +57,15 @@ def forms() -> Forms:
         (charted, ("create",)),
         (anew, ("create",)),
         (re.compile(r"[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)"), ("send",)),
+        (re.compile(r"(?:무슨|어떤)\s\S+들|[가-힣]들[을이은도]?\s.*(?:보여|알려|봐|궁금|있)"), ("list",)),
+        (re.compile(r"중에서?\s.*만\s|만\s*(?:골라|추려|뽑아|찾아)"), ("search",)),
         (re.compile(r"보여|알려|봐줘|봐 줘"), ("read",)),
     )
     goals: tuple[tuple[re.Pattern[str], Targets], ...] = (
         (
             re.compile(
-                r"\d\s*[-+*/×÷^%]\s*\d|\d+\s*(?:곱|더하|빼|나누)"
+                r"\d\s*[-+*/×÷^%]\s*\d|\d\s*(?:%|percent) of\s*[$€£]?\d"
+                r"|\d의?\s*(?:%|퍼센트)(?:는|가|를)?\s*(?:얼마|계산|몇)|\d+\s*(?:곱|더하|빼|나누)"
                 r"|\b(?:add|subtract|multiply|divide|plus|minus|times|sum of)\s+\d",
                 re.IGNORECASE,
             ),
@@ -113,6 +116,7 @@ def forms() -> Forms:
         ),
         (re.compile(r"\b(?:which|who|what)\b.*\b\w+ or \w+"), {"compar": 1.0, "comparison": 1.0, "diff": 0.5}),
         (anew, {"creat": 1.0}),
+        (re.compile(r"중에서?\s.*만\s|만\s*(?:골라|추려|뽑아|찾아)"), {"search": 1.0, "filter": 0.8}),
         (re.compile(r"\bturn\b.*\binto\b", re.IGNORECASE), {"convert": 1.0, "transform": 0.6, "import": 0.5}),
         (re.compile(r"\b(?:turn|switch)\b.*\bon\b|켜\s?줘|켜고|켜 봐", re.IGNORECASE), {"start": 1.0, "enabl": 0.8}),
         (re.compile(r"\b(?:turn|switch)\b.*\boff\b|꺼\s?줘|끄고", re.IGNORECASE), {"stop": 1.0, "disabl": 0.8}),
@@ -136,5 +140,7 @@ def forms() -> Forms:
             {"replac": 1.0, "edit": 0.4},
         ),
     )
-    orders = re.compile(rf"{charted.pattern}|{anew.pattern}|(?:그려|만들어|변환해|바꿔)서?\s*보여|[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)")
+    orders = re.compile(
+        rf"{charted.pattern}|{anew.pattern}|(?:그려|만들어|변환해|바꿔)서?\s*보여|[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)"
+    )
     return Forms(re.compile(_INQUIRES, re.IGNORECASE), orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals)

@@ -22,7 +22,7 @@ the their them then there these this those to use used using was what when where
 not no all given via please want need should would
 """
 _STOP = frozenset(_STOP_WORDS.split())
-_SUFFIXES = ("ation", "ion", "ment", "or")
+_SUFFIXES = ("ation", "ion", "ment", "or", "abl")
 MAX_TEXT_CHARS = 8_000
 """What a tool is for stands in the beginning; some descriptions are manuals, and some are attacks."""
 MAX_WORD_CHARS = 64
