@@ -294,3 +294,10 @@ def test_a_name_in_a_question_is_no_word_of_a_tool() -> None:
     reaction = tool("add_reaction", "React to a message.", "emoji")
     docs = tool("query_docs", "Documentation of a library.", "library")
     assert best_of("how do I use routes with React, the library", reaction, docs) == "query_docs"
+
+
+def test_what_is_to_be_told_is_not_what_is_asked_for() -> None:
+    post = tool("post_message", "Post a message to a channel.", "channel", "text")
+    database = tool("retrieve_database", "Retrieve a database.", "id")
+    back = tool("navigate_back", "Go back to the previous page.")
+    assert best_of("tell #ops that the database is back up", post, database, back) == "post_message"

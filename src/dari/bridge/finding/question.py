@@ -21,6 +21,8 @@ MAX_PARTS = 48
 _LIGHT, _QUOTED, _DATA, _CHATTER = 0.6, 0.35, 0.85, 0.15
 _PHRASE, _LITERAL = 1.2, 0.6
 """What a known phrase counts, and the words that it is made of."""
+_TOLD = 0.35
+"""What the words of a message or a fact count: `tell them that …`, `note that …`."""
 _SAYS_KIND = 0.4
 _SEVERAL = 3
 """Paths in one question that ask for a tool that takes many."""
@@ -79,6 +81,8 @@ def understood(text: str) -> Question:
     found = runs(rest)
     names = {word.lower() for word in _PROPER.findall(rest)}
     at, is_context = 0, False
+    is_told = False
+    telling = forms().tells.search(rest) is not None
     while at < len(found) and len(parts) < MAX_PARTS:
         if is_hangul(found[at]):
             end = at
@@ -92,8 +96,10 @@ def understood(text: str) -> Question:
             is_context = _is_context_after(found[at - 1], is_context)
             if found[at - 1] in names and len(parts) == count + 1 and parts[count].word:
                 parts[count] = parts[count]._replace(is_name=True)
-            if is_context:
-                parts[count:] = [one._replace(weight=one.weight * CONTEXT) for one in parts[count:]]
+            is_told = is_told or (telling and found[at - 1] == "that")
+            if is_context or is_told:
+                share = _TOLD if is_told else CONTEXT
+                parts[count:] = [one._replace(weight=one.weight * share) for one in parts[count:]]
     kinds = _wanted(rest, parts[:formed], parts[formed:], words)
     for run in runs(quoted)[:8]:
         if not is_hangul(run) and not is_stop_word(run):
@@ -155,7 +161,8 @@ def _data(text: str) -> tuple[str, list[Asked]]:
             return match[0].replace(".", " ")  # next.js is a name
         if kind:
             parts.append(Asked([_KINDS_OF_FILES[kind]], 0.9))
-        parts.append(Asked([{"fil": 1.0, "path": 0.5}], 0.5 if kind else _DATA))
+        handled: Targets = {"fil": 1.0, "path": 0.5} if extension else {"directory": 1.0, "fil": 0.8, "path": 0.6}
+        parts.append(Asked([handled], 0.5 if kind else _DATA))
         return " "
 
     text, pairs = _COORDINATES.subn(" ", _URL.sub(url, _MAIL.sub(mail, text)))

@@ -22,6 +22,8 @@ _INQUIRES = (
 class Forms(NamedTuple):
     inquires: re.Pattern[str]
     """Begins as only a question does: nothing is to be changed, whatever verbs follow."""
+    tells: re.Pattern[str]
+    """What follows `that` is something to send or to keep."""
     orders: re.Pattern[str]
     """Something is to be made or sent, though the sentence asks or tells: `… as a chart`, `…다고 알려줘`."""
     asks: re.Pattern[str]
@@ -35,6 +37,7 @@ class Forms(NamedTuple):
 def forms() -> Forms:
     """Compiled when the first question is asked: no start waits for it."""
     charted = re.compile(r"\b(?:as|in|on|into) an? (?:\w+ ){0,2}(?:chart|graph|diagram|plot|map|table|picture)\b")
+    informs = re.compile(r"\b(?:tell|inform|let) (?!me\b|us\b)\W?\w+.{0,40}?\bthat\b", re.IGNORECASE)
     anew = re.compile(
         r"\b(?:open|start|begin|launch|need|want|spin up|fire up|set up|like|get)\b(?: me| us)? "
         r"(?:an? (?:brand )?(?:new|fresh|second|third|further|extra|additional)|another|one more)\b",
@@ -56,6 +59,7 @@ def forms() -> Forms:
         (re.compile(r"^(?:please\s+)?(?:make|put|build|set up)\b", re.IGNORECASE), ("create",)),
         (charted, ("create",)),
         (anew, ("create",)),
+        (informs, ("send",)),
         (re.compile(r"[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)"), ("send",)),
         (re.compile(r"(?:무슨|어떤)\s\S+들|[가-힣]들[을이은도]?\s.*(?:보여|알려|봐|궁금|있)"), ("list",)),
         (re.compile(r"중에서?\s.*만\s|만\s*(?:골라|추려|뽑아|찾아)"), ("search",)),
@@ -116,6 +120,7 @@ def forms() -> Forms:
         ),
         (re.compile(r"\b(?:which|who|what)\b.*\b\w+ or \w+"), {"compar": 1.0, "comparison": 1.0, "diff": 0.5}),
         (anew, {"creat": 1.0}),
+        (informs, {"send": 1.0, "messag": 0.9, "post": 0.8}),
         (re.compile(r"중에서?\s.*만\s|만\s*(?:골라|추려|뽑아|찾아)"), {"search": 1.0, "filter": 0.8}),
         (re.compile(r"\bturn\b.*\binto\b", re.IGNORECASE), {"convert": 1.0, "transform": 0.6, "import": 0.5}),
         (re.compile(r"\b(?:turn|switch)\b.*\bon\b|켜\s?줘|켜고|켜 봐", re.IGNORECASE), {"start": 1.0, "enabl": 0.8}),
@@ -143,4 +148,9 @@ def forms() -> Forms:
     orders = re.compile(
         rf"{charted.pattern}|{anew.pattern}|(?:그려|만들어|변환해|바꿔)서?\s*보여|[다라]고\s*(?:좀\s*)?(?:알려|전해|말해|공지)"
     )
-    return Forms(re.compile(_INQUIRES, re.IGNORECASE), orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals)
+    tells = re.compile(
+        r"\b(?:tell|say|saying|note|remember|announce|know|write|post|message|email|remind|inform|record|store|mention)\b"
+        r".{0,60}?\bthat\b",
+        re.IGNORECASE,
+    )
+    return Forms(re.compile(_INQUIRES, re.IGNORECASE), tells, orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals)

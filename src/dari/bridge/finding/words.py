@@ -20,6 +20,7 @@ _STOP_WORDS = """
 a an and any are as at be been but by can do does for from has have how if in into is it its of on or so such than that
 the their them then there these this those to use used using was what when where which will with you your i me my we our
 not no all given via please want need should would
+ll re ve don doesn didn isn aren wasn weren won couldn shouldn wouldn hasn haven
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _SUFFIXES = ("ation", "ion", "ment", "or", "abl")
