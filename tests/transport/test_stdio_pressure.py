@@ -94,7 +94,7 @@ async def test_a_slow_reader_that_closed_its_end_gets_everything(tmp_path: Path)
     assert process.stdin and process.stdout and process.stderr
     wire = StreamWire(process.stdout, process.stdin)
     await wire.ask(initialize())
-    wire.send(call("demo_flood", 1, megabytes=20, waits=True))
+    wire.send(call("demo_flood", 1, megabytes=8, waits=True))
     await process.stderr.readuntil(b"the call has begun\n")
     process.stdout._transport.pause_reading()  # type: ignore[attr-defined]
     descriptors = Path(f"/proc/{process.pid}/fd")
@@ -106,7 +106,7 @@ async def test_a_slow_reader_that_closed_its_end_gets_everything(tmp_path: Path)
     size = 0
     while "id" not in (message := await wire.receive()):
         size += len(message["params"]["data"])
-    assert size == 20_000_000
+    assert size == 8_000_000
     assert await process.wait() == 0
     assert b"Traceback" not in await process.stderr.read()
 

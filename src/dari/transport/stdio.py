@@ -14,6 +14,8 @@ from dari.core.grant import Grant
 from dari.mcp.server import Server
 from dari.transport.lines import LineLink
 
+FLUSH_S = 2.0
+"""A client that takes nothing for so long has what it gets."""
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -116,12 +118,19 @@ async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None 
 
 
 async def _flushed(writer: asyncio.WriteTransport, end: _WriteEnd) -> None:
+    """Write what is left for as long as the client takes something of it."""
     writer.close()
-    try:
-        async with asyncio.timeout(2):
-            await end.lost.wait()
-    except TimeoutError:
-        writer.abort()
+    left = writer.get_write_buffer_size() + 1
+    while not end.lost.is_set():
+        if (now_left := writer.get_write_buffer_size()) >= left:
+            writer.abort()
+            return
+        left = now_left
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await end.lost.wait()
+        except TimeoutError:
+            pass
 
 
 async def _feed_file(pipes: _Pipes, source: BinaryIO) -> None:
