@@ -17,6 +17,7 @@ async def pane_in(home: Path, shell: str = "bash", command: Sequence[str] = (), 
     env = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data")}
     env |= {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     env |= options.pop("env", {})
+    (home / ".zshrc").touch()  # without one, zsh asks everybody but root to set it up
     async with Keepers() as keepers:
         pane = await Pane.open(
             keepers, "1", shell=shell, command=command, cwd=options.pop("cwd", str(home)), env=env, **options

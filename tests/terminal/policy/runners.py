@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+FOR_ROOT = ("su", "sg", "runuser")
+"""Others are asked for a password."""
 # (needs, text): run where `needs` is installed, and then leaves MARK behind.
 RUN = [
     ("flock", "flock f touch MARK"),
