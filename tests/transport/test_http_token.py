@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import Failed
 from dari.transport import guard
-from dari.transport.guard import TokenFile
+from dari.transport.guard import TokenFile, make_token
 from tests.transport.rig import Rig, logged, running
 from tests.wires import initialize
 
@@ -127,3 +127,7 @@ async def test_a_rotated_file_that_others_can_read_is_not_trusted(tmp_path: Path
         path.chmod(0o600)
         path.write_text("mended\n")
         assert await status_with(rig, "mended") == 200
+
+
+def test_a_token_never_begins_with_a_dash_which_a_command_takes_for_an_option() -> None:
+    assert not any(make_token().startswith("-") for _ in range(2000))

@@ -23,6 +23,14 @@ _RECHECK_S = 0.5
 _log = logging.getLogger("dari.transport")
 
 
+def make_token() -> str:
+    """A new token. It never begins with a dash, which a command would take for an option: `--key -xyz`."""
+    token = secrets.token_urlsafe(32)
+    while token.startswith("-"):
+        token = secrets.token_urlsafe(32)
+    return token
+
+
 class TokenFile:
     """A bearer token in a 0600 file, made when it is missing, read again when the file changes."""
 
@@ -35,7 +43,7 @@ class TokenFile:
         try:
             if not path.exists():
                 make_dirs(path.parent)
-                write_private(path, secrets.token_urlsafe(32).encode() + b"\n")
+                write_private(path, make_token().encode() + b"\n")
             self._refresh()
         except OSError as error:
             room = "free some space, or " if error.errno in FULL else ""

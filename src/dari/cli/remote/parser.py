@@ -46,7 +46,10 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInput(message, self._meant(message) or f"see: {self.prog} --help")
 
     def _meant(self, message: str) -> str:
-        """What an option that we do not have may be a slip of."""
+        """What an option that we do not have may be a slip of; how to give a value that looks like an option."""
+        if message.endswith(": expected one argument"):
+            option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
+            return f"a value that begins with a dash is given as {option}=VALUE; see: {self.prog} --help"
         said, _, words = message.partition("unrecognized arguments: ")
         if said or not words.startswith("--"):
             return ""
