@@ -392,7 +392,9 @@ def test_a_pane_that_failed_is_kept_where_that_was_asked_for(sides: Sides) -> No
     sides.same("split-window", "-t", "work:0.0", "-d", "cat")
     sides.same("set-option", "-p", "-t", "work:0.1", "remain-on-exit", "failed")
     sides.same("respawn-pane", "-k", "-t", "work:0.1", "exit 3")
-    sides.until("list-panes", "-t", "work", "-F", "#{pane_index} #{pane_dead} #{pane_dead_status}", has="1 1 3")
+    sides.until("list-panes", "-t", "work", "-F", "#{pane_index} #{pane_dead}", has="1 1")
+    # tmux itself now and then closes the pane before it knows the exit code, and then shows none.
+    assert "1 1 3" in sides.ours("list-panes", "-t", "work", "-F", "#{pane_index} #{pane_dead} #{pane_dead_status}").out
 
 
 def test_a_condition_chooses_a_command_and_a_buffer_is_saved(sides: Sides, tmp_path: Path) -> None:
