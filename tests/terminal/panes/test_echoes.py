@@ -74,7 +74,7 @@ async def test_an_echo_alone_is_never_found(tmp_path: Path) -> None:
 async def test_what_is_typed_before_a_prompt_is_shown_twice_and_counts_neither_time(tmp_path: Path) -> None:
     async with pane_in(tmp_path, command=[sys.executable, "-q"], env={"PYTHON_BASIC_REPL": "1"}) as pane:
         await pane.wait_for(">>> ", since=0)
-        await pane.send_text("import time; print('be' + 'gun'); time.sleep(0.3)\n")
+        await pane.send_text("import time; print('be' + 'gun'); time.sleep(2)\n")
         since = (await pane.wait_for("begun", since=0)).position
         await pane.send_text("x = 'mar' 'ker'\n")
         await pane.send_text("print(x, 'x = ')\n")
@@ -83,7 +83,7 @@ async def test_what_is_typed_before_a_prompt_is_shown_twice_and_counts_neither_t
         assert (await pane.wait_for("x = ", since=since)).line == "marker x = "
     async with pane_in(tmp_path) as pane:
         await pane.execute("true")
-        await pane.execute("echo be''gun; sleep 0.3", 0.01)
+        await pane.execute("echo be''gun; sleep 2", 0.01)
         since = (await pane.wait_for("begun", since=0)).position
         await pane.send_text("echo typed-ahead | tr a-z A-Z\n")
         found = await pane.wait_for("(?i)typed-ahead", is_regex=True, since=since)

@@ -81,7 +81,7 @@ RUN = [
     ("strace", "strace -o '|touch MARK' true"),
     ("find", "find . -maxdepth 0 -exec touch MARK ';'"),
     ("split", "echo x | split --filter='touch MARK' - y"),
-    ("tmux", "tmux -L mark -f /dev/null new -d \"touch MARK; tmux -L mark wait-for -S x\"; tmux -L mark wait-for x"),
+    ("tmux", "tmux -L mark -f /dev/null new -d \"touch MARK; sleep 1\"; until [ -e MARK ]; do sleep 0.05; done"),
     ("tmux", "tmux -f /dev/null -L polmark2 -c 'touch MARK'"),
     ("busybox", "busybox sh -c 'touch MARK'"),
     ("fakeroot", "fakeroot touch MARK"),
