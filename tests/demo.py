@@ -13,11 +13,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from dari import log
-from dari.core.content import Image, PromptMessage, Text
+from dari.core.content import ImageContent, PromptMessage, TextContent
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import tool
 from dari.errors import Conflict, NotFound, TimedOut, Unavailable
 from dari.mcp.server import Info, Server
@@ -69,9 +69,9 @@ class DemoTools:
         return str(len(text))
 
     @tool()
-    async def picture(self) -> Image:
+    async def picture(self) -> ImageContent:
         """Return an image."""
-        return Image.of(b"\x89PNG", "image/png")
+        return ImageContent.of(b"\x89PNG", "image/png")
 
     @tool(scope="admin")
     async def admin(self) -> str:
@@ -189,11 +189,11 @@ def registry_of(tools: DemoTools) -> Registry:
         return [value for value in ("one", "two", "three") if value.startswith(typed)]
 
     async def letter(context: Context, given: dict[str, str]) -> list[PromptMessage]:
-        return [PromptMessage("user", Text(text=f"Dear {given['to']}"))]
+        return [PromptMessage("user", TextContent(text=f"Dear {given['to']}"))]
 
     registry.add_resource(Resource("demo://note", "note", note, mime_type="text/plain"))
     registry.add_resource(Resource("demo://blob", "blob", blob, mime_type="application/octet-stream"))
-    registry.add_template(Template("demo://item/{id}", "item", item, completers={"id": ids}))
+    registry.add_template(ResourceTemplate("demo://item/{id}", "item", item, completers={"id": ids}))
     registry.add_prompt(Prompt("letter", letter, "Write a letter", [PromptArgument("to", "name", True, ids)]))
     return registry
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.mcp.link import Link
 from dari.mcp.server import Server
 from dari.rpc.framing import Framing

@@ -18,8 +18,8 @@ _CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dari_p
 
 @asynccontextmanager
 async def _hub() -> AsyncIterator[tuple[int, Path]]:
-    from dari.core.grant import MCP_GRANT
     from dari.core.registry import Registry
+    from dari.core.scopes import MCP_GRANT
     from dari.mcp.server import Info, Server
     from dari.settings import ServeSettings
     from dari.transport.hub import HttpHub

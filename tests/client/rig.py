@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.core.context import Elicited
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.mcp.client import Client
 from dari.mcp.client.answers import Elicitation, Sampled, Sampling
 from dari.mcp.link import Link

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dari.core.content import Image, Text
+from dari.core.content import ImageContent, TextContent
 from dari.core.context import Progress
 from dari.errors import Failed, TimedOut, Unavailable
 from dari.mcp.client import RemoteError
@@ -23,7 +23,7 @@ async def test_a_tool_returns_text_and_structure(mode: Any) -> None:
         result = await client.call_tool("demo_echo", {"text": "hi", "times": 2})
     assert client.is_open is False
     assert result.structured_content == {"text": "hihi", "times": 2}
-    assert result.content == [Text(text='{"text":"hihi","times":2}')]
+    assert result.content == [TextContent(text='{"text":"hihi","times":2}')]
     assert result.text == '{"text":"hihi","times":2}'
     assert result.is_error is False
     result.raise_if_error()
@@ -40,7 +40,7 @@ async def test_the_server_introduces_itself(mode: Any) -> None:
 async def test_an_image_comes_back_as_an_image(mode: Any) -> None:
     async with memory_client(demo_server(), mode=mode) as client:
         result = await client.call_tool("demo_picture")
-    assert result.content == [Image.of(b"\x89PNG", "image/png")]
+    assert result.content == [ImageContent.of(b"\x89PNG", "image/png")]
     assert result.structured_content is None
 
 
@@ -99,7 +99,7 @@ async def test_a_prompt_is_filled_in(mode: Any) -> None:
     async with memory_client(demo_server(), mode=mode) as client:
         prompt = await client.get_prompt("letter", {"to": "Ada"})
     assert prompt.messages[0].role == "user"
-    assert prompt.messages[0].content == Text(text="Dear Ada")
+    assert prompt.messages[0].content == TextContent(text="Dear Ada")
 
 
 async def test_an_argument_is_completed(mode: Any) -> None:

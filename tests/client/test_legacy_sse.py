@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dari.core.content import Text
+from dari.core.content import TextContent
 from dari.core.context import Progress
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
@@ -48,7 +48,7 @@ async def sdk(**options: Any) -> AsyncIterator[Client]:
 async def test_a_server_of_the_sdk_lists_calls_and_reports_progress() -> None:
     async with sdk() as client:
         assert "echo" in {tool.name for tool in await client.list_tools()}
-        assert (await client.call_tool("echo", {"text": "안녕"})).content == [Text(text="안녕")]
+        assert (await client.call_tool("echo", {"text": "안녕"})).content == [TextContent(text="안녕")]
         seen: list[Progress] = []
         await client.call_tool("count", {"to": 3}, progress=seen.append)
         assert [report.progress for report in seen] == [1, 2, 3]
@@ -61,9 +61,9 @@ async def test_calls_run_side_by_side_and_a_cancelled_one_leaves_the_others_alon
     async with sdk() as client:
         hanging = asyncio.ensure_future(client.call_tool("hang"))
         results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(20)))
-        assert [result.content for result in results] == [[Text(text=str(n))] for n in range(20)]
+        assert [result.content for result in results] == [[TextContent(text=str(n))] for n in range(20)]
         hanging.cancel()
-        assert (await client.call_tool("echo", {"text": "on"})).content == [Text(text="on")]
+        assert (await client.call_tool("echo", {"text": "on"})).content == [TextContent(text="on")]
 
 
 class Scripted:

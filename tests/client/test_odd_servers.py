@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dari.core.content import Text
+from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.results import CallResult, Unknown
@@ -34,7 +34,7 @@ async def test_nulls_where_the_schema_has_none_count_as_absent() -> None:
     result = await called(b'{"jsonrpc":"2.0","id":%d,"error":null,"result":' + body + b"}")
     assert result.is_error is False
     assert result.structured_content is None
-    assert result.content == [Text(text="x")]
+    assert result.content == [TextContent(text="x")]
 
 
 async def test_content_of_an_unknown_kind_is_kept() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dari.core.content import Text
+from dari.core.content import TextContent
 from dari.core.context import Progress
 from dari.core.events import ListChanged
 from dari.errors import TimedOut, Unavailable
@@ -70,13 +70,13 @@ async def test_everything_a_server_offers(door: str, mode: Any) -> None:
         assert client.agreement.instructions == "A server of the SDK."
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert tools["echo"].input_schema["required"] == ["text"]
-        assert (await client.call_tool("echo", {"text": "안녕"})).content == [Text(text="안녕")]
+        assert (await client.call_tool("echo", {"text": "안녕"})).content == [TextContent(text="안녕")]
         assert (await client.call_tool("count", {"to": 3}, progress=seen.append)).text == "counted to 3"
         assert [report.progress for report in seen] == [1, 2, 3]
         assert (await client.call_tool("fail")).is_error
         assert (await client.read_resource("sdk://note")).contents[0].text == "a note"
         prompt = await client.get_prompt("letter", {"to": "Ada"})
-        assert prompt.messages[0].content == Text(text="Dear Ada")
+        assert prompt.messages[0].content == TextContent(text="Dear Ada")
         with pytest.raises(RemoteError) as caught:
             await client.request("no/such")
         assert caught.value.remote_code == -32601

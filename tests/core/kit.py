@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from dari.core.content import Text, ToolResult
+from dari.core.content import TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import tool
 
@@ -90,7 +90,7 @@ class Kit:
     @tool(name="renamed", timeout_s=7)
     def quick(self, a: int = 1, *, b: str) -> ToolResult:
         """Run without a task."""
-        return ToolResult([Text(text=f"{a}{b}")])
+        return ToolResult([TextContent(text=f"{a}{b}")])
 
     @tool()
     async def nothing(self) -> None:

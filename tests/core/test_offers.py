@@ -12,7 +12,7 @@ from dari.core.events import Event, ListChanged
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool
 from dari.errors import InvalidInput
 from tests.core.kit import Kit
@@ -31,8 +31,8 @@ def resource(uri: str) -> Resource:
     return Resource(uri, uri, nothing, shown={"uri": uri, "name": uri})
 
 
-def template(uri: str) -> Template:
-    return Template(uri, uri, nothing, shown={"uriTemplate": uri, "name": uri})
+def template(uri: str) -> ResourceTemplate:
+    return ResourceTemplate(uri, uri, nothing, shown={"uriTemplate": uri, "name": uri})
 
 
 def told(registry: Registry) -> list[Event]:
@@ -115,7 +115,7 @@ def test_our_own_tools_may_be_made_after_offers_came() -> None:
 )
 def test_a_uri_finds_its_reader(uri: str, found: str | None) -> None:
     registry = Registry()
-    registry.add_template(Template("own:{id}", "own", nothing))
+    registry.add_template(ResourceTemplate("own:{id}", "own", nothing))
     shapes = ["u:{x}", "u:deep/{x}", "u:deep/{name}.txt", "v:{+path}{?q}"]
     registry.offer("a", Offer(resources=[resource("u:one")], templates=[template(shape) for shape in shapes]))
     reader = registry.find_reader(uri)

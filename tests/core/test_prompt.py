@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dari.core.content import PromptMessage, Text
+from dari.core.content import PromptMessage, TextContent
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.errors import InvalidInput
 
 
 async def render(context: Context, given: dict[str, str]) -> list[PromptMessage]:
-    return [PromptMessage("user", Text(text=str(given)))]
+    return [PromptMessage("user", TextContent(text=str(given)))]
 
 
 LETTER = Prompt("letter", render, "Write a letter", [PromptArgument("to", "name", True), PromptArgument("tone")])

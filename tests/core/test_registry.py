@@ -11,7 +11,7 @@ from dari.core.context import Context
 from dari.core.events import Event, Events, ListChanged, ResourceUpdated
 from dari.core.prompt import Prompt
 from dari.core.registry import Registry
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import tools_of
 from tests.core.kit import Kit
 
@@ -28,7 +28,7 @@ CHANGES: list[tuple[str, Callable[[Registry], None]]] = [
     ("tools", lambda registry: registry.add_tools(*tools_of(Kit()))),
     ("tools", lambda registry: registry.add_toolkit(Kit())),
     ("resources", lambda registry: registry.add_resource(Resource("demo://x", "x", text))),
-    ("resources", lambda registry: registry.add_template(Template("demo://{x}", "x", text))),
+    ("resources", lambda registry: registry.add_template(ResourceTemplate("demo://{x}", "x", text))),
     ("prompts", lambda registry: registry.add_prompt(Prompt("p", messages))),
     ("tools", lambda registry: registry.remove_tools("kit_plain")),
     ("resources", lambda registry: registry.remove_resource("demo://x")),

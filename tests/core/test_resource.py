@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.core.context import Context
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 
 
 async def body(context: Context, values: dict[str, str] | None = None) -> str:
     return "body"
 
 
-def template(pattern: str) -> Template:
-    return Template(pattern, "t", body)
+def template(pattern: str) -> ResourceTemplate:
+    return ResourceTemplate(pattern, "t", body)
 
 
 @pytest.mark.parametrize(

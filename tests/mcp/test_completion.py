@@ -9,7 +9,7 @@ import pytest
 from dari.core.content import PromptMessage
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
-from dari.core.resource import Template
+from dari.core.resource import ResourceTemplate
 from tests.mcp.rig import Rig, ready, request
 from tests.wires import Json, stateless
 
@@ -71,7 +71,7 @@ def with_completer(completer: Any, scope: str = "read") -> Rig:
     rig = Rig()
     arguments = [PromptArgument("to", complete=completer)]
     rig.server.registry.add_prompt(Prompt("p", nothing, arguments=arguments, scope=scope))
-    rig.server.registry.add_template(Template("p://{to}", "t", body, completers={"to": completer}, scope=scope))
+    rig.server.registry.add_template(ResourceTemplate("p://{to}", "t", body, completers={"to": completer}, scope=scope))
     return rig
 
 

@@ -15,7 +15,7 @@ from dari.core.events import ListKind
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool, tool, typed_tool
 from dari.mcp.calls import handshake_result, stateless_result
 from dari.mcp.server import Info, Server
@@ -100,7 +100,9 @@ def offering(body: bytes) -> Rig:
             tools=[Tool("t", "", "read", {}, {"type": "object"}, {}, give, shown={"name": "t", "odd": 1})],
             prompts=[Prompt("p", give, arguments=[PromptArgument("a", required=True)], shown={"name": "p", "odd": 2})],
             resources=[Resource("u:1", "u", give, shown={"uri": "u:1", "odd": 3})],
-            templates=[Template("v:{x}", "v", give, shown={"uriTemplate": "v:{x}", "odd": 4}, relay_completion=give)],
+            templates=[
+                ResourceTemplate("v:{x}", "v", give, shown={"uriTemplate": "v:{x}", "odd": 4}, relay_completion=give)
+            ],
         ),
     )
     return rig_of(registry)

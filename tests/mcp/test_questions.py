@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dari.core.context import Context, Elicit, ElicitUrl, Question, Roots, Sample
+from dari.core.context import ClientRequest, Context, Elicit, ElicitUrl, Roots, Sample
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
@@ -29,7 +29,7 @@ FORM = {
 }
 
 
-def asking(questions: dict[str, Question]) -> Rig:
+def asking(questions: dict[str, ClientRequest]) -> Rig:
     """A server whose one tool asks these questions and tells the answers."""
 
     @tool(name="ask")
@@ -112,7 +112,7 @@ async def test_nobody_answering_ends_the_question(monkeypatch: pytest.MonkeyPatc
     ],
 )
 async def test_what_the_client_did_not_declare_is_not_asked(
-    question: Question, capabilities: Json, missing: str
+    question: ClientRequest, capabilities: Json, missing: str
 ) -> None:
     rig = asking({"q": question})
     await rig.agree(**capabilities)

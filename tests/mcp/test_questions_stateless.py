@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dari.core.content import PromptMessage, Text
-from dari.core.context import Context, Elicit, ElicitUrl, Question, Roots, Sample
-from dari.core.grant import MCP_SCOPES, Grant
+from dari.core.content import PromptMessage, TextContent
+from dari.core.context import ClientRequest, Context, Elicit, ElicitUrl, Roots, Sample
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource
+from dari.core.scopes import MCP_SCOPES, Grant
 from tests.demo import demo_server
 from tests.mcp.rig import Rig, request, text_of
 from tests.mcp.test_questions import FORM, SCHEMA, asking
@@ -148,7 +148,7 @@ async def test_capabilities_that_are_no_utf_8_are_refused_and_no_bug() -> None:
     ],
 )
 async def test_what_the_client_did_not_declare_is_a_fault_that_names_it(
-    question: Question, capabilities: Json, missing: Json
+    question: ClientRequest, capabilities: Json, missing: Json
 ) -> None:
     reply = await asking({"q": question}).ask(asked("ask", capabilities))
     assert reply["error"]["code"] == -32021
@@ -196,7 +196,7 @@ async def test_an_expired_state_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_prompts_and_resources_may_ask_too() -> None:
     async def letter(context: Context, given: dict[str, str]) -> list[PromptMessage]:
         answer = await context.elicit("Who?", SCHEMA, key="who")
-        return [PromptMessage("user", Text(text=f"Dear {answer.content and answer.content['name']}"))]
+        return [PromptMessage("user", TextContent(text=f"Dear {answer.content and answer.content['name']}"))]
 
     async def note(context: Context) -> str:
         answer = await context.elicit("Who?", SCHEMA, key="who")

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct
 
-from dari.core.content import Audio, Contents, Embedded, Image, Link, RawResult, Text, ToolResult
+from dari.core.content import (
+    AudioContent,
+    Contents,
+    EmbeddedResource,
+    ImageContent,
+    RawResult,
+    ResourceLink,
+    TextContent,
+    ToolResult,
+)
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
@@ -42,19 +51,19 @@ async def result_of(value: Any) -> Json:
         (None, [{"type": "text", "text": "null"}]),
         ([1, 2], [{"type": "text", "text": "[1,2]"}]),
         ([], []),
-        (Text(text="a"), [{"type": "text", "text": "a"}]),
-        (Image.of(b"\x00", "image/png"), [{"type": "image", "data": "AA==", "mimeType": "image/png"}]),
-        (Audio.of(b"\x00", "audio/wav"), [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
+        (TextContent(text="a"), [{"type": "text", "text": "a"}]),
+        (ImageContent.of(b"\x00", "image/png"), [{"type": "image", "data": "AA==", "mimeType": "image/png"}]),
+        (AudioContent.of(b"\x00", "audio/wav"), [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
         (
-            Embedded(resource=Contents.of("demo://x", "body", "text/plain")),
+            EmbeddedResource(resource=Contents.of("demo://x", "body", "text/plain")),
             [{"type": "resource", "resource": {"uri": "demo://x", "text": "body", "mimeType": "text/plain"}}],
         ),
         (
-            [Text(text="see"), Link(uri="demo://x", name="x", size=3)],
+            [TextContent(text="see"), ResourceLink(uri="demo://x", name="x", size=3)],
             [{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "demo://x", "name": "x", "size": 3}],
         ),
         (
-            Text(text="a", annotations={"audience": ["user"]}, meta={"k": 1}),
+            TextContent(text="a", annotations={"audience": ["user"]}, meta={"k": 1}),
             [{"type": "text", "text": "a", "annotations": {"audience": ["user"]}, "_meta": {"k": 1}}],
         ),
     ],
@@ -72,7 +81,7 @@ async def test_an_object_is_structured_and_stands_in_the_text_too(value: Any) ->
 
 
 async def test_a_result_may_be_spelled_out() -> None:
-    spelled = ToolResult([Text(text="short")], structured_content={"long": True}, is_error=True, meta={"k": 1})
+    spelled = ToolResult([TextContent(text="short")], structured_content={"long": True}, is_error=True, meta={"k": 1})
     assert await result_of(spelled) == {
         "content": [{"type": "text", "text": "short"}],
         "structuredContent": {"long": True},

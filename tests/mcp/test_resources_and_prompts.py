@@ -9,7 +9,7 @@ import pytest
 from dari.core.content import PromptMessage
 from dari.core.context import Context
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.errors import NotFound
 from tests.mcp.rig import STATELESS, VERSIONS, Rig, ready, request
 from tests.wires import Json, stateless
@@ -99,7 +99,7 @@ def failing(error: Exception, scope: str = "read") -> Rig:
 
     rig = Rig()
     rig.server.registry.add_resource(Resource("x://fixed", "x", body, scope=scope))
-    rig.server.registry.add_template(Template("x://{any}", "x", body, scope=scope))
+    rig.server.registry.add_template(ResourceTemplate("x://{any}", "x", body, scope=scope))
     rig.server.registry.add_prompt(Prompt("x", letter, scope=scope))
     return rig
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from dari.core.content import Image, RawResult, Text, ToolResult
+from dari.core.content import ImageContent, RawResult, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.registry import Registry
 from dari.core.resource import Resource
@@ -67,7 +67,7 @@ class Leaky:
     @tool()
     async def blocks(self) -> ToolResult:
         """Content blocks beside data."""
-        return ToolResult([Text(text=EVERYTHING), Image.of(b"png", "image/png")], {"list": [EVERYTHING]})
+        return ToolResult([TextContent(text=EVERYTHING), ImageContent.of(b"png", "image/png")], {"list": [EVERYTHING]})
 
     @tool()
     async def fails(self) -> str:
@@ -131,10 +131,10 @@ def test_the_type_of_a_struct_stays_and_so_does_its_way_of_being_encoded() -> No
 
 
 def test_another_servers_result_is_passed_on_as_it_is() -> None:
-    from dari.core.disclosure import disclosed
+    from dari.core.result_redaction import redact_result
 
     raw = RawResult(Raw(b'{"content":[{"type":"text","text":"password=plum"}]}'))
-    assert disclosed(raw) is raw
+    assert redact_result(raw) is raw
 
 
 def test_the_schema_of_a_secret_parameter_stays_and_its_default_goes() -> None:

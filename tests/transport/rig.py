@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.core.context import Context
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.core.tool import tool
 from dari.mcp.server import Server
 from dari.settings import ServeSettings

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Server
 from dari.transport.lines import LineLink
 from tests.demo import demo_server

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.transport import sessions
 from tests.transport.rig import Rig, logged, open_events, running, until
 from tests.wires import Json, call, initialize

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dari.core.grant import MCP_GRANT
 from dari.core.registry import Registry
+from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from dari.transport.hub import HttpHub

@@ -17,7 +17,7 @@ from dari.bridge.trust.items import Kind
 from dari.bridge.trust.pin_store import Held
 from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.status import Status
-from dari.core.grant import ADMIN, CONTROL, READ
+from dari.core.scopes import ADMIN, CONTROL, READ
 from dari.errors import InvalidInput, NotFound
 from dari.ipc.remote import exposed
 

@@ -8,32 +8,32 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 
-class Block(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
+class ContentBlock(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
     """Members that every content block may carry."""
 
     annotations: dict[str, Any] | UnsetType = UNSET
     meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
 
 
-class Text(Block, tag="text", tag_field="type", frozen=True):
+class TextContent(ContentBlock, tag="text", tag_field="type", frozen=True):
     text: str
 
 
-class Image(Block, tag="image", tag_field="type", frozen=True):
+class ImageContent(ContentBlock, tag="image", tag_field="type", frozen=True):
     data: str
     mime_type: str
 
     @classmethod
-    def of(cls, raw: bytes, mime_type: str) -> Image:
+    def of(cls, raw: bytes, mime_type: str) -> ImageContent:
         return cls(data=b64encode(raw).decode(), mime_type=mime_type)
 
 
-class Audio(Block, tag="audio", tag_field="type", frozen=True):
+class AudioContent(ContentBlock, tag="audio", tag_field="type", frozen=True):
     data: str
     mime_type: str
 
     @classmethod
-    def of(cls, raw: bytes, mime_type: str) -> Audio:
+    def of(cls, raw: bytes, mime_type: str) -> AudioContent:
         return cls(data=b64encode(raw).decode(), mime_type=mime_type)
 
 
@@ -53,11 +53,11 @@ class Contents(Struct, rename="camel", omit_defaults=True, frozen=True):
         return cls(uri=uri, blob=b64encode(value).decode(), mime_type=mime)
 
 
-class Embedded(Block, tag="resource", tag_field="type", frozen=True):
+class EmbeddedResource(ContentBlock, tag="resource", tag_field="type", frozen=True):
     resource: Contents
 
 
-class Link(Block, tag="resource_link", tag_field="type", frozen=True):
+class ResourceLink(ContentBlock, tag="resource_link", tag_field="type", frozen=True):
     uri: str
     name: str
     title: str | UnsetType = UNSET
@@ -66,7 +66,7 @@ class Link(Block, tag="resource_link", tag_field="type", frozen=True):
     size: int | UnsetType = UNSET
 
 
-Content = Text | Image | Audio | Embedded | Link
+Content = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 
 
 class ToolResult(Struct, rename="camel", omit_defaults=True):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -73,7 +73,7 @@ class Relayed(Struct, frozen=True):
         return self.body
 
 
-Question = Elicit | ElicitUrl | Sample | Roots | Relayed
+ClientRequest = Elicit | ElicitUrl | Sample | Roots | Relayed
 
 
 class Elicited(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Elicited(Struct, frozen=True):
     content: dict[str, Any] | None = None
 
 
-class LogRecord(Struct, frozen=True, omit_defaults=True):
+class LoggingMessage(Struct, frozen=True, omit_defaults=True):
     """`notifications/message`."""
 
     level: Level
@@ -128,7 +128,7 @@ class Context(ABC):
         """Send a log record; dropped below the level the caller asked for."""
 
     @abstractmethod
-    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+    async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         """Ask several things at once; the answers come back under the same keys.
 
         Raises Unavailable when the client lacks the capability or refuses.
@@ -167,7 +167,7 @@ class Context(ABC):
     def report(self, progress: float, total: float | None = None, message: str | None = None) -> None:  # noqa: B027
         """`progress` for code that cannot wait."""
 
-    def note(self, record: LogRecord) -> None:  # noqa: B027
+    def note(self, record: LoggingMessage) -> None:  # noqa: B027
         """`log` for code that cannot wait."""
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool
 
 
@@ -15,13 +15,14 @@ class Offer:
     tools: Sequence[Tool] = ()
     prompts: Sequence[Prompt] = ()
     resources: Sequence[Resource] = ()
-    templates: Sequence[Template] = ()
+    templates: Sequence[ResourceTemplate] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     """What each server of the tools is for, by its name; tools are found by it."""
 
 
-def is_same(
-    before: Sequence[Tool | Prompt | Resource | Template], after: Sequence[Tool | Prompt | Resource | Template]
+def is_same_listing(
+    before: Sequence[Tool | Prompt | Resource | ResourceTemplate],
+    after: Sequence[Tool | Prompt | Resource | ResourceTemplate],
 ) -> bool:
     """Whether a client that listed one would see no difference in the other."""
     return len(before) == len(after) and all(

@@ -8,8 +8,8 @@ from typing import Any
 
 from dari.core.content import PromptMessage, RawResult
 from dari.core.context import Context
-from dari.core.grant import READ
 from dari.core.resource import Completer, RelayCompletion
+from dari.core.scopes import READ
 from dari.errors import InvalidInput
 
 Renderer = Callable[[Context, dict[str, str]], Coroutine[Any, Any, list[PromptMessage] | RawResult]]

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any
 
 from dari.core.events import Events, ListChanged, ListKind, ResourceUpdated
-from dari.core.offer import Offer, is_same
+from dari.core.offer import Offer, is_same_listing
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template, closeness
+from dari.core.resource import Resource, ResourceTemplate, closeness
 from dari.core.tool import Tool, Toolkit, tools_of
 from dari.errors import Conflict
 
@@ -28,14 +28,14 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._deferred: list[Callable[[], Iterable[Tool]]] = []
         self._resources: dict[str, Resource] = {}
-        self._templates: dict[str, Template] = {}
+        self._templates: dict[str, ResourceTemplate] = {}
         self._prompts: dict[str, Prompt] = {}
         self._offers: dict[str, Offer] = {}
         self._order: tuple[str, ...] = ()
         self._all_tools: dict[str, Tool] | None = None
         self._interests: Counter[str] = Counter()
         self.resources: Mapping[str, Resource] = self._resources
-        self.templates: Mapping[str, Template] = self._templates
+        self.templates: Mapping[str, ResourceTemplate] = self._templates
         self.prompts: Mapping[str, Prompt] = self._prompts
         self.events = Events()
         self.version = 0
@@ -97,7 +97,7 @@ class Registry:
         self._resources.pop(uri, None)
         self._changed("resources")
 
-    def add_template(self, template: Template) -> None:
+    def add_template(self, template: ResourceTemplate) -> None:
         self._templates[template.uri_template] = template
         self._changed("resources")
 
@@ -131,11 +131,13 @@ class Registry:
             self._offers[owner] = after
         self._all_tools = None
         self._merge()
-        if not is_same(before.tools, after.tools):
+        if not is_same_listing(before.tools, after.tools):
             self._tell("tools")
-        if not is_same(before.prompts, after.prompts):
+        if not is_same_listing(before.prompts, after.prompts):
             self._tell("prompts")
-        if not is_same(before.resources, after.resources) or not is_same(before.templates, after.templates):
+        if not is_same_listing(before.resources, after.resources) or not is_same_listing(
+            before.templates, after.templates
+        ):
             self._tell("resources")
 
     def find_tool(self, name: str) -> Tool | None:
@@ -146,12 +148,12 @@ class Registry:
         answers = (find(name) for find in self.tool_fallbacks.values())
         return next((one for one in answers if one is not None), None)
 
-    def find_reader(self, uri: str) -> tuple[Resource | Template, dict[str, str]] | None:
+    def find_reader(self, uri: str) -> tuple[Resource | ResourceTemplate, dict[str, str]] | None:
         """Who reads a URI: the resource of that name, the closest template, or a server that may know it."""
         resource = self.resources.get(uri)
         if resource is not None:
             return resource, {}
-        fitting: list[tuple[Template, dict[str, str]]] = []
+        fitting: list[tuple[ResourceTemplate, dict[str, str]]] = []
         for template in self.templates.values():
             values = template.match(uri)
             if values is not None and template.shown is None:

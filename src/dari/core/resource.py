@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from dari.core.content import RawResult
 from dari.core.context import Context
-from dari.core.disclosure import Output
-from dari.core.grant import READ
+from dari.core.result_redaction import OutputPolicy
+from dari.core.scopes import READ
 
 Body = str | bytes
 Reader = Callable[[Context], Coroutine[Any, Any, Body | RawResult]]
@@ -36,7 +36,7 @@ class Resource:
     mime_type: str | None = None
     title: str | None = None
     scope: str = READ
-    output: Output = "redacted"
+    output: OutputPolicy = "redacted"
     shown: dict[str, Any] | None = None
     """The resource as another server lists it."""
 
@@ -45,7 +45,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class ResourceTemplate:
     """A family of resources, `{variables}` in the URI."""
 
     uri_template: str
@@ -55,7 +55,7 @@ class Template:
     mime_type: str | None = None
     title: str | None = None
     scope: str = READ
-    output: Output = "redacted"
+    output: OutputPolicy = "redacted"
     completers: dict[str, Completer] = field(default_factory=dict)
     shown: dict[str, Any] | None = None
     """The template as another server lists it; `read` gets the whole URI under `uri`, as that server expands it."""
@@ -105,7 +105,7 @@ def _fits(uri: str, literals: list[str]) -> bool:
     return True
 
 
-def _described(item: Resource | Template, shown: dict[str, Any]) -> dict[str, Any]:
+def _described(item: Resource | ResourceTemplate, shown: dict[str, Any]) -> dict[str, Any]:
     if item.title:
         shown["title"] = item.title
     if item.description:

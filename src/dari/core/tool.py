@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
-from dari.core.complaints import invalid_arguments, with_text_ids
-from dari.core.content import Block, RawResult, ToolResult
+from dari.core.content import ContentBlock, RawResult, ToolResult
 from dari.core.context import Context
-from dari.core.disclosure import Output, disclosed
-from dari.core.grant import READ
-from dari.core.mirrored import Path, mirrored_arguments
+from dari.core.header_params import Path, find_header_params
+from dari.core.result_redaction import OutputPolicy, redact_result
 from dari.core.schema import Schema, object_schema, title_of
+from dari.core.scopes import READ
+from dari.core.validation import invalid_arguments, stringify_ids
 from dari.errors import TimedOut
 
 _MARK = "__dari_tool__"
@@ -40,7 +40,7 @@ class ToolSpec(Struct, frozen=True):
     timeout_s: float | None
     title: str | None
     name: str | None
-    output: Output
+    output: OutputPolicy
 
 
 def tool(
@@ -53,7 +53,7 @@ def tool(
     timeout_s: float | None = DEFAULT_TIMEOUT_S,
     title: str | None = None,
     name: str | None = None,
-    output: Output = "redacted",
+    output: OutputPolicy = "redacted",
 ) -> Callable[[Any], Any]:
     """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise.
 
@@ -135,7 +135,7 @@ class Toolkit(Protocol):
     prefix: str
 
 
-def tools_of(toolkit: Toolkit, *, output: Output | None = None) -> list[Tool]:
+def tools_of(toolkit: Toolkit, *, output: OutputPolicy | None = None) -> list[Tool]:
     """The decorated methods of a toolkit, in the order they are written; `output` overrules what they declare."""
     marked = [
         name for cls in reversed(type(toolkit).__mro__) for name, value in vars(cls).items() if hasattr(value, _MARK)
@@ -145,7 +145,7 @@ def tools_of(toolkit: Toolkit, *, output: Output | None = None) -> list[Tool]:
     return [typed_tool(member, prefix=toolkit.prefix, output=output) for member in members if hasattr(member, _MARK)]
 
 
-def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output | None = None) -> Tool:
+def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: OutputPolicy | None = None) -> Tool:
     """Build a tool from a decorated function or bound method."""
     spec: ToolSpec = getattr(function, _MARK)
     base = spec.name or function.__name__
@@ -172,7 +172,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
         run=_runner(_gated(function, output or spec.output, is_async=is_async), arguments, context_name),
         is_async=is_async,
         timeout_s=spec.timeout_s,
-        mirrored=mirrored_arguments(input_schema),
+        mirrored=find_header_params(input_schema),
     )
 
 
@@ -197,23 +197,27 @@ def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str
 
 def _output_schema(hint: Any) -> Schema | None:
     """A Struct is structured output, unless it is content that says itself how it is shown."""
-    if inspect.isclass(hint) and issubclass(hint, Struct) and not issubclass(hint, (ToolResult, RawResult, Block)):
+    if (
+        inspect.isclass(hint)
+        and issubclass(hint, Struct)
+        and not issubclass(hint, (ToolResult, RawResult, ContentBlock))
+    ):
         return object_schema(hint)
     return None
 
 
-def _gated(function: Callable[..., Any], output: Output, *, is_async: bool) -> Callable[..., Any]:
+def _gated(function: Callable[..., Any], output: OutputPolicy, *, is_async: bool) -> Callable[..., Any]:
     """The function with its result behind the redaction gate."""
     if output == "as_is":
         return function
 
     @wraps(function)
     async def awaited(*positional: Any, **named: Any) -> Any:
-        return disclosed(await function(*positional, **named))
+        return redact_result(await function(*positional, **named))
 
     @wraps(function)
     def called(*positional: Any, **named: Any) -> Any:
-        return disclosed(function(*positional, **named))
+        return redact_result(function(*positional, **named))
 
     return awaited if is_async else called
 
@@ -226,7 +230,7 @@ def _runner(function: Callable[..., Any], arguments: type[Struct], context_name:
         try:
             return decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            repaired = with_text_ids(raw) if isinstance(error, msgspec.ValidationError) else None
+            repaired = stringify_ids(raw) if isinstance(error, msgspec.ValidationError) else None
             if repaired is not None:
                 try:
                     return decode(repaired)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dari.core.context import Elicit, Elicited, ElicitUrl, Question, Relayed
+from dari.core.context import ClientRequest, Elicit, Elicited, ElicitUrl, Relayed
 from dari.errors import Failed, InvalidInput
 from dari.mcp.failures import Fault, invalid_params
 from dari.mcp.versions import MISSING_CAPABILITY
@@ -26,7 +26,7 @@ _AGAIN = "start the call again without it"
 class InputRequired(Exception):
     """Ends a stateless call: the client has to answer these questions and call again."""
 
-    def __init__(self, questions: Mapping[str, Question]) -> None:
+    def __init__(self, questions: Mapping[str, ClientRequest]) -> None:
         super().__init__("input required")
         self.questions = questions
 
@@ -78,7 +78,7 @@ class StateSigner:
         return _b64(hmac.digest(self._key, payload.encode(), "sha256"))
 
 
-def require_capabilities(questions: Mapping[str, Question], capabilities: Mapping[str, Any]) -> None:
+def require_capabilities(questions: Mapping[str, ClientRequest], capabilities: Mapping[str, Any]) -> None:
     """Refuse to ask what the client did not declare."""
     missing: dict[str, Any] = {}
     for question in questions.values():
@@ -94,7 +94,7 @@ def require_capabilities(questions: Mapping[str, Question], capabilities: Mappin
         )
 
 
-def _part_needed(question: Question) -> str:
+def _part_needed(question: ClientRequest) -> str:
     """What of a capability a question needs beyond the capability itself."""
     if isinstance(question, ElicitUrl):
         return "url"
@@ -105,7 +105,7 @@ def _part_needed(question: Question) -> str:
     return "tools" if question.capability == "sampling" and question.body.get("tools") else ""
 
 
-def read_answer(key: str, question: Question, answer: Any) -> Any:
+def read_answer(key: str, question: ClientRequest, answer: Any) -> Any:
     """The client's answer, checked against the question."""
     if not isinstance(answer, dict):
         raise InvalidInput(f"the answer to '{key}' is not an object", f"send the result of {question.method}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from dari.core.begun import Begun
+from dari.core.pending import PendingResult
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.asking import InputRequired
 from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
@@ -34,7 +34,7 @@ class Call:
     __slots__ = ("_ended_by", "_has_expired", "_has_started", "_request", "_timeout_s", "task")
 
     def __init__(
-        self, request: Request, work: Coroutine[Any, Any, Any] | Begun, render: Render, timeout_s: float | None
+        self, request: Request, work: Coroutine[Any, Any, Any] | PendingResult, render: Render, timeout_s: float | None
     ) -> None:
         self._request = request
         self._timeout_s = timeout_s
@@ -48,7 +48,7 @@ class Call:
         link.started(self)
         self.task: asyncio.Future[Any]
         """Done when the call is, but for its reply, which leaves before anybody who waits for this is woken."""
-        if isinstance(work, Begun):
+        if isinstance(work, PendingResult):
             self._has_started = True
             self._wait(work, render)
         else:
@@ -85,17 +85,17 @@ class Call:
             message, code = failure_message(request, error)
         self._reply(message, code)
 
-    def _wait(self, work: Begun, render: Render) -> None:
+    def _wait(self, work: PendingResult, render: Render) -> None:
         self.task = work.future
         work.future.add_done_callback(lambda _: self._finish(work, render))
         if self._ended_by:
             work.future.cancel()
 
-    def _finish(self, work: Begun, render: Render) -> None:
+    def _finish(self, work: PendingResult, render: Render) -> None:
         request = self._request
         try:
             value = work.finish(work.future)
-            if isinstance(value, Begun):
+            if isinstance(value, PendingResult):
                 self._wait(value, render)
                 return
             message, code = self._cancelled() if self._ended_by else (_success(request, render(value)), 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from dari.core.mirrored import value_at
+from dari.core.header_params import value_at
 from dari.mcp.failures import Fault
 from dari.mcp.versions import HEADER_MISMATCH
 from dari.rpc.codec import UNREADABLE, Params, decode_any

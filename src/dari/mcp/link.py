@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.mcp.session import Running, Session
 
 

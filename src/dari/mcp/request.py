@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Question
+from dari.core.context import LEVELS, ClientRequest, Context, Level, LoggingMessage, Progress
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.asking import AnsweredWithError, InputRequired, Remembered, read_answer, require_capabilities
 from dari.mcp.failures import Fault, invalid_params
@@ -96,7 +96,7 @@ class Request(Context):
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         if self._is_heard(level):
-            self.note(LogRecord(level, data, UNSET if logger is None else logger))
+            self.note(LoggingMessage(level, data, UNSET if logger is None else logger))
             await self.link.drain()
 
     def report(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -107,11 +107,11 @@ class Request(Context):
             report = Progress(token, progress, UNSET if total is None else total, said)
             self.link.emit(notification_message("notifications/progress", report))
 
-    def note(self, record: LogRecord) -> None:
+    def note(self, record: LoggingMessage) -> None:
         if self._is_heard(record.level):
             self.link.emit(notification_message("notifications/message", disclose(record)))
 
-    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+    async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         if self.session is None:
             return self._ask_by_retry(questions)
         try:
@@ -158,7 +158,7 @@ class Request(Context):
         least = self.log_level
         return least is not None and LEVELS.index(level) >= LEVELS.index(least)
 
-    async def _ask_now(self, key: str, question: Question) -> Any:
+    async def _ask_now(self, key: str, question: ClientRequest) -> Any:
         assert self.session is not None
         try:
             response = await self.session.request(self.link, question.method, question.params(), QUESTION_TIMEOUT_S)
@@ -168,7 +168,7 @@ class Request(Context):
             raise Unavailable(f"{question.method} was not answered: {error}", "connect and call again") from None
         return read_answer(key, question, _result_of(response, question.method))
 
-    def _ask_by_retry(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+    def _ask_by_retry(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         """Answers already given, or the end of this round."""
         memory = self._memory()
         given = self.params.input_responses

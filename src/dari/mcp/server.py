@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError
 
-from dari.core.context import LEVELS, LogRecord
+from dari.core.context import LEVELS, LoggingMessage
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
 from dari.log import event
@@ -158,7 +158,7 @@ class Server:
             self.registry.unwatch(uri)
         session.subscriptions.clear()
 
-    def log_to_sessions(self, record: LogRecord) -> None:
+    def log_to_sessions(self, record: LoggingMessage) -> None:
         """A log record that belongs to no call: for the clients that asked for logs of its level."""
         message = b""
         for session in list(self.sessions):

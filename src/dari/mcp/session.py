@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from dari.core.context import Level
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.rpc.codec import Message, RequestId, notification_message, request_message
 
 

@@ -107,7 +107,7 @@ class Options:
 
 async def serve(place: Place, options: Options | None = None) -> None:
     """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
-    from dari.core.grant import MCP_GRANT
+    from dari.core.scopes import MCP_GRANT
     from dari.ipc.daemon import Daemon
     from dari.settings import ServeSettings
     from dari.terminal.environments import load_variables

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from dari.core.grant import MCP_GRANT, Grant
+from dari.core.scopes import MCP_GRANT, Grant
 from dari.log import event
 from dari.mcp.headers import PARAM_PREFIX
 from dari.mcp.server import Server

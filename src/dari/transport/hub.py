@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.ipc.tcp_peer import can_tell
 from dari.log import event
 from dari.mcp.server import Server

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.core.slices import Sliced
 from dari.log import event
 from dari.mcp.link import Link

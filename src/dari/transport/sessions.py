@@ -11,7 +11,7 @@ import logging
 from itertools import islice
 from uuid import uuid4
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.log import event
 from dari.mcp.server import Server
 from dari.mcp.session import Session

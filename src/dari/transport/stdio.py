@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.mcp.server import Server
 from dari.transport.lines import LineLink
 

@@ -17,7 +17,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dari.core.grant import MCP_GRANT, Grant
+from dari.core.scopes import MCP_GRANT, Grant
 from dari.log import event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings

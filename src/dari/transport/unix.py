@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from dari.core.grant import Grant
+from dari.core.scopes import Grant
 from dari.ipc.peer import ConnectedSocket, peer_of
 from dari.ipc.probe import clear_stale
 from dari.log import event

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.core.context import LogRecord
-from dari.core.grant import MCP_SCOPES, Grant
+from dari.core.context import LoggingMessage
+from dari.core.scopes import MCP_SCOPES, Grant
 from tests.bridge.gateway.house import asked, called, demo, house, is_gone, lab, replied, seen, text_of
 from tests.mcp.rig import notification, request
 from tests.wires import stateless
@@ -128,8 +128,8 @@ async def test_a_log_of_no_call_goes_to_those_who_asked_for_logs(tmp_path: Path)
         curious, other = await home.client(), await home.client()
         await curious.ask(request("logging/setLevel", level="notice"))
         (mount,) = home.front.gateway.mounts
-        mount.upstream.logs.publish(LogRecord("info", "small", "lab"))
-        mount.upstream.logs.publish(LogRecord("warning", "careful", "lab"))
+        mount.upstream.logs.publish(LoggingMessage("info", "small", "lab"))
+        mount.upstream.logs.publish(LoggingMessage("warning", "careful", "lab"))
         heard = await curious.messages.get()
         assert heard["params"] == {"level": "warning", "data": "careful", "logger": "lab"}
         assert other.messages.empty()

@@ -14,7 +14,7 @@ import pytest
 from dari.bridge.trust.audit.query import query
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
-from dari.core.begun import Begun
+from dari.core.pending import PendingResult
 from dari.errors import NeedsApproval, TimedOut, Unavailable
 from dari.mcp.client.failures import RemoteError
 from tests.bridge.upstream.lab import DEFAULT
@@ -32,7 +32,7 @@ async def warm(place: Place, **options: Any) -> AsyncIterator[Upstream]:
         assert not server._calls.running
 
 
-def begun(server: Upstream, name: str, arguments: bytes = b"{}", caller: Caller = ME) -> Begun:
+def begun(server: Upstream, name: str, arguments: bytes = b"{}", caller: Caller = ME) -> PendingResult:
     work = server.begin_call(name, arguments, caller)
     assert work is not None
     return work

@@ -10,7 +10,7 @@ import pytest
 
 from dari.bridge.trust.audit.query import query
 from dari.bridge.upstream.caller import Caller
-from dari.core.context import LogRecord, Progress
+from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.failures import RemoteError
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
@@ -61,7 +61,7 @@ async def test_filters_and_new_names_hold_for_lists_and_calls(tmp_path: Path) ->
 
 async def test_progress_and_log_messages_reach_the_caller(tmp_path: Path) -> None:
     told: list[Progress] = []
-    logged: list[LogRecord] = []
+    logged: list[LoggingMessage] = []
     caller = Caller("tester", on_progress=told.append, on_log=logged.append, log_level="debug")
     async with Place(tmp_path).upstream() as server:
         await server.call_tool("wait", b'{"steps":2}', caller)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-from dari.core.grant import MCP_GRANT
 from dari.core.registry import Registry
+from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.proxy.tools import ProxyTools
 from dari.transport.sessions import Sessions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.errors import NotFound, Unavailable
 from dari.ipc.remote import methods_of
 from dari.ipc.tokens import MCP

@@ -14,7 +14,7 @@ from dari.bridge.door.hello import Hello, read_hello
 from dari.bridge.door.outbox import Outbox
 from dari.bridge.door.terminal import DoorTerminal
 from dari.bridge.profiles.places import Surroundings
-from dari.core.grant import MCP_GRANT
+from dari.core.scopes import MCP_GRANT
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import expected
 from dari.rpc.codec import encode

@@ -11,9 +11,9 @@ from msgspec import Raw
 from dari.bridge.gateway.parking import Parking, Work, is_error
 from dari.bridge.gateway.seat import CannotAsk, Seat, can_be_asked
 from dari.bridge.upstream.upstream import Upstream
-from dari.core.begun import Begun
-from dari.core.content import RawResult, Text
+from dari.core.content import RawResult, TextContent
 from dari.core.context import Context
+from dari.core.pending import PendingResult
 from dari.errors import Failed
 from dari.mcp.calls import handshake_result
 from dari.mcp.client.failures import RemoteError
@@ -68,17 +68,19 @@ async def _called(work: Coroutine[Any, Any, Raw], seat: Seat, context: Context) 
         raise _fault(error) from None
 
 
-def _passing(begun: Begun, seat: Seat, context: Context) -> Begun:
+def _passing(begun: PendingResult, seat: Seat, context: Context) -> PendingResult:
     finish = begun.finish
 
-    def passed(answer: asyncio.Future[Raw]) -> RawResult | Begun:
+    def passed(answer: asyncio.Future[Raw]) -> RawResult | PendingResult:
         try:
             result = finish(answer)
         except (RemoteError, CannotAsk) as error:
             raise _fault(error) from None
-        return _passing(result, seat, context) if isinstance(result, Begun) else _answered(result, seat, context)
+        return (
+            _passing(result, seat, context) if isinstance(result, PendingResult) else _answered(result, seat, context)
+        )
 
-    return Begun(begun.future, passed)
+    return PendingResult(begun.future, passed)
 
 
 def _answered(result: Raw, seat: Seat, context: Context) -> RawResult:
@@ -119,5 +121,5 @@ def _readable_error(result: Raw) -> Raw:
     meta = decode_members(members["_meta"]) if "_meta" in members else {}
     members["_meta"] = Raw(encode({**meta, STRUCTURED_META: structured}))
     if bytes(members.get("content", b"[]")).strip() in (b"[]", b"null"):
-        members["content"] = Raw(encode([Text(text=bytes(structured).decode())]))
+        members["content"] = Raw(encode([TextContent(text=bytes(structured).decode())]))
     return Raw(encode(members))

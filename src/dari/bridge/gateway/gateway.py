@@ -20,7 +20,7 @@ from dari.bridge.profiles.profile import PrefixRule
 from dari.bridge.profiles.watch import INTERVAL_S, Watch
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import View
-from dari.core.context import LogRecord
+from dari.core.context import LoggingMessage
 from dari.core.events import ListKind
 from dari.core.registry import Registry
 from dari.core.tool import Tool
@@ -76,7 +76,7 @@ class Gateway:
         self._watching = Watching(registry, lambda: self._mounts, self._spawn)
         self.settling = Settling(settle_s)
         self.calling = Calling()
-        self.on_log: list[Callable[[LogRecord], None]] = []
+        self.on_log: list[Callable[[LoggingMessage], None]] = []
         """Told of log messages that belong to no call."""
 
     async def open(self) -> None:
@@ -260,7 +260,7 @@ class Gateway:
     def _updated(self, mount: Mount, uri: str) -> None:
         self._registry.resource_updated(mount.uris.get(uri, uri))
 
-    def _logged(self, record: LogRecord) -> None:
+    def _logged(self, record: LoggingMessage) -> None:
         for tell in self.on_log:
             tell(record)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dari.bridge.gateway.choice import Choice, is_any_named
-from dari.core.context import LogRecord
+from dari.core.context import LoggingMessage
 from dari.core.events import ListKind
 from dari.core.registry import Registry
 
@@ -30,7 +30,7 @@ class LateRelay:
         choice: Choice,
         *,
         around: Surroundings | None = None,
-        on_log: Callable[[LogRecord], None] | None = None,
+        on_log: Callable[[LoggingMessage], None] | None = None,
         look_s: float = LOOK_S,
     ) -> None:
         """`around`: where the files are looked for, and what the servers see; None: where this process stands."""

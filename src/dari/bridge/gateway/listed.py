@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dari.core.mirrored import mirrored_arguments
+from dari.core.header_params import find_header_params
 from dari.core.prompt import PromptArgument
 
 JsonObject = dict[str, Any]
@@ -50,6 +50,6 @@ def required_arguments(listed: JsonObject) -> list[PromptArgument]:
 
 def mirrored_in(schema: Any) -> dict[str, tuple[str, ...]]:
     try:
-        return mirrored_arguments(schema)
+        return find_header_params(schema)
     except ValueError:
         return {}  # clients leave such a tool out over HTTP; over a pipe it works

@@ -13,10 +13,10 @@ from dari.bridge.upstream.memory import JsonObject
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
 from dari.core.context import Context
-from dari.core.grant import CONTROL
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template, literal_prefix
+from dari.core.resource import Resource, ResourceTemplate, literal_prefix
+from dari.core.scopes import CONTROL
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
 from dari.sanitising import for_model
 
@@ -138,7 +138,7 @@ class Mount:
             relay_completion=complete,
         )
 
-    def _template(self, listed: JsonObject, shown_template: str) -> Template:
+    def _template(self, listed: JsonObject, shown_template: str) -> ResourceTemplate:
         upstream, calling, own = self.upstream, self._calling, listed["uriTemplate"]
         added = len(shown_template) - len(own)  # an address in front, where the template is another server's too
 
@@ -151,6 +151,6 @@ class Mount:
 
         name = listed.get("name")
         shown = {**listed, "uriTemplate": shown_template}
-        return Template(
+        return ResourceTemplate(
             shown_template, name if isinstance(name, str) else own, read, shown=shown, relay_completion=complete
         )

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 from dari.bridge.gateway.listed import CAPABILITIES, Label
 from dari.bridge.gateway.relayed_offer import Relayer, offer_of, resource_of, tool_of
 from dari.core.content import RawResult
-from dari.core.context import LEVELS, Context, Level, LogRecord, Progress, Relayed
+from dari.core.context import LEVELS, Context, Level, LoggingMessage, Progress, Relayed
 from dari.core.events import ListChanged, ListKind
 from dari.core.registry import Registry
 from dari.core.tool import Tool
@@ -55,7 +55,7 @@ class Relay(Relayer):
         registry: Registry,
         make_channel: Callable[[bool], Channel],
         *,
-        on_log: Callable[[LogRecord], None] | None = None,
+        on_log: Callable[[LoggingMessage], None] | None = None,
         settle_s: float = SETTLE_S,
     ) -> None:
         self._registry = registry
@@ -239,7 +239,7 @@ class Relay(Relayer):
             self._refresh.set()
         elif isinstance(told, LogMessage):
             level: Level = next((known for known in LEVELS if known == told.level), "info")
-            record = LogRecord(level, told.data, told.logger or UNSET)
+            record = LoggingMessage(level, told.data, told.logger or UNSET)
             if len(self._running) == 1:
                 next(iter(self._running)).note(record)
             elif self._on_log is not None:

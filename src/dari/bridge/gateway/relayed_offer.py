@@ -10,10 +10,10 @@ from msgspec import Raw
 from dari.bridge.gateway.listed import Label, mirrored_in, required_arguments, take_label
 from dari.core.content import RawResult
 from dari.core.context import Context
-from dari.core.grant import CONTROL
 from dari.core.offer import Offer
 from dari.core.prompt import Prompt
-from dari.core.resource import Resource, Template
+from dari.core.resource import Resource, ResourceTemplate
+from dari.core.scopes import CONTROL
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
 from dari.mcp.client.client import Client
 from dari.mcp.client.listing import Kind
@@ -88,7 +88,7 @@ def resource_of(shown: JsonObject, relayer: Relayer) -> Resource:
     return Resource(uri, str(shown.get("name", uri)), read, shown=shown)
 
 
-def _template(shown: JsonObject, relayer: Relayer) -> Template:
+def _template(shown: JsonObject, relayer: Relayer) -> ResourceTemplate:
     own = shown["uriTemplate"]
 
     async def read(context: Context, values: dict[str, str]) -> RawResult:
@@ -98,4 +98,4 @@ def _template(shown: JsonObject, relayer: Relayer) -> Template:
         ref = {"type": "ref/resource", "uri": own}
         return await relayer.pass_on("completion/complete", {"ref": ref, **asked}, context)
 
-    return Template(own, str(shown.get("name", own)), read, shown=shown, relay_completion=complete)
+    return ResourceTemplate(own, str(shown.get("name", own)), read, shown=shown, relay_completion=complete)

@@ -14,10 +14,10 @@ from dari.bridge.finding.index import Found, ToolIndex
 from dari.bridge.gateway.choice import OWN
 from dari.core.context import Context
 from dari.core.events import Event, ListChanged, ResourceUpdated
-from dari.core.grant import CONTROL, require
 from dari.core.offer import Offer
 from dari.core.registry import Registry
 from dari.core.resource import Resource
+from dari.core.scopes import CONTROL, require_scope
 from dari.core.tool import INNER_LIMITS_ONLY, Tool, tool, typed_tool, within_limit
 from dari.errors import InvalidInput, NotFound
 from dari.rpc.codec import UNREADABLE
@@ -103,7 +103,7 @@ class SearchTools:
             found = self._full.find_tool(name)
         if found is None:
             raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
-        require(found.scope, context.grant)
+        require_scope(found.scope, context.grant)
         value = found.run(arguments, context)
         return await within_limit(found, value) if found.is_async else value
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 from dari.bridge.gateway.listed import CAPABILITIES
 from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
-from dari.core.context import Context, LogRecord, Progress, Relayed
+from dari.core.context import Context, LoggingMessage, Progress, Relayed
 from dari.errors import Unavailable
 from dari.mcp.asking import AnsweredWithError, require_capabilities
 from dari.mcp.client.failures import RemoteError
@@ -92,7 +92,7 @@ class Seat:
         if self.context is not None:
             self.context.report(0.0, None, f"{question.name} waits for a person (approval {question.id})")
 
-    def note(self, record: LogRecord) -> None:
+    def note(self, record: LoggingMessage) -> None:
         if self.context is not None:
             self.context.note(record)
 

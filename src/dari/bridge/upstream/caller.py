@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from dari.bridge.trust.approvals import Patience
 from dari.bridge.trust.questions import Question
-from dari.core.context import Level, LogRecord
+from dari.core.context import Level, LoggingMessage
 from dari.mcp.client.calls import OnProgress
 
 Ask = Callable[[str, Raw], Awaitable[Any]]
@@ -36,7 +36,7 @@ class Caller(Struct, frozen=True, eq=False):
     on_progress: OnProgress | None = None
     on_waiting: Callable[[Question], None] | None = None
     """The call waits for a person, and has done so for a while."""
-    on_log: Callable[[LogRecord], None] | None = None
+    on_log: Callable[[LoggingMessage], None] | None = None
     """What the server logs while the call runs."""
     log_level: Level | None = None
 

@@ -24,7 +24,7 @@ from dari.bridge.upstream.lists import Lists
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.bridge.upstream.sessions import Sessions, Supervised
 from dari.bridge.upstream.target import Target
-from dari.core.begun import Begun
+from dari.core.pending import PendingResult
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from dari.hidden import may_hide
 from dari.mcp.client.failures import NotSent, RemoteError
@@ -89,7 +89,7 @@ class Calls:
         finally:
             self._left()
 
-    def begin(self, name: str, arguments: bytes, caller: Caller) -> Begun | None:
+    def begin(self, name: str, arguments: bytes, caller: Caller) -> PendingResult | None:
         """`tool` for the usual call: all that may stand in its way is asked at once, and only the answer is waited for.
 
         None where something does: then `tool` asks the same again, and waits or tells.
@@ -123,13 +123,13 @@ class Calls:
         params = _params(tool, arguments)
         request_id, answer = conversation.begin("tools/call", params, self._timeout_s)
 
-        def answered(answer: asyncio.Future[Raw]) -> Raw | Begun:
+        def answered(answer: asyncio.Future[Raw]) -> Raw | PendingResult:
             conversation.end(request_id, answer)
             callers.remove(caller)
             supervised.release()
             if not answer.cancelled() and _may_repeat(answer.exception(), tool):
                 again = self._at(None, "tools/call", params, caller, self._timeout_s, tool)
-                return Begun(asyncio.get_running_loop().create_task(again), ended)
+                return PendingResult(asyncio.get_running_loop().create_task(again), ended)
             return ended(answer)
 
         def ended(answer: asyncio.Future[Raw]) -> Raw:
@@ -145,7 +145,7 @@ class Calls:
             finally:
                 self._left()
 
-        return Begun(answer, answered)
+        return PendingResult(answer, answered)
 
     async def other(self, method: str, name: str, params: bytes, caller: Caller, timeout_s: float | None) -> Raw:
         """A resource, a prompt or a completion."""

@@ -31,9 +31,9 @@ from dari.bridge.upstream.sessions import Sessions
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
-from dari.core.begun import Begun
-from dari.core.context import LEVELS, Level, LogRecord, Root
+from dari.core.context import LEVELS, Level, LoggingMessage, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
+from dari.core.pending import PendingResult
 from dari.errors import DariError
 from dari.log import event
 from dari.mcp.client.events import Event, LogMessage
@@ -78,7 +78,7 @@ class Upstream:
         self.key = target.key
         self.changes: Fanout[ListKind] = Fanout()
         self.resource_updates: Fanout[str] = Fanout()
-        self.logs: Fanout[LogRecord] = Fanout()
+        self.logs: Fanout[LoggingMessage] = Fanout()
         """Log messages that belong to no call."""
         self.start_notes: Fanout[str] = Fanout()
         """What a long start is busy with, for people who wait for it."""
@@ -234,7 +234,7 @@ class Upstream:
         with self._hurry():
             return await self._calls.tool(name, arguments, caller, timeout_s)
 
-    def begin_call(self, name: str, arguments: bytes, caller: Caller) -> Begun | None:
+    def begin_call(self, name: str, arguments: bytes, caller: Caller) -> PendingResult | None:
         """`call_tool` without a task; None where it has to wait for more than the answer, or would be refused."""
         return self._calls.begin(name, arguments, caller)
 
@@ -384,7 +384,7 @@ class Upstream:
             self.resource_updates.publish(event.uri)
         elif isinstance(event, LogMessage):
             level: Level = next((known for known in LEVELS if known == event.level), "info")
-            record = LogRecord(level, event.data, event.logger or self.id)
+            record = LoggingMessage(level, event.data, event.logger or self.id)
             caller = asking.sole()
             if caller is not None and caller.on_log is not None:
                 caller.on_log(record)

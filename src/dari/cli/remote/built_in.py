@@ -13,8 +13,8 @@ from dari.bridge.finding.spelling import nearest
 from dari.cli.remote.forms import answer
 from dari.cli.remote.meter import Meter
 from dari.cli.remote.world import World
-from dari.core.context import Context, Elicited, Level, Progress, Question
-from dari.core.grant import MCP_GRANT
+from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
+from dari.core.scopes import MCP_GRANT
 from dari.core.tool import Tool
 from dari.errors import DariError, InvalidInput, NotFound, TimedOut
 from dari.mcp.failures import as_failure, failure_result
@@ -91,11 +91,11 @@ class _ShellContext(Context):
         self._meter.clear()
         self._world.log(f"{SERVER} [{level}] {data if isinstance(data, str) else encode(data).decode()}")
 
-    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+    async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         self._meter.clear()
         return {key: await self._answer(question) for key, question in questions.items()}
 
-    async def _answer(self, question: Question) -> Any:
+    async def _answer(self, question: ClientRequest) -> Any:
         told = await answer(question.method, Raw(encode(question.params())), self._world, SERVER)
         is_form = question.method == "elicitation/create"
         return Elicited(told["action"], told.get("content")) if is_form else told

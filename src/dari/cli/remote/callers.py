@@ -17,7 +17,7 @@ from dari.cli.remote.meter import Meter
 from dari.cli.remote.payloads import pretty
 from dari.cli.remote.tracing import masked
 from dari.cli.remote.world import World
-from dari.core.context import LogRecord
+from dari.core.context import LoggingMessage
 from dari.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class _Person:
         self._meter.clear()
         self._world.note(f"{question.name} still waits for a person (approval {question.id})")
 
-    def _log(self, record: LogRecord) -> None:
+    def _log(self, record: LoggingMessage) -> None:
         self._meter.clear()
         source = f"{record.logger}: " if isinstance(record.logger, str) else ""
         data = record.data if isinstance(record.data, str) else pretty(record.data)

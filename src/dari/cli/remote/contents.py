@@ -11,7 +11,7 @@ from typing import Any
 
 from dari.cli.remote.payloads import pretty, size_text
 from dari.cli.remote.world import World
-from dari.core.content import Audio, Contents, Embedded, Image, Link, Text
+from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from dari.errors import InvalidInput
 from dari.mcp.client.results import Block
 from dari.os_errors import advice, reason
@@ -81,15 +81,15 @@ def saved(output: str | None, world: World, stem: str) -> Saved:
 
 def block_text(block: Block, store: Saved) -> str:
     """One block as a person reads it; harmless on a terminal."""
-    if isinstance(block, Text):
+    if isinstance(block, TextContent):
         return text_of(block.text)
-    if isinstance(block, Image | Audio):
+    if isinstance(block, ImageContent | AudioContent):
         return for_terminal(
-            f"[{'image' if isinstance(block, Image) else 'audio'}: {store.keep(block.data, block.mime_type)}]"
+            f"[{'image' if isinstance(block, ImageContent) else 'audio'}: {store.keep(block.data, block.mime_type)}]"
         )
-    if isinstance(block, Embedded):
+    if isinstance(block, EmbeddedResource):
         return contents_text(block.resource, store)
-    if isinstance(block, Link):
+    if isinstance(block, ResourceLink):
         said = f" – {block.description}" if isinstance(block.description, str) else ""
         return for_terminal(f"[link: {block.name} <{block.uri}>{said}]", one_line=True)
     return pretty(block.fields)

@@ -13,7 +13,7 @@ from dari.cli.remote.failures import OK, TOOL
 from dari.cli.remote.payloads import pretty, print_json, print_raw
 from dari.cli.remote.tracing import duration
 from dari.cli.remote.world import World
-from dari.core.content import Text
+from dari.core.content import TextContent
 from dari.errors import DariError
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import Block, CallResult, read_block
@@ -89,7 +89,7 @@ def _members(result: Raw) -> dict[str, Any]:
 
 def _repeats(block: Block, structured: Any) -> bool:
     """Servers send structured content as text too, for clients that read only text."""
-    return structured is not None and isinstance(block, Text) and as_json(block.text) == structured
+    return structured is not None and isinstance(block, TextContent) and as_json(block.text) == structured
 
 
 def _summary(told: CallResult | None) -> str:

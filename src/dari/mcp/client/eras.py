@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dari.core.mirrored import Path, value_at
+from dari.core.header_params import Path, value_at
 from dari.mcp.client.reading import decode_members
 from dari.mcp.headers import NAMED_BY, encode_value, render
 from dari.rpc.codec import decode_any, encode

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Raw
 
-from dari.core.mirrored import Path, mirrored_arguments
+from dari.core.header_params import Path, find_header_params
 from dari.errors import Failed, InvalidInput
 from dari.mcp.client.eras import parameter_headers
 from dari.mcp.client.failures import RemoteError
@@ -82,7 +82,7 @@ class Catalogue:
         for raw in tools:
             tool = read(raw, Tool, "list of tools")
             try:
-                self._mirrored[tool.name] = mirrored_arguments(tool.input_schema)
+                self._mirrored[tool.name] = find_header_params(tool.input_schema)
                 kept.append(raw)
             except ValueError as error:
                 self._refused[tool.name] = str(error)

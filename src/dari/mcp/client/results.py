@@ -9,14 +9,16 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dari.core.content import Audio, Contents, Embedded, Image, Link, Text
+from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from dari.errors import Failed
 from dari.mcp.client.reading import without_nulls
 from dari.rpc.codec import UNREADABLE, decode_any, encode
 
 _NOTHING = Raw(b"")
-_KNOWN: Any = Text | Image | Audio | Embedded | Link
-_decode_block: Callable[[Raw], Text | Image | Audio | Embedded | Link] = msgspec.json.Decoder(_KNOWN).decode
+_KNOWN: Any = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+_decode_block: Callable[[Raw], TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink] = (
+    msgspec.json.Decoder(_KNOWN).decode
+)
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 
@@ -26,7 +28,7 @@ class Unknown(Struct, frozen=True):
     fields: dict[str, Any]
 
 
-Block = Text | Image | Audio | Embedded | Link | Unknown
+Block = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink | Unknown
 
 
 def read_block(raw: Raw) -> Block:
@@ -127,7 +129,7 @@ class CallResult(Struct, rename="camel", frozen=True, kw_only=True, dict=True):
     @property
     def text(self) -> str:
         """The text blocks, one after the other."""
-        return "\n".join(block.text for block in self.content if isinstance(block, Text))
+        return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
     def raise_if_error(self) -> None:
         """Turn a failure that the tool reported into an exception."""

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dari.core.content import PromptMessage, RawResult
-from dari.core.grant import require
 from dari.core.prompt import Prompt
-from dari.core.resource import Completer, RelayCompletion, Template
+from dari.core.resource import Completer, RelayCompletion, ResourceTemplate
+from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
@@ -64,7 +64,7 @@ async def _got_later(request: Request, waiting: Coroutine[Any, Any, None]) -> by
 
 def _asked_for(request: Request) -> tuple[Prompt, dict[str, str]]:
     prompt = _prompt(request, request.params.name)
-    require(prompt.scope, request.grant)
+    require_scope(prompt.scope, request.grant)
     if request.params.request_state is not UNSET:
         request.recall()
     given = _read(request.params.arguments, dict[str, str], "arguments", {})
@@ -117,16 +117,16 @@ def _relay(request: Request, reference: Reference) -> RelayCompletion | None:
 def _completer(request: Request, reference: Reference, argument: str) -> Completer | None:
     if reference.type == "ref/prompt":
         prompt = _prompt(request, reference.name)
-        require(prompt.scope, request.grant)
+        require_scope(prompt.scope, request.grant)
         return next((a.complete for a in prompt.arguments if a.name == argument), None)
     if reference.type == "ref/resource":
         template = _template(request, reference)
-        require(template.scope, request.grant)
+        require_scope(template.scope, request.grant)
         return template.completers.get(argument)
     raise invalid_params(f"ref.type is {reference.type[:40]!r}", "use ref/prompt or ref/resource")
 
 
-def _template(request: Request, reference: Reference) -> Template:
+def _template(request: Request, reference: Reference) -> ResourceTemplate:
     uri = "" if reference.uri is UNSET else reference.uri
     template = request.server.registry.templates.get(uri)
     if template is None:

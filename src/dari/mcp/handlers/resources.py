@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import UNSET
 
 from dari.core.content import Contents, RawResult
-from dari.core.grant import require
-from dari.core.resource import Body, Resource, Template
+from dari.core.resource import Body, Resource, ResourceTemplate
+from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.mcp.calls import Call
 from dari.mcp.failures import Fault, invalid_params
@@ -49,7 +49,7 @@ async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, N
     return _rendered(request, uri, reader, await work)
 
 
-def _rendered(request: Request, uri: str, reader: Resource | Template, body: Body | RawResult) -> bytes:
+def _rendered(request: Request, uri: str, reader: Resource | ResourceTemplate, body: Body | RawResult) -> bytes:
     if not isinstance(body, RawResult):
         body = body if reader.output == "as_is" else disclose(body)
         contents = encode({"contents": [Contents.of(uri, body, reader.mime_type)]})
@@ -101,17 +101,17 @@ def _uri(request: Request) -> str:
     return uri
 
 
-def _reading(request: Request, uri: str) -> tuple[Resource | Template, Coroutine[Any, Any, Body | RawResult]]:
+def _reading(request: Request, uri: str) -> tuple[Resource | ResourceTemplate, Coroutine[Any, Any, Body | RawResult]]:
     found = request.server.registry.find_reader(uri)
     if found is None:
         code = INVALID_PARAMS if request.is_stateless else NOT_FOUND
         raise Fault(code, f"Resource not found: {uri[:200]}", {"uri": uri})
     reader, values = found
-    require(reader.scope, request.grant)
+    require_scope(reader.scope, request.grant)
     if request.params.request_state is not UNSET:
         request.recall()
     return reader, reader.read(request) if isinstance(reader, Resource) else reader.read(request, values)
 
 
-def _timeout_s(reader: Resource | Template) -> float | None:
+def _timeout_s(reader: Resource | ResourceTemplate) -> float | None:
     return DEFAULT_TIMEOUT_S if reader.shown is None else INNER_LIMITS_ONLY

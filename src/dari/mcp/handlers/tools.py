@@ -7,8 +7,16 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from dari.core.content import Audio, Embedded, Image, Link, RawResult, Text, ToolResult
-from dari.core.grant import InsufficientScope
+from dari.core.content import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    RawResult,
+    ResourceLink,
+    TextContent,
+    ToolResult,
+)
+from dari.core.scopes import InsufficientScope
 from dari.core.tool import INNER_LIMITS_ONLY, Tool, within_limit
 from dari.errors import InvalidInput
 from dari.mcp.calls import Call
@@ -18,7 +26,7 @@ from dari.mcp.headers import check_parameters
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 
-_BLOCKS = (Text, Image, Audio, Embedded, Link)
+_BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
 _NO_ARGUMENTS = Raw(b"{}")
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from dari.core.context import Context
-from dari.core.presentation import presented
+from dari.core.model_schema import simplify_tool
 from dari.core.tool import Tool, tools_of
 from dari.ipc.caller import serving
 from dari.proxy.service import ProxyService
@@ -95,7 +95,7 @@ class ProxyTools:
         """The 32 of the design first, then those that came later, family by family."""
         # The service behind it has hidden the secrets (`proxy.disclosure`); a page of traffic is not searched twice.
         made = {
-            tool.name: _for_caller(presented(tool))
+            tool.name: _for_caller(simplify_tool(tool))
             for family in FAMILIES
             for tool in tools_of(family(self._proxy), output="as_is")
         }

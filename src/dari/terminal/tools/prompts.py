@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dari.core.content import PromptMessage, Text
+from dari.core.content import PromptMessage, TextContent
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
@@ -102,4 +102,4 @@ def _where(given: dict[str, str]) -> str:
 
 
 def _asked(text: str) -> list[PromptMessage]:
-    return [PromptMessage("user", Text(text=text))]
+    return [PromptMessage("user", TextContent(text=text))]

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from dari.core.content import Image, Text, ToolResult
+from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.tool import tool
 from dari.terminal.desks.answers import Directory, PaneState, PlainText, RunningProcess, Scrollback
 from dari.terminal.service import TerminalService
@@ -101,6 +101,6 @@ class ReadingTools:
     ) -> ToolResult:
         """Return a pane as a PNG image; structured=false leaves the copy in structuredContent out: {image}."""
         picture = await self._reading.screenshot(pane_id or "", history_rows)
-        note = Text(text=f"{picture.width}×{picture.height} pixels")
-        image = Image(data=picture.image, mime_type=picture.mime_type)
+        note = TextContent(text=f"{picture.width}×{picture.height} pixels")
+        image = ImageContent(data=picture.image, mime_type=picture.mime_type)
         return ToolResult([image, note], asdict(picture) if structured else {"mime_type": picture.mime_type})

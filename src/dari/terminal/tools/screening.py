@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dari.core.content import Audio, Image, RawResult
+from dari.core.content import AudioContent, ImageContent, RawResult
 from dari.core.context import Context
 from dari.core.tool import Tool
 from dari.errors import DariError
@@ -51,7 +51,7 @@ def _cleaned(value: Any, is_coloured: bool) -> Any:
     """The value itself when there is nothing to clean."""
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else clean_text(value, is_coloured)
-    if isinstance(value, Image | Audio | RawResult):
+    if isinstance(value, ImageContent | AudioContent | RawResult):
         return value
     if isinstance(value, Struct):
         changed = {}

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from dari.core.content import Image, Text, ToolResult
+from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
@@ -115,9 +115,9 @@ class InsightTools:
             before, pane_id = begin.capture_id, begin.pane_id
         found = await self._insights.visual_diff(before or "", after or "", pane_id or "")
         plain: dict[str, Any] = value_for_terminal(msgspec.to_builtins(replace(found, image="")))
-        image = Image(data=found.image, mime_type=found.mime_type)
+        image = ImageContent(data=found.image, mime_type=found.mime_type)
         told = {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}
-        return ToolResult([image, Text(text=_told(plain))], told)
+        return ToolResult([image, TextContent(text=_told(plain))], told)
 
 
 def _told(diff: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dari.core.context import Context
 from dari.core.registry import Registry
-from dari.core.resource import Completer, Template
+from dari.core.resource import Completer, ResourceTemplate
 
 if TYPE_CHECKING:
     from dari.terminal.service import TerminalService
@@ -25,12 +25,14 @@ class PaneTexts:
         complete: dict[str, Completer] = {"id": self._ids}
         shows = "What a pane shows and has shown"
         registry.add_template(
-            Template(
+            ResourceTemplate(
                 SCROLLBACK, "scrollback", self.scrollback, shows, "text/plain", output="as_is", completers=complete
             )
         )
         registry.add_template(
-            Template(STATE, "state", self.state, "Size, cursor, program", "application/json", completers=complete)
+            ResourceTemplate(
+                STATE, "state", self.state, "Size, cursor, program", "application/json", completers=complete
+            )
         )
 
     async def scrollback(self, context: Context, values: dict[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dari.core.presentation import presented
+from dari.core.model_schema import simplify_tool
 from dari.core.tool import Tool, tools_of
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.commands import CommandTools
@@ -51,7 +51,7 @@ class TerminalTools:
     def tools(self, which: ToolSet = "all") -> list[Tool]:
         """The 20 of the design first, then those that came later, family by family."""
         made = {
-            tool.name: screened(presented(tool)) for family in FAMILIES for tool in tools_of(family(self._terminal))
+            tool.name: screened(simplify_tool(tool)) for family in FAMILIES for tool in tools_of(family(self._terminal))
         }
         core = [made.pop(name) for name in CORE]
         return core if which == "core" else [*core, *made.values()]

@@ -18,7 +18,7 @@ from dari.rpc.codec import UNREADABLE
 _NO_VALUE = re.compile(r"argument '(\w+)' is .*: invalid enum value")
 
 
-def presented(tool: Tool) -> Tool:
+def simplify_tool(tool: Tool) -> Tool:
     """The tool with schemas that say nothing twice: a title repeats the name, null counts as absent."""
     schema = _untitled(tool.input_schema)
     properties = {name: _plain(shown) for name, shown in schema["properties"].items()}

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from dari.core.begun import Begun
+from dari.core.pending import PendingResult
 from dari.errors import Failed
 
 
 async def test_its_value_is_what_is_made_of_the_end() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     future.set_result(20)
-    assert await Begun(future, lambda done: done.result() + 1) == 21
+    assert await PendingResult(future, lambda done: done.result() + 1) == 21
 
 
 async def test_its_failure_is_the_one_that_is_told() -> None:
@@ -24,7 +24,7 @@ async def test_its_failure_is_the_one_that_is_told() -> None:
         raise Failed(f"it broke: {done.exception()}")
 
     with pytest.raises(Failed, match="it broke: a detail"):
-        await Begun(future, tell)
+        await PendingResult(future, tell)
 
 
 async def test_more_to_wait_for_is_waited_for() -> None:
@@ -33,7 +33,7 @@ async def test_more_to_wait_for_is_waited_for() -> None:
     second: asyncio.Future[int] = loop.create_future()
     first.set_result(1)
     second.set_result(2)
-    assert await Begun(first, lambda _: Begun(second, lambda done: done.result())) == 2
+    assert await PendingResult(first, lambda _: PendingResult(second, lambda done: done.result())) == 2
 
 
 async def test_cancelling_who_waits_ends_it_and_is_seen_to_the_end() -> None:
@@ -42,12 +42,12 @@ async def test_cancelling_who_waits_ends_it_and_is_seen_to_the_end() -> None:
     second: asyncio.Future[int] = loop.create_future()
     ends: list[str] = []
 
-    def then(done: asyncio.Future[int]) -> Begun:
+    def then(done: asyncio.Future[int]) -> PendingResult:
         ends.append("first" if done.cancelled() else "?")
-        return Begun(second, lambda again: ends.append("second" if again.cancelled() else "?"))
+        return PendingResult(second, lambda again: ends.append("second" if again.cancelled() else "?"))
 
     async def wait() -> object:
-        return await Begun(first, then)
+        return await PendingResult(first, then)
 
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)

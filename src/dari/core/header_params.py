@@ -17,7 +17,7 @@ _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("patternProperties", "dependentSchemas", "$defs", "definitions")
 
 
-def mirrored_arguments(schema: Any) -> dict[str, Path]:
+def find_header_params(schema: Any) -> dict[str, Path]:
     """Header suffix (as written) → path of the argument. Raises ValueError when an annotation is not allowed.
 
     Allowed is a unique header token on a string, integer or boolean that is reached through `properties` alone.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 
-class Begun:
+class PendingResult:
     """What a tool may return in place of a coroutine. Cancelling `future` ends it.
 
     `finish` is called once, when `future` is done, whatever became of it: it returns the value, raises, or returns
@@ -37,7 +37,7 @@ class Begun:
             except Exception:
                 pass  # told by `finish`
             value = work.finish(work.future)
-            if not isinstance(value, Begun):
+            if not isinstance(value, PendingResult):
                 break
             work = value
             if cancelled is not None:

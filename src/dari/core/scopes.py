@@ -37,7 +37,7 @@ class InsufficientScope(Denied):
         )
 
 
-def require(scope: str, grant: Grant) -> None:
+def require_scope(scope: str, grant: Grant) -> None:
     """Refuse the call unless the caller holds the scope."""
     if scope not in grant.scopes:
         raise InsufficientScope(scope, grant)

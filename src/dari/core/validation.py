@@ -33,7 +33,7 @@ def invalid_arguments(error: Exception, raw: bytes | msgspec.Raw, known: tuple[s
     return InvalidInput(f"argument '{path[2:]}' is {_shown(raw, path)}: {fact[:1].lower()}{fact[1:]}", _HINT)
 
 
-def with_text_ids(raw: bytes | msgspec.Raw) -> bytes | None:
+def stringify_ids(raw: bytes | msgspec.Raw) -> bytes | None:
     """The arguments with ids that came as numbers written as text; None when there are none.
 
     An id is text here and a number in many a model's memory: `{"request_id": 6}` means `"6"`.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.core.mirrored import mirrored_arguments, value_at
+from dari.core.header_params import find_header_params, value_at
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -21,34 +21,34 @@ def marked(kind: str = "string", token: Any = "Region") -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["string", "integer", "boolean"])
 def test_a_marked_argument_is_found_by_its_header(kind: str) -> None:
-    assert mirrored_arguments(schema(region=marked(kind), other={"type": "string"})) == {"Region": ("region",)}
+    assert find_header_params(schema(region=marked(kind), other={"type": "string"})) == {"Region": ("region",)}
 
 
 def test_a_marked_member_of_an_object_has_its_whole_path() -> None:
     nested = schema(outer=schema(inner=schema(deep=marked(token="Deep")), flat=marked(token="Flat")))
-    assert mirrored_arguments(nested) == {"Deep": ("outer", "inner", "deep"), "Flat": ("outer", "flat")}
+    assert find_header_params(nested) == {"Deep": ("outer", "inner", "deep"), "Flat": ("outer", "flat")}
 
 
 @pytest.mark.parametrize("nothing", [{}, schema(), schema(a={"type": "string"}), True, None, []])
 def test_a_schema_without_marks_mirrors_nothing(nothing: Any) -> None:
-    assert mirrored_arguments(nothing) == {}
+    assert find_header_params(nothing) == {}
 
 
 @pytest.mark.parametrize("kind", ["number", "array", "object", "null", None, ["string", "null"]])
 def test_other_types_are_refused(kind: Any) -> None:
     with pytest.raises(ValueError, match="'region' is on type"):
-        mirrored_arguments(schema(region=marked(kind)))
+        find_header_params(schema(region=marked(kind)))
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a:b", "é", "a\r\n", 5, None, ["x"]])
 def test_what_is_no_header_token_is_refused(token: Any) -> None:
     with pytest.raises(ValueError, match="not a header token"):
-        mirrored_arguments(schema(region=marked(token=token)))
+        find_header_params(schema(region=marked(token=token)))
 
 
 def test_a_header_is_used_once_in_any_spelling() -> None:
     with pytest.raises(ValueError, match="used twice"):
-        mirrored_arguments(schema(a=marked(token="Region"), b=marked(token="rEGION")))
+        find_header_params(schema(a=marked(token="Region"), b=marked(token="rEGION")))
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,16 @@ def test_a_header_is_used_once_in_any_spelling() -> None:
 )
 def test_a_mark_where_no_single_argument_is_meant_is_refused(hidden: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="where no argument is"):
-        mirrored_arguments(hidden)
+        find_header_params(hidden)
 
 
 @pytest.mark.parametrize("keyword", ["default", "const", "examples", "enum", "description"])
 def test_a_mark_inside_a_value_is_data(keyword: str) -> None:
-    assert mirrored_arguments(schema(a={"type": "string", keyword: {"x-mcp-header": "Region"}})) == {}
+    assert find_header_params(schema(a={"type": "string", keyword: {"x-mcp-header": "Region"}})) == {}
 
 
 def test_an_argument_named_like_a_keyword_is_an_argument() -> None:
-    assert mirrored_arguments(schema(items=marked(token="I"), properties=marked(token="P"))) == {
+    assert find_header_params(schema(items=marked(token="I"), properties=marked(token="P"))) == {
         "I": ("items",),
         "P": ("properties",),
     }
@@ -104,7 +104,7 @@ schemas = st.recursive(
 @given(schemas)
 def test_any_schema_is_read_or_refused_and_nothing_else(given: Any) -> None:
     try:
-        found = mirrored_arguments(given)
+        found = find_header_params(given)
     except ValueError as error:
         assert "x-mcp-header" in str(error)
     else:

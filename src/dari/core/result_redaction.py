@@ -10,23 +10,23 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from dari.core.content import Audio, Embedded, Image, RawResult, ToolResult
+from dari.core.content import AudioContent, EmbeddedResource, ImageContent, RawResult, ToolResult
 from dari.redaction import disclose
 
-Output = Literal["redacted", "as_is"]
+OutputPolicy = Literal["redacted", "as_is"]
 """`as_is` only for what a program printed on a screen, and for what passed a gate before it got here."""
 
 
-def disclosed(value: Any) -> Any:
+def redact_result(value: Any) -> Any:
     """A tool's return value with its secrets hidden."""
-    if isinstance(value, (RawResult, Image, Audio)):
+    if isinstance(value, (RawResult, ImageContent, AudioContent)):
         return value
-    if isinstance(value, Embedded):
+    if isinstance(value, EmbeddedResource):
         # A blob is base64 of something binary; there is no text in it to search.
         return value if not isinstance(value.resource.text, str) else disclose(value)
     if isinstance(value, ToolResult):
-        content = [disclosed(block) for block in value.content]
+        content = [redact_result(block) for block in value.content]
         return replace(value, content=content, structured_content=disclose(value.structured_content))
     if isinstance(value, list):
-        return [disclosed(each) for each in value]
+        return [redact_result(each) for each in value]
     return disclose(value)
