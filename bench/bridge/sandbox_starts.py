@@ -15,17 +15,17 @@ from bench.bridge.upstreams import FAST_ECHO
 from bench.messages import encode, initialize
 from dari.bridge.children.children import Children
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.sandbox.confinement import OFF, AllowedPath, Confinement
-from dari.bridge.sandbox.machine import this_machine
+from dari.sandbox.capabilities import probe_capabilities
+from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 REPLY_TIMEOUT_S = 10.0
 
 
 def confinements() -> dict[str, Confinement]:
-    paths = (AllowedPath.of(FAST_ECHO),)
+    paths = (PathRule.of(FAST_ECHO),)
     landlock = Confinement("enforce", paths, "none", uses_bubblewrap=False)
-    kinds = {"plain": OFF, "landlock": landlock}
-    if this_machine().bubblewrap:
+    kinds = {"plain": UNCONFINED, "landlock": landlock}
+    if probe_capabilities().bubblewrap:
         kinds["bubblewrap"] = Confinement("enforce", paths, "none")
     return kinds
 

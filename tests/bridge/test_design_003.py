@@ -25,12 +25,12 @@ from dari.bridge.children import family
 from dari.bridge.children.environment import build_environment
 from dari.bridge.children.guardian import find_marked
 from dari.bridge.profiles.places import Surroundings
-from dari.bridge.sandbox.machine import Machine
-from dari.bridge.sandbox.report import report
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput, NeedsApproval, Unavailable
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.report import build_report
 from tests.bridge.children.households import STUBBORN
 from tests.bridge.children.servers import SOURCE, server
 from tests.bridge.real.servers import Installed, installed
@@ -236,7 +236,7 @@ def test_dod_zombies_to_look_for_bubblewrap_leaves_none() -> None:
     """ "zombie process prevention is verified": bubblewrap's first process outlives it, and becomes a child of ours."""
     program = (
         "from dari.bridge.children.subreaper import become_subreaper; become_subreaper()\n"
-        "from dari.bridge.sandbox.machine import this_machine; this_machine()\n"
+        "from dari.sandbox.capabilities import this_machine; this_machine()\n"
         "from tests.bridge.test_design_003 import zombies_of_ours; print(zombies_of_ours())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30)
@@ -442,8 +442,8 @@ def test_cross_platform_each_system_has_its_family_and_an_honest_report(
     system: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ "Windows, macOS, Linux": a way to end whole families, and no word of walls that do not stand."""
-    machine = Machine(system, "x86_64", sandbox_exec="/usr/bin/sandbox-exec" if system == "darwin" else "")
-    told = {finding.aspect: finding for finding in report(machine=machine).findings}
+    machine = SandboxCapabilities(system, "x86_64", sandbox_exec="/usr/bin/sandbox-exec" if system == "darwin" else "")
+    told = {finding.aspect: finding for finding in build_report(machine=machine).findings}
     assert told["nothing survives"].is_enforced
     assert told["reads"].is_enforced is (system == "darwin") and (told["reads"].note or system == "darwin")
     monkeypatch.setattr(family, "sys", SimpleNamespace(platform=system))

@@ -10,13 +10,13 @@ import pytest
 from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.sandbox.confinement import AllowedPath, Confinement
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
+from dari.sandbox.confinement import Confinement, PathRule
 from tests.bridge.real.house import House
 from tests.bridge.real.servers import Installed, Json, RealServer, make_repository, payload
-from tests.bridge.sandbox.machines import require_bubblewrap, require_kernel
+from tests.sandbox.requirements import require_bubblewrap, require_kernel
 
 pytestmark = pytest.mark.xdist_group("real servers")
 
@@ -78,7 +78,7 @@ async def test_the_kernel_holds_where_roots_replace_the_servers_own_list(
     require_kernel()
     if wrapped:
         require_bubblewrap()
-    confinement = Confinement("enforce", (AllowedPath.of(folder),), "none", uses_bubblewrap=wrapped)
+    confinement = Confinement("enforce", (PathRule.of(folder),), "none", uses_bubblewrap=wrapped)
     command = file_server(there, str(folder))
     allowed, *escapes = await read_with_every_root(command, confinement, f"{folder}/file.txt", *ways_out(folder))
     assert allowed == "open"

@@ -16,8 +16,8 @@ from dari.bridge.children.marks import Mark
 from dari.bridge.children.network_advice import network_advice
 from dari.bridge.children.spec import ChildSpec, Patience
 from dari.bridge.children.tail import Tail
-from dari.bridge.sandbox.preparation import Prepared
 from dari.errors import DariError, Unavailable
+from dari.sandbox.builder import SandboxedCommand
 
 # How long what a dead child has written may take to arrive.
 LAST_WORDS_S = 0.3
@@ -28,7 +28,7 @@ class Child:
     """Made by `Children.start`. Its stdin and stdout belong to whoever talks to it; its stderr is read here."""
 
     def __init__(
-        self, spec: ChildSpec, popen: subprocess.Popen[bytes], family: Family, mark: Mark, prepared: Prepared
+        self, spec: ChildSpec, popen: subprocess.Popen[bytes], family: Family, mark: Mark, prepared: SandboxedCommand
     ) -> None:
         self.spec = spec
         self.pid = popen.pid

@@ -18,13 +18,13 @@ from dari.bridge.children.marks import Mark, adopted_zombies
 from dari.bridge.children.program import find_program
 from dari.bridge.children.spec import ChildSpec
 from dari.bridge.children.subreaper import become_subreaper
-from dari.bridge.sandbox.gate import LoopbackGate
-from dari.bridge.sandbox.launcher import READY
-from dari.bridge.sandbox.machine import Machine
-from dari.bridge.sandbox.preparation import Prepared, prepare
 from dari.errors import InvalidInput, Unavailable
 from dari.log import event
 from dari.paths import own_paths
+from dari.sandbox.builder import SandboxedCommand, build_command
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.launcher import READY
+from dari.sandbox.network_broker import LoopbackBroker
 
 LAUNCH_S = 10.0
 REAP_EVERY_S = 30.0
@@ -35,7 +35,7 @@ _log = logging.getLogger("dari.bridge")
 class Children:
     """`async with Children() as children: child = await children.start(spec)`. Leaving it stops every child."""
 
-    def __init__(self, *, protected: Sequence[Path] = (), machine: Machine | None = None) -> None:
+    def __init__(self, *, protected: Sequence[Path] = (), machine: SandboxCapabilities | None = None) -> None:
         """`protected`: folders of ours besides the usual ones, which no sandboxed child may be allowed to see."""
         self._protected = tuple(protected)
         self._machine = machine
@@ -67,7 +67,7 @@ class Children:
         cwd = Path(os.path.abspath(spec.cwd)) if spec.cwd is not None else Path.cwd()
         environment = build_environment(spec.env, spec.inherit_env, spec.environ)
         program = find_program(spec.command[0], environment, cwd)
-        prepared = prepare(
+        prepared = build_command(
             program,
             spec.command[1:],
             {**environment, **mark.environment()},
@@ -100,7 +100,7 @@ class Children:
         self._guard.release()
         await asyncio.get_running_loop().run_in_executor(None, self._guard.close)
 
-    def _spawn(self, spec: ChildSpec, prepared: Prepared, mark: Mark, cwd: Path) -> Child:
+    def _spawn(self, spec: ChildSpec, prepared: SandboxedCommand, mark: Mark, cwd: Path) -> Child:
         try:
             popen = subprocess.Popen(
                 prepared.command,
@@ -127,7 +127,7 @@ class Children:
             self._reaping = asyncio.get_running_loop().call_later(REAP_EVERY_S, self._reap)
         return child
 
-    async def _launched(self, child: Child, prepared: Prepared) -> None:
+    async def _launched(self, child: Child, prepared: SandboxedCommand) -> None:
         """Past the launcher: the program itself runs, or the reason why not is an error."""
         try:
             await child.listen()
@@ -147,7 +147,7 @@ class Children:
                 hint = "sandbox: off starts it without" if number != "2" else "check the command and its interpreter"
                 raise Unavailable(f"{child.spec.name} was not started: {what}", hint)
             if prepared.door is not None:
-                gate = LoopbackGate.from_door(prepared.door)
+                gate = LoopbackBroker.from_door(prepared.door)
                 child.on_gone(gate.close)
         except BaseException:
             child.kill()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from dari.bridge.sandbox.system_paths import CA_FILES
 from dari.errors import InvalidInput
+from dari.sandbox.system_paths import CA_FILES
 
 # What the official SDKs hand on, and LANG: without PATH neither `npx` nor `#!/usr/bin/env node` runs.
 BASE = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")

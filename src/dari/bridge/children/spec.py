@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from dari.bridge.sandbox.confinement import OFF, Confinement
+from dari.sandbox.confinement import UNCONFINED, Confinement
 
 
 class Patience(Struct, frozen=True):
@@ -29,5 +29,5 @@ class ChildSpec(Struct, frozen=True):
     cwd: Path | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """Resource limits by their short names: as, nofile, cpu …"""
-    confinement: Confinement = OFF
+    confinement: Confinement = UNCONFINED
     patience: Patience = Patience()

@@ -16,9 +16,9 @@ from dari.bridge.profiles.places import Surroundings
 from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.profiles.secret import Mask
 from dari.bridge.profiles.substitution import Resolved
-from dari.bridge.sandbox.confinement import OFF, AllowedPath, Confinement
 from dari.bridge.upstream.memory import memory_key
 from dari.errors import InvalidInput, Unavailable
+from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 
 class Target(Struct, frozen=True):
@@ -89,7 +89,7 @@ def child_spec(name: str, settings: StdioSettings, around: Surroundings, cwd: Pa
 def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
     """The walls that a profile asks for; `off` where it asks for none."""
     if not settings.is_confined:
-        return OFF
+        return UNCONFINED
     if settings.network.mode == "listed":
         # The kernel filters addresses, not names; half a wall would be taken for a whole one.
         if settings.sandbox == "enforce":
@@ -102,7 +102,7 @@ def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
     paths = settings.allowed_paths
     return Confinement(
         mode=settings.sandbox,
-        paths=None if paths is None else tuple(AllowedPath.of(one.path, one.mode, cwd) for one in paths),
+        paths=None if paths is None else tuple(PathRule.of(one.path, one.mode, cwd) for one in paths),
         network=network,  # type: ignore[arg-type]
     )
 

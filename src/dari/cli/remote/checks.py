@@ -137,9 +137,9 @@ def _daemon(world: World) -> Iterator[Check]:
 
 
 async def _sandbox() -> list[Check]:
-    from dari.bridge.sandbox.report import report
+    from dari.sandbox.report import build_report
 
-    found = await asyncio.to_thread(report)
+    found = await asyncio.to_thread(build_report)
     missing = [one for one in found.findings if one.is_wanted and not one.is_enforced]
     lines = [Check("sandbox", "warning" if one in missing else "ok", _verdict(one)) for one in found.findings]
     if missing:
@@ -149,9 +149,9 @@ async def _sandbox() -> list[Check]:
 
 
 def _verdict(finding: object) -> str:
-    from dari.bridge.sandbox.findings import Finding
+    from dari.sandbox.report import Enforcement
 
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, Enforcement)
     verdict = f"by {finding.by}" if finding.is_enforced else "NOT enforced"
     return f"{finding.aspect}: {verdict}" + (f" ({finding.note})" if finding.note else "")
 

@@ -23,9 +23,6 @@ from dari.bridge.children.start_queue import Priority
 from dari.bridge.children.start_watch import StartLimits, StartWatch
 from dari.bridge.profiles.catalog import Catalog
 from dari.bridge.profiles.profile import HttpSettings, Protocol, StdioSettings
-from dari.bridge.sandbox.confinement import Confinement
-from dari.bridge.sandbox.findings import demand
-from dari.bridge.sandbox.report import report
 from dari.bridge.schemas.checker import SchemaWorker, Stopped, can_check
 from dari.bridge.schemas.validation import BadSchema
 from dari.bridge.upstream.opening import Opening
@@ -35,6 +32,8 @@ from dari.installation import install_extra
 from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
 from dari.rpc.codec import decode_any, encode
+from dari.sandbox.confinement import Confinement
+from dari.sandbox.report import build_report, require_enforced
 from dari.transport.connect import ClientOptions
 
 if TYPE_CHECKING:
@@ -230,8 +229,8 @@ async def _walls(step: Step, confinement: Confinement) -> None:
     if confinement.is_off:
         step.found = "none: it may do what you may do"
         return
-    findings = (await asyncio.to_thread(report, confinement)).findings
-    demand(confinement, list(findings))
+    findings = (await asyncio.to_thread(build_report, confinement)).findings
+    require_enforced(confinement, list(findings))
     wanted = [one for one in findings if one.is_wanted]
     step.found = "; ".join(f"{one.aspect} by {one.by}" for one in wanted if one.is_enforced)
     if missing := [f"{one.aspect} NOT enforced ({one.note})" for one in wanted if not one.is_enforced]:

@@ -55,7 +55,7 @@ SCOPE_ABSTRACT_UNIX, SCOPE_SIGNAL = 1 << 0, 1 << 1
 
 
 @cache
-def abi() -> int:
+def landlock_abi() -> int:
     """The version the kernel speaks; 0 where there is none (old kernel, disabled at boot, a container's filter)."""
     version = _syscall(CREATE_RULESET, None, 0, _VERSION_FLAG)
     return max(version, 0)
@@ -76,7 +76,7 @@ class Ruleset:
 
     def __init__(self, *, paths: bool, tcp: bool, unix: bool, version: int | None = None) -> None:
         """What to deny unless granted: access to paths, TCP, sockets and signals of processes outside."""
-        version = abi() if version is None else version
+        version = landlock_abi() if version is None else version
         self._rights = handled_rights(version) if paths else Right(0)
         if not unix:
             self._rights &= ~Right.RESOLVE_UNIX

@@ -20,18 +20,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 PIDFD_GETFD = 438
-THREADS = 2
+MAX_BROKER_THREADS = 2
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 # struct seccomp_notif: __u64 id; __u32 pid, flags; then struct seccomp_data.
-_QUESTION = struct.Struct("=QIIiIQ6Q")
-_ANSWER = struct.Struct("=QqiI")
-_MOST_ADDRESS_BYTES = 128
+_NOTIFICATION = struct.Struct("=QIIiIQ6Q")
+_RESPONSE = struct.Struct("=QqiI")
+_MAX_ADDRESS_BYTES = 128
 _CONNECT = {42, 203}
 _LISTEN = {50, 201}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SyscallNotification:
     id: int
     thread: int
     call: int
@@ -40,12 +40,12 @@ class Question:
     size: int
 
     @classmethod
-    def parse(cls, data: bytes) -> Question:
-        id_, thread, _, call, _, _, first, second, third, *_ = _QUESTION.unpack(data)
+    def parse(cls, data: bytes) -> SyscallNotification:
+        id_, thread, _, call, _, _, first, second, third, *_ = _NOTIFICATION.unpack(data)
         return cls(id_, thread, call, first & 0xFFFFFFFF, second, third & 0xFFFFFFFF)
 
 
-def leads_to_loopback(address: bytes, *, is_connect: bool) -> bool:
+def is_loopback_address(address: bytes, *, is_connect: bool) -> bool:
     """Whether a `sockaddr` stays on this machine. Any address (0.0.0.0) does as a destination, not as a listener."""
     if len(address) < 2:
         return False
@@ -62,7 +62,7 @@ def leads_to_loopback(address: bytes, *, is_connect: bool) -> bool:
     return ip.is_loopback or (is_connect and ip.is_unspecified)
 
 
-class LoopbackGate:
+class LoopbackBroker:
     """Lives in the event loop as long as a process with the filter does."""
 
     def __init__(self, listener: int) -> None:
@@ -73,7 +73,7 @@ class LoopbackGate:
         self._loop.add_reader(listener, self._hear)
 
     @classmethod
-    def from_door(cls, door: socket.socket) -> LoopbackGate:
+    def from_door(cls, door: socket.socket) -> LoopbackBroker:
         """The launcher has put the descriptor into the door before the program started."""
         door.setblocking(False)
         _, descriptors, _, _ = socket.recv_fds(door, 1, 1)
@@ -93,12 +93,12 @@ class LoopbackGate:
         if not any(events & select.POLLIN for _, events in poll.poll(0)):
             self.close()  # the last process with this filter has ended
             return
-        data = bytearray(_QUESTION.size)
+        data = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, data)
         except OSError:
             return  # the asker was killed meanwhile
-        question = Question.parse(bytes(data))
+        question = SyscallNotification.parse(bytes(data))
         try:
             mine = self._take_socket(question)
         except OSError:
@@ -107,12 +107,12 @@ class LoopbackGate:
         if os.get_blocking(mine):
             # A full backlog holds a blocking connect; it must hold neither us nor the threads of others.
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(THREADS, "loopback-gate")
+                self._threads = ThreadPoolExecutor(MAX_BROKER_THREADS, "loopback-gate")
             self._threads.submit(self._settle, question, mine)
         else:
             self._settle(question, mine)
 
-    def _settle(self, question: Question, mine: int) -> None:
+    def _settle(self, question: SyscallNotification, mine: int) -> None:
         try:
             result = self._perform(question, mine)
         except OSError as error:
@@ -121,7 +121,7 @@ class LoopbackGate:
             os.close(mine)
         self._answer(question, result)
 
-    def _perform(self, question: Question, mine: int) -> int:
+    def _perform(self, question: SyscallNotification, mine: int) -> int:
         """0 or an errno."""
         if question.call in _LISTEN:
             with socket.socket(fileno=os.dup(mine)) as listening:
@@ -132,12 +132,12 @@ class LoopbackGate:
                 return 0
         is_connect = question.call in _CONNECT
         address = self._read_address(question)
-        if not leads_to_loopback(address, is_connect=is_connect):
+        if not is_loopback_address(address, is_connect=is_connect):
             return errno.EACCES
         perform = self._library.connect if is_connect else self._library.bind
         return 0 if perform(mine, address, len(address)) == 0 else ctypes.get_errno()
 
-    def _take_socket(self, question: Question) -> int:
+    def _take_socket(self, question: SyscallNotification) -> int:
         process = os.pidfd_open(_process_of(question.thread))
         try:
             # Asked once more after the process is held: its number may have gone to another one.
@@ -149,8 +149,8 @@ class LoopbackGate:
             raise OSError(ctypes.get_errno(), "pidfd_getfd")
         return mine
 
-    def _read_address(self, question: Question) -> bytes:
-        size = min(question.size, _MOST_ADDRESS_BYTES)
+    def _read_address(self, question: SyscallNotification) -> bytes:
+        size = min(question.size, _MAX_ADDRESS_BYTES)
         memory = os.open(f"/proc/{question.thread}/mem", os.O_RDONLY)
         try:
             fcntl.ioctl(self._listener, _IS_VALID, struct.pack("=Q", question.id))
@@ -158,9 +158,9 @@ class LoopbackGate:
         finally:
             os.close(memory)
 
-    def _answer(self, question: Question, error: int) -> None:
+    def _answer(self, question: SyscallNotification, error: int) -> None:
         try:
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(question.id, 0, -error, 0))
+            fcntl.ioctl(self._listener, _SEND, _RESPONSE.pack(question.id, 0, -error, 0))
         except OSError:
             pass  # it waits no more
 

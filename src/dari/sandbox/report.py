@@ -1,16 +1,16 @@
-"""What would be enforced of a confinement on a machine, aspect by aspect. Pure: no call into the system."""
+"""An honest answer to: what is enforced on this machine?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dari.bridge.sandbox.confinement import Confinement
-from dari.bridge.sandbox.machine import Machine
 from dari.errors import Unavailable
+from dari.sandbox.capabilities import SandboxCapabilities, probe_capabilities
+from dari.sandbox.confinement import Confinement
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Enforcement:
     aspect: str
     """reads, writes, tcp, udp, unix sockets, signals, escape."""
     by: str
@@ -25,7 +25,7 @@ class Finding:
         return bool(self.by)
 
 
-def judge(confinement: Confinement, machine: Machine) -> list[Finding]:
+def assess(confinement: Confinement, machine: SandboxCapabilities) -> list[Enforcement]:
     if confinement.is_off:
         return []
     if machine.system == "linux":
@@ -35,7 +35,7 @@ def judge(confinement: Confinement, machine: Machine) -> list[Finding]:
     return _on_windows(confinement)
 
 
-def demand(confinement: Confinement, findings: list[Finding]) -> list[str]:
+def require_enforced(confinement: Confinement, findings: list[Enforcement]) -> list[str]:
     """The warnings for `auto`; under `enforce` they are an error."""
     missing = [finding for finding in findings if finding.is_wanted and not finding.is_enforced]
     if missing and confinement.mode == "enforce":
@@ -46,20 +46,20 @@ def demand(confinement: Confinement, findings: list[Finding]) -> list[str]:
     return [f"{finding.aspect} not confined: {finding.note}" for finding in missing]
 
 
-def will_ask(confinement: Confinement, machine: Machine) -> bool:
+def uses_broker(confinement: Confinement, machine: SandboxCapabilities) -> bool:
     """Whether the kernel asks us where a socket is to lead. With unix sockets open it would have to lead those, too,
     in our name."""
     return confinement.network == "loopback" and machine.can_ask and not confinement.unix_sockets
 
 
-def will_wrap(confinement: Confinement, machine: Machine) -> bool:
+def wraps_in_bubblewrap(confinement: Confinement, machine: SandboxCapabilities) -> bool:
     """Whether bubblewrap takes part: wherever it can, since only a mount hides our own folders from a child that may
     use the rest of the file system."""
     return bool(machine.bubblewrap) and confinement.uses_bubblewrap and not confinement.is_off
 
 
-def _on_linux(confinement: Confinement, machine: Machine) -> list[Finding]:
-    abi, wraps = machine.landlock_abi, will_wrap(confinement, machine)
+def _on_linux(confinement: Confinement, machine: SandboxCapabilities) -> list[Enforcement]:
+    abi, wraps = machine.landlock_abi, wraps_in_bubblewrap(confinement, machine)
     confines = confinement.paths is not None
     filters = "seccomp" if machine.has_seccomp else ""
     names = [f"landlock {abi}"] * bool(abi and confines) + ["bubblewrap"] * (wraps and confines)
@@ -69,61 +69,98 @@ def _on_linux(confinement: Confinement, machine: Machine) -> list[Finding]:
     truncation = "" if abi >= 3 or wraps or not names else "Landlock below 3 lets a file outside be emptied by its path"
     no_filter = f"no seccomp filter for {machine.arch}"
     findings = [
-        Finding("reads", " + ".join(names), "" if names else no_paths, confines),
-        Finding("writes", "" if truncation else " + ".join(names), truncation or ("" if names else no_paths), confines),
+        Enforcement("reads", " + ".join(names), "" if names else no_paths, confines),
+        Enforcement(
+            "writes", "" if truncation else " + ".join(names), truncation or ("" if names else no_paths), confines
+        ),
     ]
     wants_net = confinement.network != "all"
     if confinement.network == "loopback":
-        if will_ask(confinement, machine):
+        if uses_broker(confinement, machine):
             by, note = "seccomp, each address asked", "no UDP, and so no DNS"
         elif wraps and filters:
             by, note = "bubblewrap network namespace + seccomp", "its own loopback, not the machine's"
         else:
             by, note = "", f"the kernel cannot ask us about addresses; bubblewrap {machine.bubblewrap_note}"
-        findings.append(Finding("network", by, note))
+        findings.append(Enforcement("network", by, note))
     else:
         note = "the profile allows it" if not wants_net else "" if filters else no_filter
         tcp = " + ".join([filters] * bool(filters) + [f"landlock {abi}"] * (abi >= 4)) if wants_net else ""
-        findings.append(Finding("tcp", tcp, "" if tcp else note, wants_net))
-        findings.append(Finding("udp", filters if wants_net else "", note, wants_net))
+        findings.append(Enforcement("tcp", tcp, "" if tcp else note, wants_net))
+        findings.append(Enforcement("udp", filters if wants_net else "", note, wants_net))
     if confinement.unix_sockets:
-        findings.append(Finding("unix sockets", "", "the profile allows them, our own daemons' included", False))
+        findings.append(Enforcement("unix sockets", "", "the profile allows them, our own daemons' included", False))
     else:
         by = " + ".join([filters] * bool(filters) + [f"landlock {abi}"] * (abi >= 9 and confines))
-        findings.append(Finding("unix sockets", by, "" if by else no_filter))
+        findings.append(Enforcement("unix sockets", by, "" if by else no_filter))
     signals = " + ".join([f"landlock {abi}"] * (abi >= 6) + ["pid namespace"] * wraps)
-    findings.append(Finding("signals to others", signals, "" if signals else "needs Landlock 6 or bubblewrap", False))
+    findings.append(
+        Enforcement("signals to others", signals, "" if signals else "needs Landlock 6 or bubblewrap", False)
+    )
     has_domain = abi and (confines or abi >= 6 or (abi >= 4 and wants_net))
     memory = " + ".join(
         ["seccomp"] * bool(filters) + [f"landlock {abi}"] * bool(has_domain) + ["pid namespace"] * wraps
     )
     gap = "" if has_domain or wraps else "/proc/<pid>/mem of the same user stays open where Yama does not forbid it"
-    findings.append(Finding("memory of others", "" if gap else memory, gap, False))
+    findings.append(Enforcement("memory of others", "" if gap else memory, gap, False))
     escape = "pid namespace" if wraps else "guardian (environment and limit marks)"
-    findings.append(Finding("nothing survives", escape, "", False))
+    findings.append(Enforcement("nothing survives", escape, "", False))
     return findings
 
 
-def _on_macos(confinement: Confinement, machine: Machine) -> list[Finding]:
+def _on_macos(confinement: Confinement, machine: SandboxCapabilities) -> list[Enforcement]:
     by = "sandbox-exec" if machine.sandbox_exec else ""
     lacks = "" if by else "no sandbox-exec on this Mac"
     confines, wants_net = confinement.paths is not None, confinement.network != "all"
     return [
-        Finding("reads", by if confines else "", lacks, confines),
-        Finding("writes", by if confines else "", lacks, confines),
-        Finding("network", by if wants_net else "", lacks, wants_net),
-        Finding("unix sockets", by if not confinement.unix_sockets else "", lacks, not confinement.unix_sockets),
-        Finding("nothing survives", "guardian (process groups)", "a process that calls setsid can stay", False),
+        Enforcement("reads", by if confines else "", lacks, confines),
+        Enforcement("writes", by if confines else "", lacks, confines),
+        Enforcement("network", by if wants_net else "", lacks, wants_net),
+        Enforcement("unix sockets", by if not confinement.unix_sockets else "", lacks, not confinement.unix_sockets),
+        Enforcement("nothing survives", "guardian (process groups)", "a process that calls setsid can stay", False),
     ]
 
 
-def _on_windows(confinement: Confinement) -> list[Finding]:
+def _on_windows(confinement: Confinement) -> list[Enforcement]:
     note = "Windows has a job object for the processes, and nothing for paths and network"
     confines, wants_net = confinement.paths is not None, confinement.network != "all"
     return [
-        Finding("reads", "", note, confines),
-        Finding("writes", "", note, confines),
-        Finding("network", "", note, wants_net),
-        Finding("unix sockets", "", note, not confinement.unix_sockets),
-        Finding("nothing survives", "job object", "", False),
+        Enforcement("reads", "", note, confines),
+        Enforcement("writes", "", note, confines),
+        Enforcement("network", "", note, wants_net),
+        Enforcement("unix sockets", "", note, not confinement.unix_sockets),
+        Enforcement("nothing survives", "job object", "", False),
     ]
+
+
+_STRICTEST = Confinement(mode="enforce", paths=(), network="none")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxReport:
+    machine: SandboxCapabilities
+    findings: tuple[Enforcement, ...]
+
+    @property
+    def can_enforce(self) -> bool:
+        return all(finding.is_enforced for finding in self.findings if finding.is_wanted)
+
+    def lines(self) -> list[str]:
+        """For people, one aspect a line."""
+        return [_line(finding) for finding in self.findings]
+
+
+def build_report(confinement: Confinement = _STRICTEST, machine: SandboxCapabilities | None = None) -> SandboxReport:
+    """For one profile, or for the strictest one there can be."""
+    machine = probe_capabilities() if machine is None else machine
+    findings = assess(confinement, machine)
+    if machine.system == "linux" and confinement is _STRICTEST:
+        loopback = assess(Confinement(mode="enforce", network="loopback"), machine)
+        network = next(finding for finding in loopback if finding.aspect == "network")
+        findings.append(Enforcement("loopback only", network.by, network.note, is_wanted=False))
+    return SandboxReport(machine, tuple(findings))
+
+
+def _line(finding: Enforcement) -> str:
+    verdict = f"enforced by {finding.by}" if finding.is_enforced else "NOT enforced"
+    return f"{finding.aspect}: {verdict}" + (f" ({finding.note})" if finding.note else "")

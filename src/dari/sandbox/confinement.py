@@ -10,31 +10,31 @@ from msgspec import Struct
 
 from dari.errors import InvalidInput
 
-Mode = Literal["auto", "enforce", "off"]
-Network = Literal["none", "loopback", "all"]
-Access = Literal["ro", "rw"]
+SandboxMode = Literal["auto", "enforce", "off"]
+NetworkAccess = Literal["none", "loopback", "all"]
+PathAccess = Literal["ro", "rw"]
 
 
-class AllowedPath(Struct, frozen=True):
+class PathRule(Struct, frozen=True):
     """A file or a folder with everything below it. Absolute, without `..` and without symlinks."""
 
     path: Path
-    access: Access = "ro"
+    access: PathAccess = "ro"
 
     @classmethod
-    def of(cls, path: str | Path, access: Access = "ro", cwd: Path | None = None) -> AllowedPath:
+    def of(cls, path: str | Path, access: PathAccess = "ro", cwd: Path | None = None) -> PathRule:
         """What the profile wrote, resolved: `~`, a path relative to `cwd`, `..` and every symlink on the way."""
         if access not in ("ro", "rw"):
             raise InvalidInput(f"{access!r} is no access mode of {path}", 'use "ro" or "rw"')
-        return cls(resolve(path, cwd), access)
+        return cls(resolve_path(path, cwd), access)
 
 
 class Confinement(Struct, frozen=True):
-    mode: Mode = "auto"
+    mode: SandboxMode = "auto"
     """auto: as much as this machine can, with a warning for the rest; enforce: all of it or no start; off: nothing."""
-    paths: tuple[AllowedPath, ...] | None = None
+    paths: tuple[PathRule, ...] | None = None
     """None leaves the file system as it is; an empty tuple allows what the program needs to run and no more."""
-    network: Network = "all"
+    network: NetworkAccess = "all"
     unix_sockets: bool = False
     """Sockets of this machine (D-Bus, Docker, ssh-agent, our own daemons): closed unless a profile opens them."""
     is_private_tmp: bool = True
@@ -50,7 +50,7 @@ class Confinement(Struct, frozen=True):
         """Whether a path that a caller names lies within what is allowed. The kernel enforces; this tells early."""
         if self.is_off or self.paths is None:
             return True
-        real = resolve(path, cwd)
+        real = resolve_path(path, cwd)
         return any(
             real.is_relative_to(allowed.path) and (allowed.access == "rw" or not writing) for allowed in self.paths
         )
@@ -61,10 +61,10 @@ class Confinement(Struct, frozen=True):
         return [allowed.path.as_uri() for allowed in self.paths or ()]
 
 
-OFF = Confinement(mode="off")
+UNCONFINED = Confinement(mode="off")
 
 
-def resolve(path: str | Path, cwd: Path | None = None) -> Path:
+def resolve_path(path: str | Path, cwd: Path | None = None) -> Path:
     """The real path, as the kernel would walk it; parts that do not exist yet stay as they are."""
     text = os.fspath(path)
     if not text or "\0" in text:

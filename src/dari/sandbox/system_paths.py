@@ -31,7 +31,7 @@ CA_FILES = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _PARTS_OF_A_PREFIX = ("bin", "lib", "lib64", "libexec", "share/pyenv")
-_MOST_INTERPRETERS = 4
+_MAX_INTERPRETERS = 4
 _INTERPRETERS = re.compile(r"(?:python|pypy|node|nodejs|bun|deno|tsx|ruby|perl|php|lua|bash|dash|sh|zsh)[\d.]*")
 _PROJECT_FILES = ("package.json", "pyproject.toml", "setup.py", "deno.json", "Cargo.toml", "go.mod")
 
@@ -47,7 +47,7 @@ def installation_of(program: Path, arguments: Sequence[str], environment: Mappin
     A folder that is somebody's home, or holds all of them, is never among them.
     """
     places: list[Path] = []
-    for _ in range(_MOST_INTERPRETERS):
+    for _ in range(_MAX_INTERPRETERS):
         places += _around(program)
         following = _interpreter(program, environment)
         if following is None:

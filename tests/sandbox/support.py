@@ -14,8 +14,8 @@ import pytest
 
 from dari.bridge.children.children import Children
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.sandbox.confinement import Confinement
-from dari.bridge.sandbox.machine import Machine
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.confinement import Confinement
 from tests.wires import ROOT
 
 ATTEMPTS = Path(__file__).with_name("attempts.py")
@@ -30,7 +30,7 @@ async def outcome(
     *,
     limits: dict[str, int] | None = None,
     python: str = sys.executable,
-    machine: Machine | None = None,
+    machine: SandboxCapabilities | None = None,
 ) -> dict[str, str]:
     """Each step, as words, with `ok` or the name of the errno."""
     words = json.dumps([[str(word) for word in step] for step in steps])
@@ -44,7 +44,7 @@ async def said(
     confinement: Confinement,
     *,
     limits: dict[str, int] | None = None,
-    machine: Machine | None = None,
+    machine: SandboxCapabilities | None = None,
     cwd: Path | None = None,
 ) -> str:
     """What it writes to stdout until its end, which must be a good one."""
@@ -65,8 +65,8 @@ def outcome_as_nobody(confinement: str, steps: Steps) -> dict[str, str]:
     python = python_of_nobody()
     code = (
         "import asyncio, json, sys\n"
-        "from dari.bridge.sandbox.confinement import AllowedPath, Confinement\n"
-        "from tests.bridge.sandbox.rig import outcome\n"
+        "from dari.sandbox.confinement import AllowedPath, Confinement\n"
+        "from tests.sandbox.support import outcome\n"
         f"found = asyncio.run(outcome({confinement}, json.loads(sys.argv[1]), python={python!r}))\n"
         "print(json.dumps(found))\n"
     )

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.sandbox.machine import this_machine
+from dari.sandbox.capabilities import probe_capabilities
 
 
 def require_kernel() -> None:
-    if this_machine().landlock_abi < 4 or not this_machine().has_seccomp:
+    if probe_capabilities().landlock_abi < 4 or not probe_capabilities().has_seccomp:
         missing("THE SANDBOX WAS NOT TESTED: this kernel has no Landlock 4 with seccomp")
 
 
 def require_asking() -> None:
-    if not this_machine().can_ask:
+    if not probe_capabilities().can_ask:
         missing("LOOPBACK WAS NOT TESTED: this kernel's filters cannot ask, or Yama forbids the answer")
 
 
 def require_bubblewrap() -> None:
-    if not this_machine().bubblewrap:
-        missing(f"BUBBLEWRAP WAS NOT TESTED: {this_machine().bubblewrap_note}; apt-get install bubblewrap")
+    if not probe_capabilities().bubblewrap:
+        missing(f"BUBBLEWRAP WAS NOT TESTED: {probe_capabilities().bubblewrap_note}; apt-get install bubblewrap")
 
 
 def require_node() -> str:

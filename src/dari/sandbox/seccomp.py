@@ -12,7 +12,7 @@ import platform
 import struct
 from dataclasses import dataclass
 
-from dari.bridge.sandbox.confinement import Network
+from dari.sandbox.confinement import NetworkAccess
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 SOCK_STREAM, SOCK_SEQPACKET = 1, 5
@@ -85,7 +85,7 @@ def is_known(machine: str) -> bool:
     return machine in ARCHES
 
 
-def build_filter(network: Network, *, unix_sockets: bool, machine: str = "", asks: bool = False) -> bytes:
+def build_filter(network: NetworkAccess, *, unix_sockets: bool, machine: str = "", asks: bool = False) -> bytes:
     """The program as the kernel takes it: an array of `struct sock_filter`."""
     arch = ARCHES[machine or platform.machine()]
     # A process of another architecture (32 bits) has other numbers for the same calls: it gets none.
@@ -109,7 +109,7 @@ def build_filter(network: Network, *, unix_sockets: bool, machine: str = "", ask
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _socket_rules(network: Network, unix_sockets: bool) -> list[Instruction]:
+def _socket_rules(network: NetworkAccess, unix_sockets: bool) -> list[Instruction]:
     allow: Instruction = (_RETURN, 0, 0, _ALLOW)
     deny = _refuse(errno.EACCES)
     rules = [_load(_FIRST)]

@@ -10,23 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.sandbox import bubblewrap, launcher, machine, seccomp, system_paths
-from dari.bridge.sandbox.confinement import OFF, AllowedPath, Confinement, resolve
-from dari.bridge.sandbox.findings import demand, judge
-from dari.bridge.sandbox.gate import leads_to_loopback
-from dari.bridge.sandbox.landlock import Right, Ruleset, handled_rights
-from dari.bridge.sandbox.machine import Machine
-from dari.bridge.sandbox.preparation import prepare
-from dari.bridge.sandbox.report import report
-from dari.bridge.sandbox.seatbelt import profile
 from dari.errors import Denied, InvalidInput, Unavailable
-from tests.bridge.sandbox.machines import require_kernel
+from dari.sandbox import bubblewrap, capabilities, launcher, seccomp, system_paths
+from dari.sandbox.builder import build_command
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule, resolve_path
+from dari.sandbox.landlock import Right, Ruleset, handled_rights
+from dari.sandbox.network_broker import is_loopback_address
+from dari.sandbox.report import assess, build_report, require_enforced
+from dari.sandbox.seatbelt import seatbelt_profile
+from tests.sandbox.requirements import require_kernel
 from tests.wires import ROOT
 
-FULL = Machine("linux", "x86_64", landlock_abi=7, has_seccomp=True, bubblewrap="/usr/bin/bwrap")
-BARE = Machine("linux", "x86_64")
-MAC = Machine("darwin", "arm64", sandbox_exec="/usr/bin/sandbox-exec")
-WINDOWS = Machine("win32", "AMD64")
+FULL = SandboxCapabilities("linux", "x86_64", landlock_abi=7, has_seccomp=True, bubblewrap="/usr/bin/bwrap")
+BARE = SandboxCapabilities("linux", "x86_64")
+MAC = SandboxCapabilities("darwin", "arm64", sandbox_exec="/usr/bin/sandbox-exec")
+WINDOWS = SandboxCapabilities("win32", "AMD64")
 STRICT = Confinement("enforce", (), "none")
 
 
@@ -34,7 +33,7 @@ def test_a_path_is_resolved_before_it_is_compared(tmp_path: Path) -> None:
     (tmp_path / "allowed" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "allowed")
     (tmp_path / "allowed" / "out").symlink_to("/etc")
-    confinement = Confinement(paths=(AllowedPath.of("link", "rw", tmp_path), AllowedPath.of(tmp_path / "book")))
+    confinement = Confinement(paths=(PathRule.of("link", "rw", tmp_path), PathRule.of(tmp_path / "book")))
     assert confinement.paths is not None and confinement.paths[0].path == tmp_path / "allowed"
     inside = ["allowed", "allowed/deep/new", "link/x", "allowed/deep/../x", "book"]
     outside = ["allowed/../secret", "allowed/out/passwd", "allowedx", "link/../../x", "/", ""]
@@ -45,12 +44,12 @@ def test_a_path_is_resolved_before_it_is_compared(tmp_path: Path) -> None:
 
 
 def test_a_confinement_without_paths_permits_all() -> None:
-    assert OFF.permits("/etc/shadow", writing=True) and Confinement().permits("/etc/shadow")
+    assert UNCONFINED.permits("/etc/shadow", writing=True) and Confinement().permits("/etc/shadow")
     assert not Confinement(paths=()).permits("/etc/shadow")
 
 
 def test_the_roots_are_the_allowed_paths() -> None:
-    assert Confinement(paths=(AllowedPath(Path("/a b"), "rw"), AllowedPath(Path("/c")))).roots() == [
+    assert Confinement(paths=(PathRule(Path("/a b"), "rw"), PathRule(Path("/c")))).roots() == [
         "file:///a%20b",
         "file:///c",
     ]
@@ -60,78 +59,80 @@ def test_the_roots_are_the_allowed_paths() -> None:
 @pytest.mark.parametrize("path", ["", "a\0b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidInput):
-        resolve(path)
+        resolve_path(path)
 
 
 def test_an_unknown_access_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'rwx'"):
-        AllowedPath.of("/tmp", "rwx")  # type: ignore[arg-type]
+        PathRule.of("/tmp", "rwx")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("machine", [BARE, WINDOWS, Machine("darwin", "arm64")], ids=lambda machine: machine.system)
-def test_enforce_refuses_to_start_where_the_machine_cannot(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    "machine", [BARE, WINDOWS, SandboxCapabilities("darwin", "arm64")], ids=lambda machine: machine.system
+)
+def test_enforce_refuses_to_start_where_the_machine_cannot(machine: SandboxCapabilities) -> None:
     with pytest.raises(Unavailable, match="cannot be enforced on this machine: reads") as caught:
-        prepare(Path("/bin/true"), [], {}, Path("/"), STRICT, machine=machine)
+        build_command(Path("/bin/true"), [], {}, Path("/"), STRICT, machine=machine)
     assert "auto" in caught.value.hint
 
 
 @pytest.mark.parametrize("machine", [BARE, WINDOWS], ids=lambda machine: machine.system)
-def test_auto_starts_with_a_warning_for_everything_that_is_missing(machine: Machine) -> None:
-    warnings = demand(Confinement("auto", (), "none"), judge(Confinement("auto", (), "none"), machine))
+def test_auto_starts_with_a_warning_for_everything_that_is_missing(machine: SandboxCapabilities) -> None:
+    warnings = require_enforced(Confinement("auto", (), "none"), assess(Confinement("auto", (), "none"), machine))
     assert {warning.split(" not confined")[0] for warning in warnings} >= {"reads", "writes"}
 
 
 def test_off_is_silent_and_starts_the_program_itself() -> None:
-    prepared = prepare(Path("/bin/true"), ["x"], {"A": "b"}, Path("/"), OFF, machine=BARE)
+    prepared = build_command(Path("/bin/true"), ["x"], {"A": "b"}, Path("/"), UNCONFINED, machine=BARE)
     assert (prepared.command, prepared.environment, prepared.warnings) == (["/bin/true", "x"], {"A": "b"}, [])
 
 
 def test_a_full_machine_enforces_everything() -> None:
-    assert demand(STRICT, judge(STRICT, FULL)) == []
-    assert all(finding.is_enforced for finding in judge(STRICT, FULL))
+    assert require_enforced(STRICT, assess(STRICT, FULL)) == []
+    assert all(finding.is_enforced for finding in assess(STRICT, FULL))
 
 
 @pytest.mark.parametrize(
     ("machine", "missing"),
     [
-        (Machine("linux", "x86_64", landlock_abi=2, has_seccomp=True), {"writes"}),  # truncation by path
-        (Machine("linux", "x86_64", landlock_abi=7), {"udp", "unix sockets"}),
-        (Machine("linux", "riscv64", landlock_abi=3), {"tcp", "udp", "unix sockets"}),
-        (Machine("linux", "x86_64", has_seccomp=True), {"reads", "writes"}),
-        (Machine("linux", "x86_64", has_seccomp=True, bubblewrap="/usr/bin/bwrap"), set()),
+        (SandboxCapabilities("linux", "x86_64", landlock_abi=2, has_seccomp=True), {"writes"}),  # truncation by path
+        (SandboxCapabilities("linux", "x86_64", landlock_abi=7), {"udp", "unix sockets"}),
+        (SandboxCapabilities("linux", "riscv64", landlock_abi=3), {"tcp", "udp", "unix sockets"}),
+        (SandboxCapabilities("linux", "x86_64", has_seccomp=True), {"reads", "writes"}),
+        (SandboxCapabilities("linux", "x86_64", has_seccomp=True, bubblewrap="/usr/bin/bwrap"), set()),
         (MAC, set()),
         (WINDOWS, {"reads", "writes", "network", "unix sockets"}),
     ],
 )
-def test_the_findings_are_honest(machine: Machine, missing: set[str]) -> None:
-    found = {finding.aspect for finding in judge(STRICT, machine) if finding.is_wanted and not finding.is_enforced}
+def test_the_findings_are_honest(machine: SandboxCapabilities, missing: set[str]) -> None:
+    found = {finding.aspect for finding in assess(STRICT, machine) if finding.is_wanted and not finding.is_enforced}
     assert found == missing
 
 
 def test_the_report_says_for_each_aspect_what_enforces_it() -> None:
-    full, bare = report(machine=FULL), report(machine=BARE)
+    full, bare = build_report(machine=FULL), build_report(machine=BARE)
     assert full.can_enforce and not bare.can_enforce
     assert "reads: enforced by landlock 7 + bubblewrap" in full.lines()
     assert any(line.startswith("reads: NOT enforced (no Landlock, bubblewrap not installed") for line in bare.lines())
-    assert report().machine == machine.this_machine()
+    assert build_report().machine == capabilities.probe_capabilities()
 
 
 def test_our_own_files_are_never_within_what_is_allowed(tmp_path: Path) -> None:
     run = tmp_path / "home" / "run"
     run.mkdir(parents=True)
-    without = Machine("linux", "x86_64", landlock_abi=7, has_seccomp=True)
+    without = SandboxCapabilities("linux", "x86_64", landlock_abi=7, has_seccomp=True)
     for allowed in (tmp_path / "home", run, run / "deeper"):
-        confinement = Confinement("enforce", (AllowedPath.of(allowed),), "none")
+        confinement = Confinement("enforce", (PathRule.of(allowed),), "none")
         with pytest.raises(Denied, match="Dari's own"):
-            prepare(Path("/bin/true"), [], {}, tmp_path, confinement, protected=[run], machine=without)
+            build_command(Path("/bin/true"), [], {}, tmp_path, confinement, protected=[run], machine=without)
 
 
 def test_a_path_that_is_not_there_is_an_error_of_the_start(tmp_path: Path) -> None:
     require_kernel()
-    confinement = Confinement("enforce", (AllowedPath.of(tmp_path / "gone"),), "none", uses_bubblewrap=False)
+    confinement = Confinement("enforce", (PathRule.of(tmp_path / "gone"),), "none", uses_bubblewrap=False)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(Unavailable, match="gone: No such file"):
-        prepare(Path("/bin/true"), [], {}, tmp_path, confinement)
+        build_command(Path("/bin/true"), [], {}, tmp_path, confinement)
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
@@ -235,21 +236,21 @@ def test_an_address_is_of_this_machine_or_not(host: str, to: bool, on: bool) -> 
     packed = ipaddress.ip_address(host).packed
     family, gap = (socket.AF_INET, b"") if len(packed) == 4 else (socket.AF_INET6, b"\0" * 4)
     address = struct.pack("=HH", family, 80) + gap + packed
-    assert leads_to_loopback(address, is_connect=True) is to
-    assert leads_to_loopback(address, is_connect=False) is on
-    assert not leads_to_loopback(address[:6], is_connect=True)
+    assert is_loopback_address(address, is_connect=True) is to
+    assert is_loopback_address(address, is_connect=False) is on
+    assert not is_loopback_address(address[:6], is_connect=True)
 
 
 def test_a_family_that_is_no_internet_is_refused() -> None:
-    assert not leads_to_loopback(struct.pack("=H", socket.AF_UNIX) + b"/run/x.sock", is_connect=True)
-    assert not leads_to_loopback(b"", is_connect=True)
-    assert leads_to_loopback(struct.pack("=H", 0), is_connect=True)
+    assert not is_loopback_address(struct.pack("=H", socket.AF_UNIX) + b"/run/x.sock", is_connect=True)
+    assert not is_loopback_address(b"", is_connect=True)
+    assert is_loopback_address(struct.pack("=H", 0), is_connect=True)
 
 
 def test_bubblewrap_binds_outer_folders_first_and_hides_ours(tmp_path: Path) -> None:
     home, inner, ours = tmp_path, tmp_path / "a" / "b", tmp_path / "run"
     ours.mkdir()
-    command = bubblewrap.wrap(
+    command = bubblewrap.bubblewrap_command(
         "bwrap", readable=[inner / "c", home], writable=[inner], hidden=[ours], has_network=False, cwd=home
     )
     text = " ".join(command)
@@ -261,19 +262,19 @@ def test_bubblewrap_binds_outer_folders_first_and_hides_ours(tmp_path: Path) -> 
 
 
 def test_a_mac_profile_denies_first_and_quotes_paths() -> None:
-    confinement = Confinement("enforce", (AllowedPath(Path('/a "b"'), "rw"), AllowedPath(Path("/ro"))), "none")
-    text = profile(confinement, [Path("/opt/node")])
+    confinement = Confinement("enforce", (PathRule(Path('/a "b"'), "rw"), PathRule(Path("/ro"))), "none")
+    text = seatbelt_profile(confinement, [Path("/opt/node")])
     assert text.startswith("(version 1)\n(allow default)\n(deny file-read-data)\n(deny file-write*)\n")
     assert '(allow file-write* (subpath "/a \\"b\\""))' in text and '(allow file-write* (subpath "/ro"))' not in text
     assert '(allow file-read-data (subpath "/opt/node"))' in text
     assert "(deny network*)" in text and "(deny network-outbound (remote unix-socket))" in text
-    loopback = profile(Confinement("enforce", network="loopback", unix_sockets=True), [])
+    loopback = seatbelt_profile(Confinement("enforce", network="loopback", unix_sockets=True), [])
     assert '(remote ip "localhost:*")' in loopback and "(allow network-outbound (remote unix-socket))" in loopback
     assert "file-read-data" not in loopback
 
 
 def test_on_a_mac_the_program_runs_under_sandbox_exec() -> None:
-    prepared = prepare(Path("/bin/echo"), ["hi"], {}, Path("/"), STRICT, machine=MAC)
+    prepared = build_command(Path("/bin/echo"), ["hi"], {}, Path("/"), STRICT, machine=MAC)
     assert prepared.command[:2] == ["/usr/bin/sandbox-exec", "-p"]
     assert prepared.command[3:] == ["/bin/echo", "hi"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.sandbox.confinement import OFF, AllowedPath, Confinement
-from dari.bridge.sandbox.machine import this_machine
-from tests.bridge.sandbox.machines import require_asking, require_bubblewrap, require_kernel, require_node, require_root
-from tests.bridge.sandbox.rig import outcome, outcome_as_nobody, said
+from dari.sandbox.capabilities import probe_capabilities
+from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
+from tests.sandbox.requirements import require_asking, require_bubblewrap, require_kernel, require_node, require_root
+from tests.sandbox.support import outcome, outcome_as_nobody, said
 
 BOTH = pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
 
@@ -33,7 +33,7 @@ class World:
         require_kernel()
         if wrapped:
             require_bubblewrap()
-        paths = (AllowedPath.of(self.inside, "rw"), AllowedPath.of(self.readable, "ro"))
+        paths = (PathRule.of(self.inside, "rw"), PathRule.of(self.readable, "ro"))
         options = {"mode": "enforce", "paths": paths, "network": "none", "uses_bubblewrap": wrapped, **other}
         return Confinement(**options)  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ async def test_every_escape_is_denied_under_enforce(world: World, wrapped: bool)
 
 
 async def test_the_same_escapes_succeed_with_off(world: World) -> None:
-    found = await outcome(OFF, world.escapes())
+    found = await outcome(UNCONFINED, world.escapes())
     failed = {step: result for step, result in found.items() if result != "ok"}
     # Without CAP_SYS_PTRACE or in a container, nobody reads the first process's environment: no sandbox needed.
     if not can_read("/proc/1/environ"):
@@ -165,7 +165,7 @@ async def test_root_makes_no_device_in_a_folder_it_may_write(world: World) -> No
     require_root()
     step = ("device", world.inside / "disk")
     assert await outcome(world.confinement(), [step]) != {f"device {world.inside / 'disk'}": "ok"}
-    assert await outcome(OFF, [step]) == {f"device {world.inside / 'disk'}": "ok"}
+    assert await outcome(UNCONFINED, [step]) == {f"device {world.inside / 'disk'}": "ok"}
 
 
 async def test_paths_alone_leave_the_network_open_but_not_unix_sockets(world: World) -> None:
@@ -224,7 +224,7 @@ async def test_a_child_that_does_not_block_reaches_loopback_too(world: World) ->
 async def test_without_questions_loopback_is_a_network_of_its_own(world: World) -> None:
     steps = [("listen",), ("tcp", "127.0.0.1", str(world.tcp_port)), ("udp", "127.0.0.1", str(world.udp_port))]
     confinement = world.confinement(wrapped=True, network="loopback")
-    deaf = replace(this_machine(), can_ask=False)
+    deaf = replace(probe_capabilities(), can_ask=False)
     found = list((await outcome(confinement, steps, machine=deaf)).values())
     assert found == ["ok", "ECONNREFUSED", "EACCES"]
 
@@ -233,7 +233,7 @@ async def test_limits_hold_inside_and_outside_of_a_sandbox(world: World) -> None
     import resource
 
     step = ("limit", str(resource.RLIMIT_NOFILE))
-    for confinement in (OFF, world.confinement()):
+    for confinement in (UNCONFINED, world.confinement()):
         assert await outcome(confinement, [step], limits={"nofile": 99}) == {" ".join(step): "99"}
 
 

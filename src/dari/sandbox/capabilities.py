@@ -14,15 +14,15 @@ import time
 from dataclasses import dataclass
 from functools import cache
 
-from dari.bridge.sandbox import gate, landlock, seccomp
+from dari.sandbox import landlock, network_broker, seccomp
 
 _GET_SECCOMP = 21
 _GET_ACTION_AVAIL = 2
-_PROBE_S = 5.0
+_PROBE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SandboxCapabilities:
     system: str
     """linux, darwin or win32."""
     arch: str
@@ -37,14 +37,16 @@ class Machine:
 
 
 @cache
-def this_machine() -> Machine:
+def probe_capabilities() -> SandboxCapabilities:
     if sys.platform == "linux":
         path, note = _probe_bubblewrap()
         has_seccomp = _has_seccomp()
-        return Machine("linux", platform.machine(), landlock.abi(), has_seccomp, has_seccomp and _can_ask(), path, note)
+        return SandboxCapabilities(
+            "linux", platform.machine(), landlock.landlock_abi(), has_seccomp, has_seccomp and _can_ask(), path, note
+        )
     if sys.platform == "darwin":
-        return Machine("darwin", platform.machine(), sandbox_exec=shutil.which("sandbox-exec") or "")
-    return Machine(sys.platform, platform.machine())
+        return SandboxCapabilities("darwin", platform.machine(), sandbox_exec=shutil.which("sandbox-exec") or "")
+    return SandboxCapabilities(sys.platform, platform.machine())
 
 
 def _has_seccomp() -> bool:
@@ -63,7 +65,7 @@ def _can_ask() -> bool:
     number = seccomp.ARCHES[platform.machine()].seccomp
     if library.syscall(number, _GET_ACTION_AVAIL, 0, ctypes.byref(wanted)) != 0:
         return False
-    library.syscall(gate.PIDFD_GETFD, -1, 0, 0)
+    library.syscall(network_broker.PIDFD_GETFD, -1, 0, 0)
     if ctypes.get_errno() == errno.ENOSYS:
         return False
     try:
@@ -91,7 +93,7 @@ def _probe_bubblewrap() -> tuple[str, str]:
     except OSError as error:
         return "", f"installed, but does not run: {error}"
     try:
-        _, said = probe.communicate(timeout=_PROBE_S)
+        _, said = probe.communicate(timeout=_PROBE_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         os.killpg(probe.pid, signal.SIGKILL)
         probe.communicate()

@@ -8,13 +8,13 @@ import pytest
 
 from dari.bridge.children.children import Children
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.sandbox import seatbelt
-from dari.bridge.sandbox.confinement import AllowedPath, Confinement
-from dari.bridge.sandbox.machine import Machine
 from dari.errors import Denied
 from dari.paths import own_paths
+from dari.sandbox import seatbelt
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.confinement import Confinement, PathRule
 from tests.bridge.children.households import wait_for_line
-from tests.bridge.sandbox.machines import require_bubblewrap, require_kernel
+from tests.sandbox.requirements import require_bubblewrap, require_kernel
 
 SECRET = "s3cret-of-ours"
 OURS = {
@@ -88,19 +88,19 @@ async def test_a_link_to_what_is_ours_leads_nowhere(person: Path) -> None:
 
 async def test_an_allowed_home_does_not_show_what_is_ours_in_it(person: Path) -> None:
     require_bubblewrap()
-    walls = Confinement("enforce", (AllowedPath(person, "rw"),), "none")
+    walls = Confinement("enforce", (PathRule(person, "rw"),), "none")
     assert await read_by_child(person / "data/dari/mcp.token", walls) == "no"
     assert await read_by_child(person / "home/notes.txt", walls) == "free"
 
 
 async def test_where_nothing_can_hide_it_enforce_refuses(person: Path) -> None:
-    async with Children(machine=Machine("linux", "x86_64", has_seccomp=True)) as children:
+    async with Children(machine=SandboxCapabilities("linux", "x86_64", has_seccomp=True)) as children:
         spec = ChildSpec("reader", ("true",), confinement=Confinement("enforce", None, "none"))
         with pytest.raises(Denied, match="own folders"):
             await children.start(spec)
 
 
 def test_on_macos_the_last_rules_of_the_profile_hide_it(person: Path) -> None:
-    rules = seatbelt.profile(Confinement("auto", (AllowedPath(person, "rw"),), "none"), [], own_paths())
+    rules = seatbelt.seatbelt_profile(Confinement("auto", (PathRule(person, "rw"),), "none"), [], own_paths())
     hiding = f'(deny file-read* file-write* (subpath "{person}/data/dari"))'
     assert rules.index(hiding) > rules.index("(allow file-write*")

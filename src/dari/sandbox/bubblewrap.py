@@ -11,7 +11,7 @@ FRESH = ("/proc", "/dev", "/tmp")
 ROOT = Path("/")
 
 
-def wrap(
+def bubblewrap_command(
     bubblewrap: str,
     *,
     readable: Iterable[Path],

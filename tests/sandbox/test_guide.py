@@ -7,8 +7,8 @@ import re
 import sys
 from pathlib import Path
 
-from dari.bridge.sandbox.machine import Machine
-from dari.bridge.sandbox.report import report
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.report import build_report
 from tests.bridge.children.servers import SOURCE
 from tests.wires import ROOT
 
@@ -31,6 +31,6 @@ async def test_the_program_of_the_guide_lists_the_tools_of_a_server(tmp_path: Pa
 
 
 def test_the_report_in_the_guide_is_one_that_can_be() -> None:
-    machine = Machine("linux", "x86_64", 7, True, True, "/usr/bin/bwrap", "")
+    machine = SandboxCapabilities("linux", "x86_64", 7, True, True, "/usr/bin/bwrap", "")
     shown = re.findall(r"```text\n(.*?)```", GUIDE, re.S)[0]
-    assert shown.splitlines() == report(machine=machine).lines()
+    assert shown.splitlines() == build_report(machine=machine).lines()

@@ -15,15 +15,15 @@ import uvloop
 from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
 from dari.bridge.children.spec import ChildSpec, Patience
-from dari.bridge.sandbox.confinement import AllowedPath, Confinement
-from dari.bridge.sandbox.machine import Machine
 from dari.errors import Denied, Unavailable
 from dari.ipc.daemon import Daemon
 from dari.ipc.files import DaemonFiles
+from dari.sandbox.capabilities import SandboxCapabilities
+from dari.sandbox.confinement import Confinement, PathRule
 from tests.bridge.children.households import left_of, wait_for_end, wait_for_line
 from tests.bridge.children.servers import server
-from tests.bridge.sandbox.machines import require_asking, require_bubblewrap, require_kernel, require_node
-from tests.bridge.sandbox.rig import outcome, said
+from tests.sandbox.requirements import require_asking, require_bubblewrap, require_kernel, require_node
+from tests.sandbox.support import outcome, said
 from tests.wires import ROOT
 
 BOTH = pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
@@ -45,7 +45,7 @@ require('readline').createInterface({input: process.stdin}).on('line', (line) =>
 """
 
 
-def confined(*paths: AllowedPath, wrapped: bool = False, network: str = "none") -> Confinement:
+def confined(*paths: PathRule, wrapped: bool = False, network: str = "none") -> Confinement:
     require_kernel()
     if wrapped:
         require_bubblewrap()
@@ -59,7 +59,7 @@ async def test_a_node_server_reads_what_is_allowed_and_nothing_else(tmp_path: Pa
     (tmp_path / "data" / "open.txt").write_text("open")
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "data" / "link").symlink_to(tmp_path / "secret.txt")
-    confinement = confined(AllowedPath.of(tmp_path / "data"), wrapped=wrapped)
+    confinement = confined(PathRule.of(tmp_path / "data"), wrapped=wrapped)
 
     async def read(confinement: Confinement, *names: str) -> list[str]:
         spec = ChildSpec("files", (node, "-e", FILE_SERVER), confinement=confinement)
@@ -79,7 +79,7 @@ async def test_a_node_server_reads_what_is_allowed_and_nothing_else(tmp_path: Pa
 @BOTH
 async def test_a_python_server_in_a_virtual_environment_runs_inside(tmp_path: Path, wrapped: bool) -> None:
     spec = server()
-    inside = ChildSpec("demo", spec.command, confinement=confined(AllowedPath.of(tmp_path, "rw"), wrapped=wrapped))
+    inside = ChildSpec("demo", spec.command, confinement=confined(PathRule.of(tmp_path, "rw"), wrapped=wrapped))
     async with Children() as children:
         session = await ChildSession.open(children, inside, mode="handshake")
         assert (await session.client.call_tool("hello")).text == "hello"
@@ -108,7 +108,7 @@ async def test_a_sandboxed_child_cannot_reach_a_daemon_of_ours(tmp_path: Path, m
             assert set((await outcome(confinement, steps)).values()) == {"EACCES"}
         # Allowed by mistake, together with the home of somebody: no start.
         async with Children(protected=[tmp_path / "home"]) as children:
-            wide = Confinement("enforce", (AllowedPath.of(tmp_path),), uses_bubblewrap=False)
+            wide = Confinement("enforce", (PathRule.of(tmp_path),), uses_bubblewrap=False)
             with pytest.raises(Denied, match="Dari's own"):
                 await children.start(ChildSpec("wide", ("true",), confinement=wide))
 
@@ -117,7 +117,7 @@ async def test_bubblewrap_hides_our_files_in_a_folder_that_is_allowed(tmp_path: 
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "token").write_text("secret")
     (tmp_path / "other").write_text("x")
-    confinement = confined(AllowedPath.of(tmp_path), wrapped=True)
+    confinement = confined(PathRule.of(tmp_path), wrapped=True)
     async with Children(protected=[tmp_path / "run"]) as children:
         command = ("sh", "-c", f"ls {tmp_path} {tmp_path}/run; cat {tmp_path}/run/token >&2")
         child = await children.start(ChildSpec("wide", command, confinement=confinement))
@@ -129,7 +129,7 @@ async def test_bubblewrap_hides_our_files_in_a_folder_that_is_allowed(tmp_path: 
 
 
 async def test_sigterm_lets_a_server_behind_bubblewrap_tidy_up(tmp_path: Path) -> None:
-    confinement = confined(AllowedPath.of(tmp_path, "rw"), wrapped=True)
+    confinement = confined(PathRule.of(tmp_path, "rw"), wrapped=True)
     script = f"trap 'sleep 0.2; echo tidy > {tmp_path}/done; exit' TERM; echo ready; while :; do sleep 0.05; done"
     async with Children() as children:
         spec = ChildSpec("tidy", ("sh", "-c", script), confinement=confinement, patience=Patience(0.0, 15.0))
@@ -147,7 +147,7 @@ def test_a_sandboxed_family_does_not_survive_a_killed_daemon(tmp_path: Path, wra
 import asyncio, os
 from dari.bridge.children.children import Children
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.sandbox.confinement import Confinement
+from dari.sandbox.confinement import Confinement
 from tests.bridge.children.households import HOUSEHOLDS, wait_for_line
 async def main():
     children = Children()
@@ -176,7 +176,7 @@ asyncio.run(main())
 
 def test_everything_holds_under_uvloop_too(tmp_path: Path) -> None:
     require_asking()
-    confinement = confined(AllowedPath.of(tmp_path, "rw"), network="loopback")
+    confinement = confined(PathRule.of(tmp_path, "rw"), network="loopback")
     steps = [("read", "/etc/shadow"), ("write", tmp_path / "x"), ("tcp", "127.0.0.1", "1"), ("tcp", "203.0.113.1", "1")]
     found = list(uvloop.run(outcome(confinement, steps)).values())
     assert found == ["EACCES", "ok", "ECONNREFUSED", "EACCES"]
@@ -186,7 +186,7 @@ async def test_a_bubblewrap_that_fails_is_an_error_with_its_words(tmp_path: Path
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'no namespaces for you' >&2; exit 1\n")
     broken.chmod(0o755)
-    machine = Machine("linux", os.uname().machine, 0, True, False, str(broken), "")
+    machine = SandboxCapabilities("linux", os.uname().machine, 0, True, False, str(broken), "")
     async with Children(machine=machine) as children:
         with pytest.raises(Unavailable, match=r"was not started \(exit status 1\)") as caught:
             await children.start(ChildSpec("x", ("true",), confinement=Confinement("enforce", (), "none")))
@@ -194,7 +194,7 @@ async def test_a_bubblewrap_that_fails_is_an_error_with_its_words(tmp_path: Path
 
 
 async def test_auto_starts_where_nothing_can_be_enforced_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    machine = Machine("linux", os.uname().machine)
+    machine = SandboxCapabilities("linux", os.uname().machine)
     async with Children(machine=machine) as children:
         child = await children.start(ChildSpec("x", ("true",), confinement=Confinement("auto", (), "none")))
         assert await child.ended(10) and child.returncode == 0

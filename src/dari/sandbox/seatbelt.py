@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dari.bridge.sandbox.confinement import Confinement
+from dari.sandbox.confinement import Confinement
 
 READABLE = (
     *("/bin", "/sbin", "/usr", "/System", "/Library/Apple", "/Library/Frameworks", "/opt/homebrew", "/opt/local"),
@@ -15,7 +15,7 @@ READABLE = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
-def profile(confinement: Confinement, installation: Iterable[Path], hidden: Iterable[Path] = ()) -> str:
+def seatbelt_profile(confinement: Confinement, installation: Iterable[Path], hidden: Iterable[Path] = ()) -> str:
     """The rules in Apple's language; the last one that matches decides."""
     lines = ["(version 1)", "(allow default)"]
     if confinement.paths is not None:

@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dari.bridge.sandbox import bubblewrap, landlock, launcher, seatbelt, seccomp, system_paths
-from dari.bridge.sandbox.confinement import Confinement
-from dari.bridge.sandbox.findings import Finding, demand, judge, will_ask, will_wrap
-from dari.bridge.sandbox.machine import Machine, this_machine
 from dari.errors import Denied
+from dari.sandbox import bubblewrap, landlock, launcher, seatbelt, seccomp, system_paths
+from dari.sandbox.capabilities import SandboxCapabilities, probe_capabilities
+from dari.sandbox.confinement import Confinement
+from dari.sandbox.report import Enforcement, assess, require_enforced, uses_broker, wraps_in_bubblewrap
 
 
 @dataclass(slots=True)
-class Prepared:
+class SandboxedCommand:
     """A command that is ready to start. `hand_over` after the start, `discard` when the child has ended."""
 
     command: list[str]
     environment: dict[str, str]
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Enforcement] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     status: int = -1
     """The end to read: the launcher's complaint, or nothing once the program runs. -1: started directly."""
@@ -53,7 +53,7 @@ class Prepared:
             self.scratch = None
 
 
-def prepare(
+def build_command(
     program: Path,
     arguments: Sequence[str],
     environment: Mapping[str, str],
@@ -62,23 +62,25 @@ def prepare(
     *,
     limits: Sequence[tuple[int, int]] = (),
     protected: Sequence[Path] = (),
-    machine: Machine | None = None,
-) -> Prepared:
+    machine: SandboxCapabilities | None = None,
+) -> SandboxedCommand:
     """`arguments` come after the program's name. Fails closed where the mode is `enforce`."""
-    machine = this_machine() if machine is None else machine
-    findings = judge(confinement, machine)
-    warnings = demand(confinement, findings)
+    machine = probe_capabilities() if machine is None else machine
+    findings = assess(confinement, machine)
+    warnings = require_enforced(confinement, findings)
     protected = _present(protected)
     if not confinement.is_off:
-        warnings += _guard(confinement, protected, can_hide=will_wrap(confinement, machine) or _is_seatbelt(machine))
+        warnings += _guard(
+            confinement, protected, can_hide=wraps_in_bubblewrap(confinement, machine) or _is_seatbelt(machine)
+        )
         warnings += _unhidden(confinement, protected, machine)
-    prepared = Prepared([str(program), *arguments], dict(environment), findings, warnings)
+    prepared = SandboxedCommand([str(program), *arguments], dict(environment), findings, warnings)
     try:
         if machine.system == "linux" and (limits or not confinement.is_off):
             _prepare_linux(prepared, program, arguments, cwd, confinement, limits, protected, machine)
         elif machine.system == "darwin" and machine.sandbox_exec and not confinement.is_off:
             installation = system_paths.installation_of(program, arguments, environment, cwd)
-            rules = seatbelt.profile(confinement, installation, protected)
+            rules = seatbelt.seatbelt_profile(confinement, installation, protected)
             prepared.command = [machine.sandbox_exec, "-p", rules, *prepared.command]
     except BaseException:
         prepared.discard()
@@ -98,13 +100,13 @@ def _present(protected: Sequence[Path]) -> list[Path]:
     return [path for path in found if path.exists() and path != Path("/")]
 
 
-def _is_seatbelt(machine: Machine) -> bool:
+def _is_seatbelt(machine: SandboxCapabilities) -> bool:
     return machine.system == "darwin" and bool(machine.sandbox_exec)
 
 
-def _unhidden(confinement: Confinement, protected: Sequence[Path], machine: Machine) -> list[str]:
+def _unhidden(confinement: Confinement, protected: Sequence[Path], machine: SandboxCapabilities) -> list[str]:
     """Where the file system is left as it is, our own folders have to be taken out of it."""
-    can_hide = will_wrap(confinement, machine) or machine.landlock_abi or _is_seatbelt(machine)
+    can_hide = wraps_in_bubblewrap(confinement, machine) or machine.landlock_abi or _is_seatbelt(machine)
     if confinement.paths is not None or can_hide or not protected:
         return []
     message = "Dari's own folders, with its tokens, stay readable: there is neither bubblewrap nor Landlock"
@@ -131,14 +133,14 @@ def _guard(confinement: Confinement, protected: Sequence[Path], *, can_hide: boo
 
 
 def _prepare_linux(
-    prepared: Prepared,
+    prepared: SandboxedCommand,
     program: Path,
     arguments: Sequence[str],
     cwd: Path,
     confinement: Confinement,
     limits: Sequence[tuple[int, int]],
     protected: Sequence[Path],
-    machine: Machine,
+    machine: SandboxCapabilities,
 ) -> None:
     orders = [f"limit {kind} {value}" for kind, value in limits]
     if "LC_CTYPE" not in prepared.environment:
@@ -156,19 +158,19 @@ def _prepare_linux(
         ]
         writable = [allowed.path for allowed in confinement.paths or () if allowed.access == "rw"]
         writable += [prepared.scratch] if prepared.scratch is not None else []
-        if will_wrap(confinement, machine):
+        if wraps_in_bubblewrap(confinement, machine):
             prepared.is_wrapped = True
             confines = confinement.paths is not None
-            wrapping = bubblewrap.wrap(
+            wrapping = bubblewrap.bubblewrap_command(
                 machine.bubblewrap,
                 readable=[*readable, *_launcher_paths()] if confines else [],
                 writable=writable if confines else [Path("/")],
                 hidden=protected,
-                has_network=confinement.network == "all" or will_ask(confinement, machine),
+                has_network=confinement.network == "all" or uses_broker(confinement, machine),
                 cwd=cwd,
             )
         orders += ["no-new-privileges", "capabilities"]
-        orders += ["ready-to-hand-over"] * will_ask(confinement, machine)
+        orders += ["ready-to-hand-over"] * uses_broker(confinement, machine)
         orders += _landlock_orders(prepared, confinement, readable, writable, protected, machine)
         orders += _filter_orders(prepared, confinement, machine)
     prepared.status, status = os.pipe()
@@ -178,10 +180,10 @@ def _prepare_linux(
     prepared.command = [*wrapping, *python, str(program), str(program), *arguments]
 
 
-def _filter_orders(prepared: Prepared, confinement: Confinement, machine: Machine) -> list[str]:
+def _filter_orders(prepared: SandboxedCommand, confinement: Confinement, machine: SandboxCapabilities) -> list[str]:
     if not machine.has_seccomp:
         return []
-    asks = will_ask(confinement, machine)
+    asks = uses_broker(confinement, machine)
     code = seccomp.build_filter(
         confinement.network, unix_sockets=confinement.unix_sockets, machine=machine.arch, asks=asks
     )
@@ -193,12 +195,12 @@ def _filter_orders(prepared: Prepared, confinement: Confinement, machine: Machin
 
 
 def _landlock_orders(
-    prepared: Prepared,
+    prepared: SandboxedCommand,
     confinement: Confinement,
     readable: Sequence[Path],
     writable: Sequence[Path],
     protected: Sequence[Path],
-    machine: Machine,
+    machine: SandboxCapabilities,
 ) -> list[str]:
     if not machine.landlock_abi:
         return []
