@@ -17,7 +17,7 @@ import pytest
 from dari.core.registry import Registry
 from dari.core.tool import tool
 from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFound, Unavailable
-from dari.mcp.failures import as_failure
+from dari.mcp.error_mapping import to_dari_error
 from dari.os_errors import expected, naming, reason
 from dari.paths import write_private
 
@@ -74,7 +74,7 @@ def test_a_disk_that_refuses_is_expected_without_a_path_too(number: int) -> None
 )
 def test_a_bug_stays_a_bug(bug: Exception) -> None:
     assert expected(bug) is None
-    assert "bug in the tool" in as_failure(bug, "a test").hint
+    assert "bug in the tool" in to_dari_error(bug, "a test").hint
 
 
 def test_a_real_write_that_fails_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_a_tool_that_handles_nothing_tells_the_path_and_what_to_do(tmp_pat
     registry.add_toolkit(Writing(tmp_path / "kept"))
     with files_of_at_most(1000), pytest.raises(OSError) as caught:
         await registry.tools["test_keep"].run(b"{}", None)  # type: ignore[arg-type]
-    told = as_failure(caught.value, "test_keep failed")
+    told = to_dari_error(caught.value, "test_keep failed")
     assert str(tmp_path / "kept") in told.message and "the disk is full" in told.message
     assert "bug" not in told.hint and "free some space" in told.hint
 

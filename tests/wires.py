@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dari.core.scopes import MCP_GRANT
-from dari.mcp.link import Link
+from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.rpc.framing import Framing
 
@@ -54,7 +54,7 @@ def call(name: str, request_id: int | str = 1, **arguments: Any) -> Json:
     }
 
 
-class MemoryWire(Link):
+class MemoryWire(ReplyChannel):
     """A link without bytes below it."""
 
     def __init__(self, server: Server) -> None:

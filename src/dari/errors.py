@@ -11,7 +11,7 @@
     └── Failed            it was tried and did not work
 
 Engines raise these. Only the edges translate them: MCP results and JSON-RPC errors
-(`dari.mcp.failures`), HTTP statuses (`dari.transport`), exit codes (`dari.cli`).
+(`dari.mcp.error_mapping`), HTTP statuses (`dari.transport`), exit codes (`dari.cli`).
 """
 
 from __future__ import annotations

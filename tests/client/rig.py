@@ -16,7 +16,7 @@ from dari.core.context import Elicited
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.client import Client
 from dari.mcp.client.answers import Elicitation, Sampled, Sampling
-from dari.mcp.link import Link
+from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.mcp.session import Session
 from dari.settings import ServeSettings
@@ -55,7 +55,7 @@ class MemoryChannel(LineChannel):
         return False
 
 
-class _MemoryLink(Link):
+class _MemoryLink(ReplyChannel):
     def __init__(self, server: Server, channel: MemoryChannel) -> None:
         self.grant = MCP_GRANT
         self._channel = channel

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mcp.rig import Rig, notification, ready, request
+from tests.mcp.support import Rig, notification, ready, request
 from tests.rpc.test_fuzz import all_replies, is_request, likely, possible, values
 from tests.wires import Json, call
 

@@ -10,7 +10,7 @@ import pytest
 from dari.core.registry import Registry
 from dari.core.tool import tool, tools_of
 from dari.mcp.server import Info, Server
-from tests.mcp.rig import VERSIONS, Rig, failure_of, notification, ready, request, text_of
+from tests.mcp.support import VERSIONS, Rig, failure_of, notification, ready, request, text_of
 from tests.wires import call, stateless
 
 

@@ -11,7 +11,7 @@ from dari.core.context import Context
 from dari.core.prompt import Prompt
 from dari.core.registry import Registry
 from dari.core.resource import Resource
-from tests.mcp.rig import VERSIONS, Rig, ready, request
+from tests.mcp.support import VERSIONS, Rig, ready, request
 from tests.wires import MemoryWire, initialize
 
 

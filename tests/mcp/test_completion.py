@@ -10,7 +10,7 @@ from dari.core.content import PromptMessage
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.resource import ResourceTemplate
-from tests.mcp.rig import Rig, ready, request
+from tests.mcp.support import Rig, ready, request
 from tests.wires import Json, stateless
 
 LETTER = {"type": "ref/prompt", "name": "letter"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.rig import VERSIONS, Rig, ready, request, text_of
+from tests.mcp.support import VERSIONS, Rig, ready, request, text_of
 from tests.wires import Json, call, stateless
 
 

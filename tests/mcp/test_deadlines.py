@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dari.mcp.calls import Call, RunningCalls
+from dari.mcp.inflight import InflightCall, InflightCalls
 
 
 class Clock:
@@ -51,15 +51,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def start(running: RunningCalls, clock: Clock, timeout_s: float) -> tuple[Watched, Call]:
+def start(running: InflightCalls, clock: Clock, timeout_s: float) -> tuple[Watched, InflightCall]:
     watched = Watched(clock)
-    call = cast(Call, watched)
+    call = cast(InflightCall, watched)
     running.add(call, timeout_s)
     return watched, call
 
 
 def test_each_call_expires_when_its_own_limit_is_over(clock: Clock) -> None:
-    running = RunningCalls()
+    running = InflightCalls()
     early, first = start(running, clock, 10)
     clock.go_to(4)
     late, second = start(running, clock, 10)
@@ -75,7 +75,7 @@ def test_each_call_expires_when_its_own_limit_is_over(clock: Clock) -> None:
 
 
 def test_a_call_that_ended_in_time_is_told_nothing(clock: Clock) -> None:
-    running = RunningCalls()
+    running = InflightCalls()
     watched, call = start(running, clock, 10)
     clock.go_to(9)
     running.discard(call, 10)
@@ -85,7 +85,7 @@ def test_a_call_that_ended_in_time_is_told_nothing(clock: Clock) -> None:
 
 
 def test_a_call_that_takes_long_to_stop_does_not_delay_the_next_one(clock: Clock) -> None:
-    running = RunningCalls()
+    running = InflightCalls()
     deaf, _ = start(running, clock, 10)
     clock.go_to(5)
     other, _ = start(running, clock, 10)
@@ -95,7 +95,7 @@ def test_a_call_that_takes_long_to_stop_does_not_delay_the_next_one(clock: Clock
 
 
 def test_a_hundred_calls_with_one_limit_need_one_timer(clock: Clock) -> None:
-    running = RunningCalls()
+    running = InflightCalls()
     for _ in range(100):
         start(running, clock, 10)
     assert len(clock.timers) == 1
@@ -103,7 +103,7 @@ def test_a_hundred_calls_with_one_limit_need_one_timer(clock: Clock) -> None:
 
 
 def test_a_limit_is_watched_again_after_it_was_idle(clock: Clock) -> None:
-    running = RunningCalls()
+    running = InflightCalls()
     _, call = start(running, clock, 10)
     running.discard(call, 10)
     clock.go_to(50)

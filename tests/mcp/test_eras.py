@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.demo import demo_server
-from tests.mcp.rig import STATELESS, VERSIONS, Rig, ready, request, text_of
+from tests.mcp.support import STATELESS, VERSIONS, Rig, ready, request, text_of
 from tests.wires import META, MemoryWire, call, stateless
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.mcp.headers import decode_value, encode_value
-from tests.mcp.rig import Rig, request
+from tests.mcp.support import Rig, request
 from tests.wires import META, Json, stateless
 
 MISMATCH = -32020

@@ -10,7 +10,7 @@ from dari.core.context import LEVELS
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from tests.demo import demo_server
-from tests.mcp.rig import LATEST, VERSIONS, Rig, notification, ready, request
+from tests.mcp.support import LATEST, VERSIONS, Rig, notification, ready, request
 from tests.wires import MemoryWire, initialize
 
 

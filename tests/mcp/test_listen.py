@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dari.core.events import Event, ListChanged, ResourceUpdated
-from tests.mcp.rig import Rig, notification, ready, request
+from tests.mcp.support import Rig, notification, ready, request
 from tests.wires import Json, stateless
 
 ID = "io.modelcontextprotocol/subscriptionId"

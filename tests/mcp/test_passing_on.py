@@ -17,9 +17,9 @@ from dari.core.prompt import Prompt, PromptArgument
 from dari.core.registry import Registry
 from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool, tool, typed_tool
-from dari.mcp.calls import handshake_result, stateless_result
+from dari.mcp.inflight import to_handshake_result, to_stateless_result
 from dari.mcp.server import Info, Server
-from tests.mcp.rig import Rig, answer, refusal, request
+from tests.mcp.support import Rig, answer, refusal, request
 from tests.wires import Json, stateless
 
 FORM: Json = {"message": "?", "requestedSchema": {"type": "object"}, "odd": [1]}
@@ -137,17 +137,17 @@ async def test_what_a_server_of_the_stateless_era_says_about_its_result_stays() 
 
 @pytest.mark.parametrize("body", [b"{}", b"{ }", b'{ "a":1}', b'{"x":{"resultType":"no"}}'])
 def test_every_result_can_be_marked(body: bytes) -> None:
-    marked = json.loads(stateless_result(body))
+    marked = json.loads(to_stateless_result(body))
     assert marked == {"resultType": "complete", **json.loads(body)}
 
 
 def test_a_client_of_the_handshake_era_sees_nothing_of_the_other() -> None:
     info = "io.modelcontextprotocol/serverInfo"
     modern = {"resultType": "complete", "ttlMs": 1, "cacheScope": "x", "a": [1], "_meta": {info: {}, "mine": 1}}
-    assert json.loads(handshake_result(json.dumps(modern).encode())) == {"a": [1], "_meta": {"mine": 1}}
-    assert handshake_result(b'{"_meta":{"%b":1},"resultType":"complete"}' % info.encode()) == b"{}"
+    assert json.loads(to_handshake_result(json.dumps(modern).encode())) == {"a": [1], "_meta": {"mine": 1}}
+    assert to_handshake_result(b'{"_meta":{"%b":1},"resultType":"complete"}' % info.encode()) == b"{}"
     kept = b'{"structuredContent":{"resultType":"mine"}, "ttlMs":1}'
-    assert handshake_result(kept) == kept
+    assert to_handshake_result(kept) == kept
 
 
 async def test_lists_show_every_field() -> None:

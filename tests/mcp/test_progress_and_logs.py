@@ -10,7 +10,7 @@ from dari.core.context import LEVELS, Context
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.mcp.rig import LATEST, VERSIONS, Rig, ready, request
+from tests.mcp.support import LATEST, VERSIONS, Rig, ready, request
 from tests.wires import META, Json, call, stateless
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"

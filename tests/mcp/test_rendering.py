@@ -20,7 +20,7 @@ from dari.core.content import (
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.mcp.rig import Rig, ready, request
+from tests.mcp.support import Rig, ready, request
 from tests.wires import Json, call, stateless
 
 

@@ -11,7 +11,7 @@ from dari.core.context import Context
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate
 from dari.errors import NotFound
-from tests.mcp.rig import STATELESS, VERSIONS, Rig, ready, request
+from tests.mcp.support import STATELESS, VERSIONS, Rig, ready, request
 from tests.wires import Json, stateless
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dari.mcp.failures import invalid_request
-from dari.mcp.link import Link
-from dari.mcp.session import Running
+from dari.mcp.error_mapping import invalid_request
+from dari.mcp.reply_channel import ReplyChannel
+from dari.mcp.session import RunningRequest
 from dari.rpc.codec import UNREADABLE, decode_batch, error_message
 
 if TYPE_CHECKING:
     from dari.mcp.server import Server
 
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 
 
 class _Batch:
     """Gathers the replies of one batch and sends them as one array, in the order of the requests."""
 
-    def __init__(self, link: Link, size: int) -> None:
-        self.link = link
+    def __init__(self, channel: ReplyChannel, size: int) -> None:
+        self.channel = channel
         self._replies = [b""] * size
         self._open = size
 
@@ -31,26 +31,26 @@ class _Batch:
             return
         replies = [reply for reply in self._replies if reply]
         if replies:
-            self.link.reply(b"[" + b",".join(replies) + b"]")
+            self.channel.reply(b"[" + b",".join(replies) + b"]")
         else:
-            self.link.say_nothing()
+            self.channel.say_nothing()
 
 
-class _Part(Link):
+class _Part(ReplyChannel):
     """The way back of one message of a batch."""
 
     def __init__(self, batch: _Batch, place: int) -> None:
         self._batch = batch
         self._place = place
-        self.session = batch.link.session
-        self.grant = batch.link.grant
-        self.transport = batch.link.transport
-        self.owns_ids = batch.link.owns_ids
-        self.can_ask = batch.link.can_ask
+        self.session = batch.channel.session
+        self.grant = batch.channel.grant
+        self.transport = batch.channel.transport
+        self.owns_ids = batch.channel.owns_ids
+        self.can_ask = batch.channel.can_ask
         self._is_running = False
         self._reply = b""
 
-    def started(self, call: Running) -> None:
+    def started(self, call: RunningRequest) -> None:
         self._is_running = True
 
     def reply(self, message: bytes, code: int = 0) -> None:
@@ -67,23 +67,23 @@ class _Part(Link):
             self._batch.close(self._place, self._reply)
 
     def emit(self, message: bytes) -> None:
-        self._batch.link.emit(message)
+        self._batch.channel.emit(message)
 
     async def drain(self) -> None:
-        await self._batch.link.drain()
+        await self._batch.channel.drain()
 
 
-def receive_batch(server: Server, data: bytes, link: Link) -> None:
+def receive_batch(server: Server, data: bytes, channel: ReplyChannel) -> None:
     """Serve every message of a batch; the replies leave together when the last one is there."""
     try:
-        parts = [] if isinstance(link, _Part) else [bytes(part) for part in decode_batch(data)]
+        parts = [] if isinstance(channel, _Part) else [bytes(part) for part in decode_batch(data)]
     except UNREADABLE:
         parts = []
-    if not parts or len(parts) > MOST_MESSAGES:
-        fault = invalid_request(f"a batch holds 1 to {MOST_MESSAGES} messages and no other batch")
-        link.reply(error_message(None, fault.code, fault.message), fault.code)
+    if not parts or len(parts) > MAX_MESSAGES:
+        fault = invalid_request(f"a batch holds 1 to {MAX_MESSAGES} messages and no other batch")
+        channel.reply(error_message(None, fault.code, fault.message), fault.code)
         return
-    batch = _Batch(link, len(parts))
+    batch = _Batch(channel, len(parts))
     for place, data in enumerate(parts):
         part = _Part(batch, place)
         server.receive(data, part)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from dari.core.header_params import value_at
-from dari.mcp.failures import Fault
+from dari.mcp.error_mapping import RpcError
 from dari.mcp.versions import HEADER_MISMATCH
 from dari.rpc.codec import UNREADABLE, Params, decode_any
 
@@ -96,5 +96,5 @@ def _equal(value: Any, rendered: str, decoded: str) -> bool:
     return is_whole and _DECIMAL.fullmatch(decoded) is not None and int(decoded.partition(".")[0]) == int(value)
 
 
-def _mismatch(header: str, what: str) -> Fault:
-    return Fault(HEADER_MISMATCH, f"header {header} does not match {what} in the body")
+def _mismatch(header: str, what: str) -> RpcError:
+    return RpcError(HEADER_MISMATCH, f"header {header} does not match {what} in the body")

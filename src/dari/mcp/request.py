@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from dari.core.context import LEVELS, ClientRequest, Context, Level, LoggingMessage, Progress
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
-from dari.mcp.asking import AnsweredWithError, InputRequired, Remembered, read_answer, require_capabilities
-from dari.mcp.failures import Fault, invalid_params
+from dari.mcp.client_requests import ClientAnsweredError, InputRequired, RequestState, read_answer, require_capabilities
+from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.redaction import disclose
 from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
 
 if TYPE_CHECKING:
-    from dari.mcp.link import Link
+    from dari.mcp.reply_channel import ReplyChannel
     from dari.mcp.server import Server
     from dari.mcp.session import Session
 
@@ -27,12 +27,12 @@ QUESTION_TIMEOUT_S = 300.0
 class Request(Context):
     """The `Context` of both eras. `session` is None in the stateless era, where every request stands alone."""
 
-    __slots__ = ("_remembered", "grant", "link", "method", "params", "request_id", "server", "session", "version")
+    __slots__ = ("_remembered", "grant", "channel", "method", "params", "request_id", "server", "session", "version")
 
     def __init__(
         self,
         server: Server,
-        link: Link,
+        channel: ReplyChannel,
         request_id: RequestId,
         method: str,
         params: Params,
@@ -40,14 +40,14 @@ class Request(Context):
         version: str,
     ) -> None:
         self.server = server
-        self.link = link
+        self.channel = channel
         self.request_id = request_id
         self.method = method
         self.params = params
         self.session = session
         self.version = version
-        self.grant = link.grant
-        self._remembered: Remembered | None = None
+        self.grant = channel.grant
+        self._remembered: RequestState | None = None
 
     @property
     def is_stateless(self) -> bool:
@@ -69,7 +69,7 @@ class Request(Context):
     @property
     def session_key(self) -> str:
         """Of the connection or the HTTP session; a request of the stateless era over HTTP has only its principal."""
-        session = self.link.session
+        session = self.channel.session
         return session.key if session is not None else f"{self.grant.principal} {self.client_name}"
 
     @property
@@ -92,12 +92,12 @@ class Request(Context):
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         if self.wants_progress:
             self.report(progress, total, message)
-            await self.link.drain()
+            await self.channel.drain()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         if self._is_heard(level):
             self.note(LoggingMessage(level, data, UNSET if logger is None else logger))
-            await self.link.drain()
+            await self.channel.drain()
 
     def report(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         meta = self.params.meta
@@ -105,20 +105,20 @@ class Request(Context):
         if token is not UNSET:
             said = UNSET if message is None else disclose(message)
             report = Progress(token, progress, UNSET if total is None else total, said)
-            self.link.emit(notification_message("notifications/progress", report))
+            self.channel.emit(notification_message("notifications/progress", report))
 
     def note(self, record: LoggingMessage) -> None:
         if self._is_heard(record.level):
-            self.link.emit(notification_message("notifications/message", disclose(record)))
+            self.channel.emit(notification_message("notifications/message", disclose(record)))
 
     async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         if self.session is None:
             return self._ask_by_retry(questions)
         try:
             require_capabilities(questions, self.session.capabilities)
-        except Fault as fault:
+        except RpcError as fault:
             raise Unavailable(fault.message, "use a client that supports it") from None
-        if not self.link.can_ask:
+        if not self.channel.can_ask:
             raise Unavailable(
                 "this client takes no event stream, so it cannot be asked", "send Accept: text/event-stream"
             )
@@ -135,7 +135,7 @@ class Request(Context):
 
     def suspend_stream(self, retry_ms: int = 500) -> None:
         """Let go of the client's connection while the call goes on; it polls for the rest."""
-        self.link.suspend(retry_ms)
+        self.channel.suspend(retry_ms)
 
     @property
     def given_answers(self) -> Mapping[str, msgspec.Raw]:
@@ -161,7 +161,7 @@ class Request(Context):
     async def _ask_now(self, key: str, question: ClientRequest) -> Any:
         assert self.session is not None
         try:
-            response = await self.session.request(self.link, question.method, question.params(), QUESTION_TIMEOUT_S)
+            response = await self.session.request(self.channel, question.method, question.params(), QUESTION_TIMEOUT_S)
         except TimeoutError:
             raise TimedOut(f"nobody answered {question.method} in {QUESTION_TIMEOUT_S:g} s", "ask again") from None
         except ConnectionError as error:
@@ -188,11 +188,13 @@ class Request(Context):
             raise InputRequired(open_questions)
         return answers
 
-    def _memory(self) -> Remembered:
+    def _memory(self) -> RequestState:
         if self._remembered is None:
             state = self.params.request_state
             self._remembered = (
-                Remembered(answers={}, state={}) if state is UNSET else self.server.signer.open(state, *self._binding())
+                RequestState(answers={}, state={})
+                if state is UNSET
+                else self.server.signer.open(state, *self._binding())
             )
         return self._remembered
 
@@ -224,7 +226,7 @@ def _read(raw: msgspec.Raw, name: str) -> Any:
 
 def _result_of(response: Message, method: str) -> Any:
     if response.error is not UNSET and response.error is not None:
-        raise AnsweredWithError(method, response.error.code, response.error.message, response.error.data)
+        raise ClientAnsweredError(method, response.error.code, response.error.message, response.error.data)
     try:
         return decode_any(response.result) if response.result is not UNSET else None
     except UNREADABLE as error:

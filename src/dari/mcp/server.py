@@ -1,4 +1,4 @@
-"""The protocol kernel: messages in, messages out through a link. No I/O happens here."""
+"""The protocol kernel: messages in, messages out through a channel. No I/O happens here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dari.core.context import LEVELS, LoggingMessage
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
 from dari.log import event
-from dari.mcp import calls, lists, methods
-from dari.mcp.asking import StateSigner
+from dari.mcp import inflight, list_cache, methods
 from dari.mcp.batch import receive_batch
-from dari.mcp.failures import Fault, invalid_params, invalid_request, method_not_found, parse_fault
+from dari.mcp.client_requests import StateSigner
+from dari.mcp.error_mapping import RpcError, invalid_params, invalid_request, method_not_found, parse_error
 from dari.mcp.handlers import lifecycle
-from dari.mcp.handlers.subscriptions import Listening
+from dari.mcp.handlers.subscriptions import ListenStream
 from dari.mcp.headers import check_envelope
-from dari.mcp.link import Link
+from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.request import Request
 from dari.mcp.session import Session
 from dari.mcp.versions import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, V2024_11, V2025_03
@@ -67,22 +67,22 @@ class Server:
         self.stateless_versions = () if strict else STATELESS
         self.signer = StateSigner()
         self.sessions: set[Session] = set()
-        self.calls = calls.RunningCalls()
-        self.listening: set[Listening] = set()
+        self.calls = inflight.InflightCalls()
+        self.listening: set[ListenStream] = set()
         self.on_session_end: list[Callable[[Session], None]] = []
-        self.lists = lists.Lists(registry, page_size)
+        self.lists = list_cache.ListCache(registry, page_size)
         registry.events.subscribe(self._on_event)
 
-    def receive(self, data: bytes, link: Link) -> None:
-        """Take one message as bytes. Replies go through the link, now or later."""
+    def receive(self, data: bytes, channel: ReplyChannel) -> None:
+        """Take one message as bytes. Replies go through the channel, now or later."""
         try:
             message = decode_message(data)
         except UNREADABLE as error:
-            self.refuse(data, error, link)
+            self.refuse(data, error, channel)
             return
-        self.dispatch(message, link)
+        self.dispatch(message, channel)
 
-    def dispatch(self, message: Message, link: Link) -> None:
+    def dispatch(self, message: Message, channel: ReplyChannel) -> None:
         """Take one decoded message."""
         request_id = message.id
         try:
@@ -90,53 +90,53 @@ class Server:
                 raise invalid_request("jsonrpc must be '2.0'")
             method = message.method
             if method is UNSET:
-                self._response(message, link)
+                self._response(message, channel)
                 return
             if _log.isEnabledFor(logging.DEBUG):
-                _log.debug(event(link.transport, "request", f"method={method} id={request_id}"))
+                _log.debug(event(channel.transport, "request", f"method={method} id={request_id}"))
             params = message.params or EMPTY_PARAMS
             if request_id is UNSET:
-                lifecycle.notified(self, link, method, params)
+                lifecycle.receive_notification(self, channel, method, params)
                 return
             if not isinstance(request_id, (int, str)):
                 raise invalid_request(f"id must be a string or an integer, not {request_id!r}")
-            result = self._handle(link, request_id, method, params)
-        except Fault as fault:
+            result = self._handle(channel, request_id, method, params)
+        except RpcError as fault:
             known_id = request_id if isinstance(request_id, (int, str)) else None
-            link.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
+            channel.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
             return
         if result is not None:
-            link.reply(result_message(request_id, result))
+            channel.reply(result_message(request_id, result))
 
-    def refuse(self, data: bytes, error: Exception, link: Link) -> None:
+    def refuse(self, data: bytes, error: Exception, channel: ReplyChannel) -> None:
         """Answer what the typed decode could not read, with the id where it can be told."""
         if data[:64].lstrip()[:1] == b"[":
-            session = link.session
+            session = channel.session
             if session is not None and session.version == V2025_03:
-                receive_batch(self, data, link)
+                receive_batch(self, data, channel)
                 return
             fault = invalid_request("batches exist in protocol 2025-03-26 only")
-            link.reply(error_message(None, fault.code, fault.message), fault.code)
+            channel.reply(error_message(None, fault.code, fault.message), fault.code)
             return
         request_id = None
         try:
             envelope = decode_envelope(data)
-            if link.owns_ids and envelope.id is UNSET and isinstance(envelope.method, str):
+            if channel.owns_ids and envelope.id is UNSET and isinstance(envelope.method, str):
                 return  # A notification; HTTP answers it with a status, a pipe not at all.
             request_id = envelope.id if type(envelope.id) in (int, str) else None
             fault = self._unreadable(envelope, error)
-            if envelope.method is UNSET and link.session is not None:
+            if envelope.method is UNSET and channel.session is not None:
                 # An answer that breaks JSON-RPC is still the end of its question.
-                link.session.answer(Message(id=request_id, error=ErrorObject(fault.code, fault.message)))
+                channel.session.answer(Message(id=request_id, error=ErrorObject(fault.code, fault.message)))
         except ValidationError as worse:
             fault = invalid_request(str(worse))
         except UNREADABLE as worse:
-            fault = parse_fault(worse)
-        link.reply(error_message(request_id, fault.code, fault.message, fault.data), fault.code)
+            fault = parse_error(worse)
+        channel.reply(error_message(request_id, fault.code, fault.message, fault.data), fault.code)
 
-    def open_session(self, link: Link, session_id: str = "") -> Session:
-        """A session for a link that will speak the handshake era."""
-        session = Session(link.grant, session_id)
+    def open_session(self, channel: ReplyChannel, session_id: str = "") -> Session:
+        """A session for a channel that will speak the handshake era."""
+        session = Session(channel.grant, session_id)
         self.sessions.add(session)
         return session
 
@@ -180,11 +180,11 @@ class Server:
         for call in self.calls:
             call.cancel(reason)
 
-    def _handle(self, link: Link, request_id: RequestId, method: str, params: Params) -> bytes | None:
+    def _handle(self, channel: ReplyChannel, request_id: RequestId, method: str, params: Params) -> bytes | None:
         meta = params.meta
         if meta is not UNSET and meta.version is not UNSET:
-            return self._handle_stateless(link, request_id, method, params, meta)
-        session = link.session
+            return self._handle_stateless(channel, request_id, method, params, meta)
+        session = channel.session
         if session is None:
             raise invalid_params("this request names no protocol version", "send it in params._meta, or initialize")
         handler = methods.HANDSHAKE.get(method)
@@ -192,54 +192,54 @@ class Server:
             raise method_not_found(method)
         if not session.version and method not in methods.BEFORE_INITIALIZE:
             raise invalid_request("initialize first, or name a protocol version in params._meta")
-        if link.owns_ids and request_id in session.running:
+        if channel.owns_ids and request_id in session.running:
             raise invalid_request(f"id {request_id!r} is in use by a request that still runs")
-        return self._run(handler, Request(self, link, request_id, method, params, session, session.version))
+        return self._run(handler, Request(self, channel, request_id, method, params, session, session.version))
 
     def _handle_stateless(
-        self, link: Link, request_id: RequestId, method: str, params: Params, meta: Meta
+        self, channel: ReplyChannel, request_id: RequestId, method: str, params: Params, meta: Meta
     ) -> bytes | None:
         version = meta.version
         assert isinstance(version, str)
         if meta.capabilities is UNSET:
             raise invalid_params("params._meta lacks 'io.modelcontextprotocol/clientCapabilities'", "send {} for none")
-        if link.headers is not None:
-            check_envelope(link.headers, version, method, params)
+        if channel.headers is not None:
+            check_envelope(channel.headers, version, method, params)
         if version not in self.stateless_versions:
             raise self.unsupported_version(version)
         handler = methods.STATELESS.get(method)
         if handler is None:
             raise method_not_found(method)
-        session = link.session
-        if session is not None and link.owns_ids and request_id in session.running:
+        session = channel.session
+        if session is not None and channel.owns_ids and request_id in session.running:
             raise invalid_request(f"id {request_id!r} is in use by a request that still runs")
-        result = self._run(handler, Request(self, link, request_id, method, params, None, version))
-        return None if result is None else calls.stateless_result(result)
+        result = self._run(handler, Request(self, channel, request_id, method, params, None, version))
+        return None if result is None else inflight.to_stateless_result(result)
 
     def _run(self, handler: methods.Handler, request: Request) -> bytes | None:
         try:
             return handler(request)
-        except Fault:
+        except RpcError:
             raise
         except (Exception, SystemExit) as error:
-            request.link.reply(*calls.failure_message(request, error))
+            request.channel.reply(*inflight.to_error_message(request, error))
             return None
 
-    def unsupported_version(self, requested: str) -> Fault:
+    def unsupported_version(self, requested: str) -> RpcError:
         if self.strict:
-            return Fault(-32602, "Invalid params: unsupported protocol version", {"supported": list(self.versions)})
+            return RpcError(-32602, "Invalid params: unsupported protocol version", {"supported": list(self.versions)})
         supported = list(self.versions + self.stateless_versions)
-        return Fault(
+        return RpcError(
             UNSUPPORTED_VERSION, "Unsupported protocol version", {"supported": supported, "requested": requested}
         )
 
-    def _response(self, message: Message, link: Link) -> None:
+    def _response(self, message: Message, channel: ReplyChannel) -> None:
         if message.result is UNSET and message.error is UNSET:
             raise invalid_request("neither a method nor a result")
-        if link.session is not None:
-            link.session.answer(message)
+        if channel.session is not None:
+            channel.session.answer(message)
 
-    def _unreadable(self, envelope: Envelope, error: Exception) -> Fault:
+    def _unreadable(self, envelope: Envelope, error: Exception) -> RpcError:
         method = envelope.method
         if envelope.jsonrpc != "2.0":
             return invalid_request("jsonrpc must be '2.0'")

@@ -23,7 +23,7 @@ class Outlet(Protocol):
 _numbers = count(1)
 
 
-class Running(Protocol):
+class RunningRequest(Protocol):
     """A call in flight."""
 
     def cancel(self, reason: str) -> None: ...
@@ -63,7 +63,7 @@ class Session:
         self.log_level: Level = "info"
         self.has_asked_for_logs = False
         self.subscriptions: set[str] = set()
-        self.running: dict[RequestId, Running] = {}
+        self.running: dict[RequestId, RunningRequest] = {}
         self.standing: Outlet | None = None
         self.streams: Any = None
         self.created_s = 0.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dari.mcp.link import Link
-from dari.mcp.session import Running, Session
+from dari.mcp.reply_channel import ReplyChannel
+from dari.mcp.session import RunningRequest, Session
 from dari.mcp.versions import V2025_11
 from dari.rpc.codec import encode
 from dari.transport.events import EventStream, frame
@@ -28,7 +28,7 @@ _EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-trans
 _STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
 
 
-class Exchange(Link):
+class Exchange(ReplyChannel):
     """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
 
     # What most exchanges never change stands here, so that making one is cheap.
@@ -53,7 +53,7 @@ class Exchange(Link):
     started_s = 0.0
     status_for_errors = 200
     opened: Session | None = None
-    _call: Running | None = None
+    _call: RunningRequest | None = None
     _stream: EventStream | None = None
     _has_events = False
 
@@ -78,7 +78,7 @@ class Exchange(Link):
     def is_stateless(self) -> bool:
         return self.headers is not None
 
-    def started(self, call: Running) -> None:
+    def started(self, call: RunningRequest) -> None:
         self._call = call
 
     def reply(self, message: bytes, code: int = 0) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from dari.core.scopes import Grant
 from dari.core.slices import Sliced
 from dari.log import event
-from dari.mcp.link import Link
+from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.rpc.codec import INTERNAL_ERROR, INVALID_REQUEST, error_message
 from dari.rpc.framing import Framing
@@ -23,7 +23,7 @@ _log = logging.getLogger("dari.transport")
 
 
 class Stream(Protocol):
-    """What the link needs of an asyncio transport pair."""
+    """What the channel needs of an asyncio transport pair."""
 
     def write(self, data: bytes) -> None: ...
     def unread_bytes(self) -> int: ...
@@ -33,7 +33,7 @@ class Stream(Protocol):
     def abort(self) -> None: ...
 
 
-class LineLink(Link):
+class LineLink(ReplyChannel):
     """Serves every message that is fed; replies leave together, once per turn of the event loop."""
 
     def __init__(self, server: Server, grant: Grant, stream: Stream, transport: str) -> None:

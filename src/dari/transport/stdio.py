@@ -20,17 +20,17 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class _Pipes(asyncio.Protocol):
-    """Joins the reading and the writing pipe to one link."""
+    """Joins the reading and the writing pipe to one channel."""
 
     def __init__(self, server: Server, grant: Grant, output: BinaryIO, ended: asyncio.Event) -> None:
         self.ended = ended
         self.reader: asyncio.ReadTransport | None = None
         self.writer: asyncio.WriteTransport | None = None
         self._output = output
-        self.link = LineLink(server, grant, self, "stdio")
+        self.channel = LineLink(server, grant, self, "stdio")
 
     def data_received(self, data: bytes) -> None:
-        self.link.feed(data)
+        self.channel.feed(data)
 
     def eof_received(self) -> None:
         self.ended.set()
@@ -39,10 +39,10 @@ class _Pipes(asyncio.Protocol):
         self.ended.set()
 
     def pause_writing(self) -> None:
-        self.link.pause_writing()
+        self.channel.pause_writing()
 
     def resume_writing(self) -> None:
-        self.link.resume_writing()
+        self.channel.resume_writing()
 
     def write(self, data: bytes) -> None:
         if self.writer is not None:
@@ -53,7 +53,7 @@ class _Pipes(asyncio.Protocol):
             while rest:
                 rest = rest[self._output.write(rest) :]
         except OSError:
-            self.link.close()
+            self.channel.close()
             self.ended.set()
 
     def unread_bytes(self) -> int:
@@ -85,14 +85,14 @@ class _WriteEnd(asyncio.BaseProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()
-        self._pipes.link.close()
+        self._pipes.channel.close()
         self._pipes.ended.set()
 
     def pause_writing(self) -> None:
-        self._pipes.link.pause_writing()
+        self._pipes.channel.pause_writing()
 
     def resume_writing(self) -> None:
-        self._pipes.link.resume_writing()
+        self._pipes.channel.resume_writing()
 
 
 async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None = None) -> None:
@@ -109,9 +109,9 @@ async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None 
                 await pipes.ended.wait()
             else:
                 await _feed_file(pipes, source)
-            await pipes.link.finish()
+            await pipes.channel.finish()
         finally:
-            pipes.link.close()
+            pipes.channel.close()
             pipes.close()
             if pipes.writer is not None and not write_end.lost.is_set():
                 await _flushed(pipes.writer, write_end)
@@ -136,8 +136,8 @@ async def _flushed(writer: asyncio.WriteTransport, end: _WriteEnd) -> None:
 async def _feed_file(pipes: _Pipes, source: BinaryIO) -> None:
     """A regular file cannot be polled; it cannot block for long either."""
     while not pipes.ended.is_set() and (data := await asyncio.to_thread(os.read, source.fileno(), _CHUNK_BYTES)):
-        pipes.link.feed(data)
-        await pipes.link.drain()
+        pipes.channel.feed(data)
+        await pipes.channel.drain()
 
 
 def _can_poll(file: BinaryIO) -> bool:

@@ -36,7 +36,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, owner: UnixServer) -> None:
         self._owner = owner
         self._head = b""
-        self.link: LineLink | None = None
+        self.channel: LineLink | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
@@ -54,7 +54,7 @@ class _Connection(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether it waits for an answer, or listens."""
-        session = None if self.link is None else self.link.session
+        session = None if self.channel is None else self.channel.session
         return session is not None and bool(session.running)
 
     def data_received(self, data: bytes) -> None:
@@ -62,8 +62,8 @@ class _Connection(asyncio.Protocol):
         if self in connections:
             del connections[self]
             connections[self] = asyncio.get_running_loop().time()
-        if self.link is not None:
-            self.link.feed(data)
+        if self.channel is not None:
+            self.channel.feed(data)
             return
         self._head += data
         if self._owner.make_http is not None:
@@ -72,28 +72,28 @@ class _Connection(asyncio.Protocol):
                 return
             if len(self._head) < _LONGEST_START and any(start.startswith(self._head) for start in _HTTP_STARTS):
                 return
-        self.link = LineLink(self._owner.server, self._owner.grant, self, "unix")
-        self.link.feed(self._head)
+        self.channel = LineLink(self._owner.server, self._owner.grant, self, "unix")
+        self.channel.feed(self._head)
 
     def eof_received(self) -> bool:
         """A client may close its writing end and still wait for answers."""
-        if self.link is None or is_gone(self.transport.get_extra_info("socket")):
+        if self.channel is None or is_gone(self.transport.get_extra_info("socket")):
             return False
-        self._owner.finish(self.link)
+        self._owner.finish(self.channel)
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
         self._owner.connections.pop(self, None)
-        if self.link is not None:
-            self.link.close()
+        if self.channel is not None:
+            self.channel.close()
 
     def pause_writing(self) -> None:
-        if self.link is not None:
-            self.link.pause_writing()
+        if self.channel is not None:
+            self.channel.pause_writing()
 
     def resume_writing(self) -> None:
-        if self.link is not None:
-            self.link.resume_writing()
+        if self.channel is not None:
+            self.channel.resume_writing()
 
     def write(self, data: bytes) -> None:
         self.transport.write(data)
@@ -161,11 +161,11 @@ class UnixServer:
     def evicts(self) -> bool:
         """End the connection that was silent longest, one that never said a word before the others."""
         before_s = asyncio.get_running_loop().time() - EVICT_IDLE_S
-        idle = [one for one, heard_s in self.connections.items() if one.link is None or heard_s <= before_s]
+        idle = [one for one, heard_s in self.connections.items() if one.channel is None or heard_s <= before_s]
         idle = [one for one in idle if not one.is_busy]
         if not idle:
             return False
-        chosen = next((one for one in idle if one.link is None), idle[0])
+        chosen = next((one for one in idle if one.channel is None), idle[0])
         _log.info(event("unix", "evicted", "a silent connection went for a new one"))
         self.connections.pop(chosen, None)
         chosen.close()
@@ -181,14 +181,14 @@ class UnixServer:
     async def stop(self, grace_s: float) -> None:
         """Let the calls of every client finish for a while, then end the connections."""
         self.refuse()
-        await asyncio.gather(*(c.link.finish(grace_s) for c in list(self.connections) if c.link is not None))
+        await asyncio.gather(*(c.channel.finish(grace_s) for c in list(self.connections) if c.channel is not None))
         for connection in list(self.connections):
             connection.close()
         for task in list(self._finishing):
             task.cancel()
 
-    def finish(self, link: LineLink) -> None:
-        task = asyncio.get_running_loop().create_task(link.finish())
+    def finish(self, channel: LineLink) -> None:
+        task = asyncio.get_running_loop().create_task(channel.finish())
         self._finishing.add(task)
         task.add_done_callback(self._finishing.discard)
 

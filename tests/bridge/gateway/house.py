@@ -18,7 +18,7 @@ from dari.core.registry import Registry
 from dari.mcp.server import Server
 from tests.bridge.upstream.place import LAB, Place
 from tests.demo import DemoTools
-from tests.mcp.rig import request
+from tests.mcp.support import request
 from tests.wires import ROOT, Json, MemoryWire, initialize, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}

@@ -10,7 +10,7 @@ import pytest
 from dari.bridge.gateway.choice import Choice
 from dari.core.events import ListChanged
 from tests.bridge.gateway.house import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
-from tests.mcp.rig import request
+from tests.mcp.support import request
 from tests.wires import stateless
 
 WAITS_S = 60.0

@@ -11,7 +11,7 @@ import pytest
 from tests.bridge.gateway.house import called, dead, house, lab, replied, seen, text_of, written
 from tests.bridge.gateway.test_relay import hosted, outlet
 from tests.bridge.upstream.place import Place
-from tests.mcp.rig import request
+from tests.mcp.support import request
 from tests.wires import Json, MemoryWire, initialize, stateless
 
 TOOL: Json = {"name": "greet", "description": "Says hello", "inputSchema": {"type": "object"}}

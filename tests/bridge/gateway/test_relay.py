@@ -32,7 +32,7 @@ from tests.bridge.gateway.house import (
 )
 from tests.bridge.gateway.test_questions import SAID, accepted
 from tests.bridge.upstream.place import Place
-from tests.mcp.rig import notification, request
+from tests.mcp.support import notification, request
 from tests.wires import Json, MemoryWire, initialize, stateless
 
 ERAS = ["handshake", "stateless"]

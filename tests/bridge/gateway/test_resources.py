@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bridge.gateway.house import House, demo, house, lab, replied, seen
-from tests.mcp.rig import request
+from tests.mcp.support import request
 from tests.wires import Json, stateless
 
 ERAS = ["handshake", "stateless"]

@@ -8,7 +8,7 @@ from typing import Any
 from dari.bridge.gateway.choice import Choice
 from tests.bridge.gateway.house import House, asked, called, demo, house, lab, replied, text_of
 from tests.bridge.gateway.test_questions import SAID, accepted
-from tests.mcp.rig import request
+from tests.mcp.support import request
 from tests.wires import Json, stateless
 
 SEARCH = Choice(mode="search")

@@ -15,10 +15,10 @@ from dari.core.content import RawResult, TextContent
 from dari.core.context import Context
 from dari.core.pending import PendingResult
 from dari.errors import Failed
-from dari.mcp.calls import handshake_result
 from dari.mcp.client.failures import RemoteError
-from dari.mcp.failures import Fault
+from dari.mcp.error_mapping import RpcError
 from dari.mcp.handlers.resources import NOT_FOUND
+from dari.mcp.inflight import to_handshake_result
 from dari.rpc.codec import INVALID_PARAMS, decode_members, encode
 
 STRUCTURED_META = "dari/structuredContent"
@@ -46,10 +46,10 @@ class Calling:
     async def read(self, upstream: Upstream, uri: str, context: Context) -> RawResult:
         try:
             return await self.other(lambda caller: upstream.read_resource(uri, caller), context)
-        except Fault as fault:
+        except RpcError as fault:
             if fault.code != NOT_FOUND or not context.is_stateless:
                 raise
-            raise Fault(INVALID_PARAMS, fault.message, fault.data) from None  # as this era says it
+            raise RpcError(INVALID_PARAMS, fault.message, fault.data) from None  # as this era says it
 
     async def other(self, work: Work, context: Context) -> RawResult:
         """A prompt, a completion."""
@@ -89,9 +89,9 @@ def _answered(result: Raw, seat: Seat, context: Context) -> RawResult:
     return _passed(result, context)
 
 
-def _fault(error: RemoteError | CannotAsk) -> Fault:
+def _fault(error: RemoteError | CannotAsk) -> RpcError:
     """A JSON-RPC error of the server is the client's, with the same code, message and data."""
-    return error.fault if isinstance(error, CannotAsk) else Fault(error.remote_code, error.message, error.data)
+    return error.fault if isinstance(error, CannotAsk) else RpcError(error.remote_code, error.message, error.data)
 
 
 def _passed(result: Raw, context: Context) -> RawResult:
@@ -104,7 +104,7 @@ def _passed(result: Raw, context: Context) -> RawResult:
         body = bytes(result)
     if context.is_stateless or b'"resultType"' not in body:
         return RawResult(result)
-    return RawResult(Raw(handshake_result(body)))
+    return RawResult(Raw(to_handshake_result(body)))
 
 
 def _readable_error(result: Raw) -> Raw:

@@ -18,10 +18,10 @@ from dari.bridge.gateway.seat import Seat, question_of
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, Relayed
 from dari.errors import Unavailable
-from dari.mcp.asking import InputRequired, require_capabilities
 from dari.mcp.client.results import InputRequired as Required
 from dari.mcp.client.rounds import required_by
-from dari.mcp.failures import Fault, invalid_params
+from dari.mcp.client_requests import InputRequired, require_capabilities
+from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.rpc.codec import decode_any, decode_members, encode
 
 MOST_CALLS = 256
@@ -118,7 +118,7 @@ class Parking:
             if call.unasked is not None and is_error(result):
                 raise call.unasked
             return result
-        except (InputRequired, Fault):
+        except (InputRequired, RpcError):
             if not call.task.done():
                 self._park(call)
             raise

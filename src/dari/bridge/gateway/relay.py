@@ -22,15 +22,15 @@ from dari.core.registry import Registry
 from dari.core.tool import Tool
 from dari.errors import DariError, Unavailable
 from dari.log import event
-from dari.mcp.asking import AnsweredWithError
-from dari.mcp.calls import handshake_result
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.client import Client
 from dari.mcp.client.eras import Stateless
 from dari.mcp.client.events import Event, LogMessage
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.rounds import required_by, with_members
-from dari.mcp.failures import Fault
+from dari.mcp.client_requests import ClientAnsweredError
+from dari.mcp.error_mapping import RpcError
+from dari.mcp.inflight import to_handshake_result
 from dari.mcp.versions import V2026_07
 from dari.rpc.codec import decode_any, encode
 
@@ -115,7 +115,7 @@ class Relay(Relayer):
                 )
                 required = required_by(result)
                 if required is None:
-                    return RawResult(result if context.is_stateless else Raw(handshake_result(bytes(result))))
+                    return RawResult(result if context.is_stateless else Raw(to_handshake_result(bytes(result))))
                 questions = {} if required.input_requests is UNSET else required.input_requests
                 asked = {
                     "state": None if required.request_state is UNSET else required.request_state,
@@ -123,7 +123,7 @@ class Relay(Relayer):
                 }
                 added = await self._answered(asked, context)
         except RemoteError as error:
-            raise Fault(error.remote_code, error.message, error.data) from None
+            raise RpcError(error.remote_code, error.message, error.data) from None
         finally:
             self._running.discard(context)
         raise Unavailable(f"the server asked back more than {MOST_ROUNDS} times", "give it more at once")
@@ -142,7 +142,7 @@ class Relay(Relayer):
             context.state[_STATE] = asked
         try:
             answers = await context.ask(questions)
-        except AnsweredWithError as error:
+        except ClientAnsweredError as error:
             if any(one.capability != "elicitation" for one in questions.values()):
                 raise RemoteError(error.remote_code, error.remote_message, error.data) from None
             answers = {key: {"action": "cancel"} for key in questions}

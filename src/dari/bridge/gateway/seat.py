@@ -11,9 +11,9 @@ from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
 from dari.errors import Unavailable
-from dari.mcp.asking import AnsweredWithError, require_capabilities
 from dari.mcp.client.failures import RemoteError
-from dari.mcp.failures import Fault
+from dari.mcp.client_requests import ClientAnsweredError, require_capabilities
+from dari.mcp.error_mapping import RpcError
 from dari.rpc.codec import decode_any, encode
 
 _ASKED = frozenset(CAPABILITIES.values())
@@ -24,7 +24,7 @@ class CannotAsk(Unavailable):
     """The client did not declare what the question needs. A server that asks in between is told; one that ends its
     result with the question has no use for that, so the client is told instead."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: RpcError) -> None:
         super().__init__(fault.message, "use a client that declares it")
         self.fault = fault
 
@@ -36,7 +36,7 @@ class Seat:
 
     def __init__(self, context: Context) -> None:
         self.context: Context | None = context
-        self.unasked: Fault | None = None
+        self.unasked: RpcError | None = None
         """Why the last question was not asked: what the client would have had to declare."""
 
     def caller(self, *, takes_questions: bool = False, answered: bytes = b"") -> Caller:
@@ -72,14 +72,14 @@ class Seat:
             self.check_capability(question, self.context)
         try:
             answers = await self.context.ask({method: question})
-        except AnsweredWithError as error:
+        except ClientAnsweredError as error:
             raise RemoteError(error.remote_code, error.remote_message, error.data) from None
         return Raw(encode(answers[method]))
 
     def check_capability(self, question: Relayed, context: Context) -> None:
         try:
             require_capabilities({question.method: question}, context.capabilities)
-        except Fault as fault:
+        except RpcError as fault:
             self.unasked = fault
             raise CannotAsk(fault) from None
 

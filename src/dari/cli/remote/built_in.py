@@ -17,7 +17,7 @@ from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
 from dari.core.scopes import MCP_GRANT
 from dari.core.tool import Tool
 from dari.errors import DariError, InvalidInput, NotFound, TimedOut
-from dari.mcp.failures import as_failure, failure_result
+from dari.mcp.error_mapping import error_result, to_dari_error
 from dari.mcp.handlers.tools import render, render_structured
 from dari.rpc.codec import encode
 
@@ -64,7 +64,7 @@ async def run_own(tool: Tool, arguments: bytes, world: World, timeout_s: float |
     except TimeoutError as error:
         raise TimedOut(f"'{tool.name}' was not done in {limit_s:g} s", "allow more: --timeout MS") from error
     except (DariError, Exception) as error:
-        return Raw(failure_result(as_failure(error, f"{tool.name} failed")))
+        return Raw(error_result(to_dari_error(error, f"{tool.name} failed")))
     finally:
         context.close()
     return Raw((render if tool.output_schema is None else render_structured)(value))

@@ -9,15 +9,15 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import LEVELS
 from dari.core.tool import DEFAULT_TIMEOUT_S
-from dari.mcp.calls import SERVER_INFO, Call
-from dari.mcp.failures import invalid_params
-from dari.mcp.lists import KEEPABLE
+from dari.mcp.error_mapping import invalid_params
+from dari.mcp.inflight import SERVER_INFO, InflightCall
+from dari.mcp.list_cache import CACHEABLE
 from dari.mcp.request import Request
 from dari.mcp.versions import negotiate
 from dari.rpc.codec import UNREADABLE, Params, decode_any, encode
 
 if TYPE_CHECKING:
-    from dari.mcp.link import Link
+    from dari.mcp.reply_channel import ReplyChannel
     from dari.mcp.server import Server
 
 
@@ -27,10 +27,10 @@ def initialize(request: Request) -> bytes | None:
         raise invalid_params("params.protocolVersion is missing", f"known: {', '.join(server.versions)}")
     if server.strict and params.protocol_version not in server.versions:
         raise server.unsupported_version(params.protocol_version)
-    return _briefed(request, lambda: _initialized(request, negotiate(params.protocol_version)))  # type: ignore[arg-type]
+    return _when_ready(request, lambda: _accept(request, negotiate(params.protocol_version)))  # type: ignore[arg-type]
 
 
-def _initialized(request: Request, version: str) -> bytes:
+def _accept(request: Request, version: str) -> bytes:
     params, server, session = request.params, request.server, request.session
     assert session is not None
     session.version = request.version = version
@@ -48,10 +48,10 @@ def _initialized(request: Request, version: str) -> bytes:
 
 
 def discover(request: Request) -> bytes | None:
-    return _briefed(request, lambda: _discovered(request))
+    return _when_ready(request, lambda: _describe(request))
 
 
-def _briefed(request: Request, introduce: Callable[[], bytes]) -> bytes | None:
+def _when_ready(request: Request, introduce: Callable[[], bytes]) -> bytes | None:
     """The introduction now, or as soon as its instructions are whole."""
     brief = request.server.registry.brief
     waiting = None if brief is None else brief()
@@ -62,11 +62,11 @@ def _briefed(request: Request, introduce: Callable[[], bytes]) -> bytes | None:
         await waiting
         return introduce()
 
-    Call(request, later(), lambda result: result, DEFAULT_TIMEOUT_S)
+    InflightCall(request, later(), lambda result: result, DEFAULT_TIMEOUT_S)
     return None
 
 
-def _discovered(request: Request) -> bytes:
+def _describe(request: Request) -> bytes:
     server = request.server
     body: dict[str, Any] = {
         "supportedVersions": [*server.versions, *server.stateless_versions],
@@ -75,7 +75,7 @@ def _discovered(request: Request) -> bytes:
     }
     if instructions := _instructions(server):
         body["instructions"] = instructions
-    return KEEPABLE + encode(body)[1:]
+    return CACHEABLE + encode(body)[1:]
 
 
 def _instructions(server: Server) -> str:
@@ -112,10 +112,10 @@ def set_level(request: Request) -> bytes:
     return b"{}"
 
 
-def notified(server: Server, link: Link, method: str, params: Params) -> None:
+def receive_notification(server: Server, channel: ReplyChannel, method: str, params: Params) -> None:
     """A notification from the client; unknown ones are ignored, as JSON-RPC asks."""
-    if method == "notifications/cancelled" and link.session is not None and params.request_id is not UNSET:
-        call = link.session.running.get(params.request_id)
+    if method == "notifications/cancelled" and channel.session is not None and params.request_id is not UNSET:
+        call = channel.session.running.get(params.request_id)
         if call is not None:
             call.cancel(params.reason if isinstance(params.reason, str) else "by the client")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from dari.core.events import ListKind
 from dari.core.tool import DEFAULT_TIMEOUT_S
-from dari.mcp.calls import Call
-from dari.mcp.lists import Kind
+from dari.mcp.inflight import InflightCall
+from dari.mcp.list_cache import Kind
 from dari.mcp.request import Request
 
 _KINDS: dict[Kind, ListKind] = {
@@ -21,7 +21,7 @@ _KINDS: dict[Kind, ListKind] = {
 
 def list_page(request: Request, kind: Kind) -> bytes | None:
     """A page now, or as soon as the servers that are still being asked have answered."""
-    waiting = settling(request, _KINDS[kind])
+    waiting = wait_for_list(request, _KINDS[kind])
     if waiting is None:
         return _page(request, kind)
 
@@ -29,11 +29,11 @@ def list_page(request: Request, kind: Kind) -> bytes | None:
         await waiting
         return _page(request, kind)
 
-    Call(request, later(), _as_it_is, DEFAULT_TIMEOUT_S)
+    InflightCall(request, later(), _unchanged, DEFAULT_TIMEOUT_S)
     return None
 
 
-def settling(request: Request, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+def wait_for_list(request: Request, kind: ListKind) -> Coroutine[Any, Any, None] | None:
     """What to wait for before a name can be called unknown."""
     return request.server.registry.settling(kind)
 
@@ -42,5 +42,5 @@ def _page(request: Request, kind: Kind) -> bytes:
     return request.server.lists.page(kind, request.params.cursor, request.is_stateless)
 
 
-def _as_it_is(page: bytes) -> bytes:
+def _unchanged(page: bytes) -> bytes:
     return page

@@ -14,16 +14,16 @@ from dari.core.resource import Completer, RelayCompletion, ResourceTemplate
 from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.errors import InvalidInput
-from dari.mcp.calls import Call
-from dari.mcp.failures import invalid_params
-from dari.mcp.handlers.listing import list_page, settling
+from dari.mcp.error_mapping import invalid_params
+from dari.mcp.handlers.listing import list_page, wait_for_list
+from dari.mcp.inflight import InflightCall
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 
-MOST_VALUES = 100
+MAX_VALUES = 100
 
 
-class Reference(Struct):
+class CompletionReference(Struct):
     """What is being completed: a prompt by name or a template by URI."""
 
     type: str
@@ -31,12 +31,12 @@ class Reference(Struct):
     uri: str | UnsetType = UNSET
 
 
-class Argument(Struct):
+class CompletionArgument(Struct):
     name: str
     value: str
 
 
-class Known(Struct):
+class CompletionContext(Struct):
     arguments: dict[str, str] = {}
 
 
@@ -47,22 +47,22 @@ def list_prompts(request: Request) -> bytes | None:
 def get_prompt(request: Request) -> None:
     name = request.params.name
     if name is not UNSET and name not in request.server.registry.prompts:
-        waiting = settling(request, "prompts")
+        waiting = wait_for_list(request, "prompts")
         if waiting is not None:
-            Call(request, _got_later(request, waiting), lambda result: result, INNER_LIMITS_ONLY)
+            InflightCall(request, _get_prompt_later(request, waiting), lambda result: result, INNER_LIMITS_ONLY)
             return
-    prompt, given = _asked_for(request)
+    prompt, given = _find_prompt(request)
     timeout_s = DEFAULT_TIMEOUT_S if prompt.shown is None else INNER_LIMITS_ONLY
-    Call(request, prompt.render(request, given), lambda messages: _rendered(prompt, messages), timeout_s)
+    InflightCall(request, prompt.render(request, given), lambda messages: _render(prompt, messages), timeout_s)
 
 
-async def _got_later(request: Request, waiting: Coroutine[Any, Any, None]) -> bytes:
+async def _get_prompt_later(request: Request, waiting: Coroutine[Any, Any, None]) -> bytes:
     await waiting
-    prompt, given = _asked_for(request)
-    return _rendered(prompt, await prompt.render(request, given))
+    prompt, given = _find_prompt(request)
+    return _render(prompt, await prompt.render(request, given))
 
 
-def _asked_for(request: Request) -> tuple[Prompt, dict[str, str]]:
+def _find_prompt(request: Request) -> tuple[Prompt, dict[str, str]]:
     prompt = _prompt(request, request.params.name)
     require_scope(prompt.scope, request.grant)
     if request.params.request_state is not UNSET:
@@ -75,7 +75,7 @@ def _asked_for(request: Request) -> tuple[Prompt, dict[str, str]]:
     return prompt, given
 
 
-def _rendered(prompt: Prompt, messages: list[PromptMessage] | RawResult) -> bytes:
+def _render(prompt: Prompt, messages: list[PromptMessage] | RawResult) -> bytes:
     if isinstance(messages, RawResult):
         return bytes(messages.body)
     body: dict[str, Any] = {"messages": messages}
@@ -85,36 +85,36 @@ def _rendered(prompt: Prompt, messages: list[PromptMessage] | RawResult) -> byte
 
 
 def complete(request: Request) -> bytes | None:
-    reference = _read(request.params.ref, Reference, "ref")
-    argument = _read(request.params.argument, Argument, "argument")
-    known = _read(request.params.context, Known, "context", Known())
+    reference = _read(request.params.ref, CompletionReference, "ref")
+    argument = _read(request.params.argument, CompletionArgument, "argument")
+    known = _read(request.params.context, CompletionContext, "context", CompletionContext())
     relay = _relay(request, reference)
     if relay is not None:
         asked = {"argument": request.params.argument}
         if request.params.context is not UNSET:
             asked["context"] = request.params.context
-        Call(request, relay(request, asked), lambda result: bytes(result.body), INNER_LIMITS_ONLY)
+        InflightCall(request, relay(request, asked), lambda result: bytes(result.body), INNER_LIMITS_ONLY)
         return None
     completer = _completer(request, reference, argument.name)
     if completer is None:
         return _completion([])
     work = completer(argument.value, known.arguments)
-    Call(request, work, _completion, DEFAULT_TIMEOUT_S)
+    InflightCall(request, work, _completion, DEFAULT_TIMEOUT_S)
     return None
 
 
 def _completion(values: list[str]) -> bytes:
-    shown = values[:MOST_VALUES]
+    shown = values[:MAX_VALUES]
     return encode({"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}})
 
 
-def _relay(request: Request, reference: Reference) -> RelayCompletion | None:
+def _relay(request: Request, reference: CompletionReference) -> RelayCompletion | None:
     if reference.type == "ref/prompt":
         return _prompt(request, reference.name).relay_completion
     return _template(request, reference).relay_completion if reference.type == "ref/resource" else None
 
 
-def _completer(request: Request, reference: Reference, argument: str) -> Completer | None:
+def _completer(request: Request, reference: CompletionReference, argument: str) -> Completer | None:
     if reference.type == "ref/prompt":
         prompt = _prompt(request, reference.name)
         require_scope(prompt.scope, request.grant)
@@ -126,7 +126,7 @@ def _completer(request: Request, reference: Reference, argument: str) -> Complet
     raise invalid_params(f"ref.type is {reference.type[:40]!r}", "use ref/prompt or ref/resource")
 
 
-def _template(request: Request, reference: Reference) -> ResourceTemplate:
+def _template(request: Request, reference: CompletionReference) -> ResourceTemplate:
     uri = "" if reference.uri is UNSET else reference.uri
     template = request.server.registry.templates.get(uri)
     if template is None:

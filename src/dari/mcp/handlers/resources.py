@@ -12,11 +12,11 @@ from dari.core.content import Contents, RawResult
 from dari.core.resource import Body, Resource, ResourceTemplate
 from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
-from dari.mcp.calls import Call
-from dari.mcp.failures import Fault, invalid_params
-from dari.mcp.handlers.listing import list_page, settling
-from dari.mcp.handlers.subscriptions import MOST_SUBSCRIPTIONS
-from dari.mcp.lists import PASSING, kept_briefly
+from dari.mcp.error_mapping import RpcError, invalid_params
+from dari.mcp.handlers.listing import list_page, wait_for_list
+from dari.mcp.handlers.subscriptions import MAX_SUBSCRIPTIONS
+from dari.mcp.inflight import InflightCall
+from dari.mcp.list_cache import UNCACHEABLE, without_caching
 from dari.mcp.request import Request
 from dari.redaction import disclose
 from dari.rpc.codec import INVALID_PARAMS, encode
@@ -35,34 +35,34 @@ def list_templates(request: Request) -> bytes | None:
 
 def read_resource(request: Request) -> None:
     uri = _uri(request)
-    waiting = settling(request, "resources") if request.server.registry.find_reader(uri) is None else None
+    waiting = wait_for_list(request, "resources") if request.server.registry.find_reader(uri) is None else None
     if waiting is None:
-        reader, work = _reading(request, uri)
-        Call(request, work, lambda body: _rendered(request, uri, reader, body), _timeout_s(reader))
+        reader, work = _start_reading(request, uri)
+        InflightCall(request, work, lambda body: _render(request, uri, reader, body), _timeout_s(reader))
     else:
-        Call(request, _read_later(request, uri, waiting), lambda result: result, INNER_LIMITS_ONLY)
+        InflightCall(request, _read_later(request, uri, waiting), lambda result: result, INNER_LIMITS_ONLY)
 
 
 async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, None]) -> bytes:
     await waiting
-    reader, work = _reading(request, uri)
-    return _rendered(request, uri, reader, await work)
+    reader, work = _start_reading(request, uri)
+    return _render(request, uri, reader, await work)
 
 
-def _rendered(request: Request, uri: str, reader: Resource | ResourceTemplate, body: Body | RawResult) -> bytes:
+def _render(request: Request, uri: str, reader: Resource | ResourceTemplate, body: Body | RawResult) -> bytes:
     if not isinstance(body, RawResult):
         body = body if reader.output == "as_is" else disclose(body)
         contents = encode({"contents": [Contents.of(uri, body, reader.mime_type)]})
-        return PASSING + contents[1:] if request.is_stateless else contents
+        return UNCACHEABLE + contents[1:] if request.is_stateless else contents
     raw = bytes(body.body)
-    return kept_briefly(raw) if request.is_stateless else raw
+    return without_caching(raw) if request.is_stateless else raw
 
 
 def subscribe(request: Request) -> bytes | None:
     assert request.session is not None
     subscriptions, registry = request.session.subscriptions, request.server.registry
-    if len(subscriptions) >= MOST_SUBSCRIPTIONS:
-        raise invalid_params(f"{MOST_SUBSCRIPTIONS} resources are subscribed already", "unsubscribe from some first")
+    if len(subscriptions) >= MAX_SUBSCRIPTIONS:
+        raise invalid_params(f"{MAX_SUBSCRIPTIONS} resources are subscribed already", "unsubscribe from some first")
     uri = _uri(request)
     if uri in subscriptions:
         return b"{}"
@@ -81,7 +81,7 @@ def subscribe(request: Request) -> bytes | None:
                 registry.unwatch(uri)
             raise
 
-    Call(request, watched(), lambda _: b"{}", DEFAULT_TIMEOUT_S)
+    InflightCall(request, watched(), lambda _: b"{}", DEFAULT_TIMEOUT_S)
     return None
 
 
@@ -101,11 +101,13 @@ def _uri(request: Request) -> str:
     return uri
 
 
-def _reading(request: Request, uri: str) -> tuple[Resource | ResourceTemplate, Coroutine[Any, Any, Body | RawResult]]:
+def _start_reading(
+    request: Request, uri: str
+) -> tuple[Resource | ResourceTemplate, Coroutine[Any, Any, Body | RawResult]]:
     found = request.server.registry.find_reader(uri)
     if found is None:
         code = INVALID_PARAMS if request.is_stateless else NOT_FOUND
-        raise Fault(code, f"Resource not found: {uri[:200]}", {"uri": uri})
+        raise RpcError(code, f"Resource not found: {uri[:200]}", {"uri": uri})
     reader, values = found
     require_scope(reader.scope, request.grant)
     if request.params.request_state is not UNSET:

@@ -10,18 +10,18 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dari.core.events import Event, ListChanged
-from dari.mcp.failures import invalid_params
+from dari.mcp.error_mapping import invalid_params
 from dari.rpc.codec import encode, notification_message, result_message
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
 
-MOST_SUBSCRIPTIONS = 1000
+MAX_SUBSCRIPTIONS = 1000
 OPENING_S = 30.0
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 
-class Filter(Struct, rename="camel", omit_defaults=True):
+class SubscriptionFilter(Struct, rename="camel", omit_defaults=True):
     """Which events a listener asked for."""
 
     tools_list_changed: bool = False
@@ -35,19 +35,19 @@ class Filter(Struct, rename="camel", omit_defaults=True):
         return event.uri in self.resource_subscriptions
 
 
-class Listening:
+class ListenStream:
     """An open listen request: acknowledged first, then every event that was asked for, then its result."""
 
-    def __init__(self, request: Request, wanted: Filter) -> None:
+    def __init__(self, request: Request, wanted: SubscriptionFilter) -> None:
         self._request = request
         self._wanted = wanted
         self._meta = {SUBSCRIPTION_ID: request.request_id}
         self._early: list[Event] | None = []
         self._uris = set(wanted.resource_subscriptions)
         request.server.listening.add(self)
-        if request.link.session is not None:
-            request.link.session.running[request.request_id] = self
-        request.link.started(self)
+        if request.channel.session is not None:
+            request.channel.session.running[request.request_id] = self
+        request.channel.started(self)
         registry = request.server.registry
         pending = [waiting for uri in sorted(self._uris) for waiting in registry.watch(uri)]
         self._opening = asyncio.ensure_future(self._open_later(pending)) if pending else None
@@ -56,7 +56,7 @@ class Listening:
 
     @property
     def transport(self) -> str:
-        return self._request.link.transport
+        return self._request.channel.transport
 
     def tell(self, event: Event) -> None:
         if not self._wanted.wants(event):
@@ -72,7 +72,7 @@ class Listening:
         """The server ends the stream: the request gets its result."""
         self.cancel("")
         result = encode({"resultType": "complete", "_meta": self._meta})
-        self._request.link.reply(result_message(self._request.request_id, result))
+        self._request.channel.reply(result_message(self._request.request_id, result))
 
     def cancel(self, reason: str) -> None:
         """The client is gone or does not want more."""
@@ -81,7 +81,7 @@ class Listening:
             self._opening.cancel()
         while self._uris:
             self._request.server.registry.unwatch(self._uris.pop())
-        session = self._request.link.session
+        session = self._request.channel.session
         if session is not None and session.running.get(self._request.request_id) is self:
             del session.running[self._request.request_id]
 
@@ -97,7 +97,7 @@ class Listening:
             self.tell(event)
 
     def _emit(self, method: str, params: dict[str, Any]) -> None:
-        self._request.link.emit(notification_message(method, {"_meta": self._meta, **params}))
+        self._request.channel.emit(notification_message(method, {"_meta": self._meta, **params}))
 
 
 def listen(request: Request) -> None:
@@ -105,9 +105,9 @@ def listen(request: Request) -> None:
     if raw is UNSET:
         raise invalid_params("params.notifications is missing", "name at least one kind, e.g. toolsListChanged")
     try:
-        wanted = msgspec.json.decode(raw, type=Filter)
+        wanted = msgspec.json.decode(raw, type=SubscriptionFilter)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"params.notifications: {error}") from None
-    if len(wanted.resource_subscriptions) > MOST_SUBSCRIPTIONS:
-        raise invalid_params(f"more than {MOST_SUBSCRIPTIONS} resourceSubscriptions", "listen to fewer")
-    Listening(request, wanted)
+    if len(wanted.resource_subscriptions) > MAX_SUBSCRIPTIONS:
+        raise invalid_params(f"more than {MAX_SUBSCRIPTIONS} resourceSubscriptions", "listen to fewer")
+    ListenStream(request, wanted)

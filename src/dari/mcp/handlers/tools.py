@@ -19,10 +19,10 @@ from dari.core.content import (
 from dari.core.scopes import InsufficientScope
 from dari.core.tool import INNER_LIMITS_ONLY, Tool, within_limit
 from dari.errors import InvalidInput
-from dari.mcp.calls import Call
-from dari.mcp.failures import Fault, invalid_params
-from dari.mcp.handlers.listing import list_page, settling
+from dari.mcp.error_mapping import RpcError, invalid_params
+from dari.mcp.handlers.listing import list_page, wait_for_list
 from dari.mcp.headers import check_parameters
+from dari.mcp.inflight import InflightCall
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 
@@ -40,39 +40,39 @@ def call_tool(request: Request) -> bytes | None:
         raise invalid_params("params.name is missing", "name the tool to call")
     tool = request.server.registry.tools.get(name)
     if tool is None:
-        waiting = settling(request, "tools")
+        waiting = wait_for_list(request, "tools")
         if waiting is None:
             tool = request.server.registry.find_tool(name)
     if tool is None:
         if waiting is None:
             raise _unknown(name)
-        Call(request, _called_later(request, name, waiting), _as_it_is, INNER_LIMITS_ONLY)
+        InflightCall(request, _call_later(request, name, waiting), _unchanged, INNER_LIMITS_ONLY)
         return None
-    value = _started(request, tool)
+    value = _start(request, tool)
     renderer = render if tool.output_schema is None else render_structured
     if not tool.is_async:
         return renderer(value)
-    Call(request, value, renderer, tool.timeout_s)
+    InflightCall(request, value, renderer, tool.timeout_s)
     return None
 
 
-async def _called_later(request: Request, name: str, waiting: Coroutine[Any, Any, None]) -> bytes:
+async def _call_later(request: Request, name: str, waiting: Coroutine[Any, Any, None]) -> bytes:
     await waiting
     tool = request.server.registry.find_tool(name)
     if tool is None:
         raise _unknown(name)
-    value = _started(request, tool)
+    value = _start(request, tool)
     if tool.is_async:
         value = await within_limit(tool, value)
     return render(value) if tool.output_schema is None else render_structured(value)
 
 
-def _started(request: Request, tool: Tool) -> Any:
+def _start(request: Request, tool: Tool) -> Any:
     """What the tool returns; an awaitable of it when the tool is async."""
     params = request.params
     arguments = params.arguments or _NO_ARGUMENTS
-    if tool.mirrored and request.is_stateless and request.link.headers is not None:
-        check_parameters(request.link.headers, tool, arguments)
+    if tool.mirrored and request.is_stateless and request.channel.headers is not None:
+        check_parameters(request.channel.headers, tool, arguments)
     if tool.scope not in request.grant.scopes:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
@@ -86,11 +86,11 @@ def _started(request: Request, tool: Tool) -> Any:
         return tool.run(_NO_ARGUMENTS, request)
 
 
-def _unknown(name: str) -> Fault:
+def _unknown(name: str) -> RpcError:
     return invalid_params(f"unknown tool {name[:100]!r}", "tools/list shows the tools there are")
 
 
-def _as_it_is(result: bytes) -> bytes:
+def _unchanged(result: bytes) -> bytes:
     return result
 
 

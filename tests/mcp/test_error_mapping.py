@@ -21,7 +21,7 @@ from dari.errors import (
     Unavailable,
 )
 from dari.mcp.server import Info, Server
-from tests.mcp.rig import STATELESS, VERSIONS, Rig
+from tests.mcp.support import STATELESS, VERSIONS, Rig
 from tests.wires import Json, call, stateless
 
 FAILURES = [Conflict, Denied, Failed, InvalidInput, NeedsApproval, NotFound, TimedOut, Unavailable]

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from dari.core.pending import PendingResult
 from dari.errors import DariError, Failed, TimedOut
-from dari.mcp.asking import InputRequired
-from dari.mcp.failures import Fault, as_failure, failure_data, failure_result, is_rpc_error
+from dari.mcp.client_requests import InputRequired
+from dari.mcp.error_mapping import RpcError, error_data, error_result, maps_to_rpc_error, to_dari_error
 from dari.redaction import disclose
 from dari.rpc.codec import decode_members, encode, error_message, result_message
 
@@ -25,7 +25,7 @@ _COMPLETE = b'{"resultType":"complete",'
 Render = Callable[[Any], bytes]
 
 
-class Call:
+class InflightCall:
     """One running request. It is in `server.calls`, and in `session.running` where it can be cancelled by id.
 
     It runs in a task, unless it has begun already and only waits: then there is none.
@@ -41,11 +41,11 @@ class Call:
         self._ended_by = ""
         self._has_expired = False
         self._has_started = False
-        link = request.link
+        channel = request.channel
         request.server.calls.add(self, timeout_s)
-        if link.session is not None:
-            link.session.running[request.request_id] = self
-        link.started(self)
+        if channel.session is not None:
+            channel.session.running[request.request_id] = self
+        channel.started(self)
         self.task: asyncio.Future[Any]
         """Done when the call is, but for its reply, which leaves before anybody who waits for this is woken."""
         if isinstance(work, PendingResult):
@@ -63,7 +63,7 @@ class Call:
 
     @property
     def session(self) -> Session | None:
-        return self._request.link.session
+        return self._request.channel.session
 
     def expire(self) -> None:
         """End the call because its time is over."""
@@ -78,11 +78,11 @@ class Call:
             if self._ended_by:
                 work.close()
                 raise asyncio.CancelledError
-            message, code = _success(request, render(await work)), 0
+            message, code = _render_result(request, render(await work)), 0
         except asyncio.CancelledError:
             message, code = self._cancelled()
         except (Exception, SystemExit) as error:  # A library that exits must not take the server along.
-            message, code = failure_message(request, error)
+            message, code = to_error_message(request, error)
         self._reply(message, code)
 
     def _wait(self, work: PendingResult, render: Render) -> None:
@@ -98,56 +98,58 @@ class Call:
             if isinstance(value, PendingResult):
                 self._wait(value, render)
                 return
-            message, code = self._cancelled() if self._ended_by else (_success(request, render(value)), 0)
+            message, code = self._cancelled() if self._ended_by else (_render_result(request, render(value)), 0)
         except asyncio.CancelledError:
             message, code = self._cancelled()
         except Exception as error:
-            message, code = failure_message(request, error)
+            message, code = to_error_message(request, error)
         self._reply(message, code)
 
     def _reply(self, message: bytes, code: int) -> None:
         request = self._request
         self._forget()
         if message:
-            request.link.reply(message, code)
+            request.channel.reply(message, code)
         else:
-            request.link.abandon(error_message(request.request_id, CANCELLED, f"Request cancelled: {self._ended_by}"))
+            request.channel.abandon(
+                error_message(request.request_id, CANCELLED, f"Request cancelled: {self._ended_by}")
+            )
 
     def _cancelled(self) -> tuple[bytes, int]:
         if self._has_expired:
             error: DariError = TimedOut(
                 f"the time limit of {self._timeout_s or 0:g} s passed", "try again, or ask for less at once"
             )
-            return failure_message(self._request, error)
+            return to_error_message(self._request, error)
         if not self._ended_by:
-            return failure_message(self._request, Failed("the tool cancelled itself", "try again"))
+            return to_error_message(self._request, Failed("the tool cancelled itself", "try again"))
         return b"", 0
 
     def _forget(self) -> None:
         request = self._request
         request.server.calls.discard(self, self._timeout_s)
-        session = request.link.session
+        session = request.channel.session
         if session is not None and session.running.get(request.request_id) is self:
             del session.running[request.request_id]
 
 
-class RunningCalls:
+class InflightCalls:
     """Every running call with its deadline: one timer per time limit, however many calls there are.
 
     Calls with the same limit end in the order they began, so the first of a queue is always due first.
     """
 
     def __init__(self) -> None:
-        self._queues: dict[float | None, dict[Call, float]] = {}
+        self._queues: dict[float | None, dict[InflightCall, float]] = {}
         self._has_timer: set[float] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[InflightCall]:
         return iter([call for queue in self._queues.values() for call in queue])
 
-    def add(self, call: Call, timeout_s: float | None) -> None:
+    def add(self, call: InflightCall, timeout_s: float | None) -> None:
         """None: nothing ends the call but itself and its caller."""
         queue = self._queues.get(timeout_s)
         if queue is None:
@@ -161,7 +163,7 @@ class RunningCalls:
             self._has_timer.add(timeout_s)
             loop.call_later(timeout_s, self._check, timeout_s)
 
-    def discard(self, call: Call, timeout_s: float | None) -> None:
+    def discard(self, call: InflightCall, timeout_s: float | None) -> None:
         self._queues[timeout_s].pop(call, None)
 
     def _check(self, timeout_s: float) -> None:
@@ -178,44 +180,44 @@ class RunningCalls:
             self._has_timer.discard(timeout_s)
 
 
-def failure_message(request: Request, error: BaseException) -> tuple[bytes, int]:
+def to_error_message(request: Request, error: BaseException) -> tuple[bytes, int]:
     """The reply for an exception, and its JSON-RPC error code (0 when the reply is a result)."""
     try:
-        return _told(request, error)
+        return _render_error(request, error)
     except Exception as untellable:  # e.g. a question that cannot be encoded
-        return _told(request, untellable)
+        return _render_error(request, untellable)
 
 
-def _told(request: Request, error: BaseException) -> tuple[bytes, int]:
+def _render_error(request: Request, error: BaseException) -> tuple[bytes, int]:
     if isinstance(error, InputRequired):
-        return _success(request, _input_required(request, error)), 0
-    if isinstance(error, Fault):
+        return _render_result(request, _input_required(request, error)), 0
+    if isinstance(error, RpcError):
         return error_message(request.request_id, error.code, disclose(error.message), disclose(error.data)), error.code
-    failure = as_failure(error, f"{request.method} failed")
-    if request.method == "tools/call" and not is_rpc_error(request.version):
-        return _success(request, failure_result(failure)), 0
-    data = failure_data(failure)
+    failure = to_dari_error(error, f"{request.method} failed")
+    if request.method == "tools/call" and not maps_to_rpc_error(request.version):
+        return _render_result(request, error_result(failure)), 0
+    data = error_data(failure)
     data = {"name": data["name"], "hint": data["hint"]}
     return error_message(request.request_id, failure.code, failure.wire_message, data), failure.code
 
 
-def _success(request: Request, result: bytes) -> bytes:
+def _render_result(request: Request, result: bytes) -> bytes:
     if request.is_stateless:
-        result = stateless_result(result)
+        result = to_stateless_result(result)
     return result_message(request.request_id, result)
 
 
-def stateless_result(result: bytes) -> bytes:
+def to_stateless_result(result: bytes) -> bytes:
     """Every result of the stateless era says what kind it is."""
     if result.startswith(b'{"resultType"'):
         return result
     # Looking for the word is much cheaper than decoding, and it is not there unless another server wrote the result.
     if b'"resultType"' in result and "resultType" in decode_members(result):
         return result
-    return joined(_COMPLETE, result)
+    return join_members(_COMPLETE, result)
 
 
-def handshake_result(result: bytes) -> bytes:
+def to_handshake_result(result: bytes) -> bytes:
     """Another server's result without what only the stateless era knows."""
     if b'"resultType"' not in result:
         return result
@@ -233,7 +235,7 @@ def handshake_result(result: bytes) -> bytes:
     return encode(members)
 
 
-def joined(head: bytes, result: bytes) -> bytes:
+def join_members(head: bytes, result: bytes) -> bytes:
     """An encoded object with more members in front; `head` begins one and ends with a comma."""
     if result[1:2] == b'"':
         return head + result[1:]

@@ -13,8 +13,8 @@ from dari.core.prompt import Prompt
 from dari.core.resource import Resource
 from dari.core.scopes import MCP_SCOPES, Grant
 from tests.demo import demo_server
-from tests.mcp.rig import Rig, request, text_of
-from tests.mcp.test_questions import FORM, SCHEMA, asking
+from tests.mcp.support import Rig, request, text_of
+from tests.mcp.test_client_requests import FORM, SCHEMA, asking
 from tests.wires import Json, call, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -185,7 +185,7 @@ async def test_a_state_of_another_server_is_refused() -> None:
 
 async def test_an_expired_state_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
-    monkeypatch.setattr("dari.mcp.asking.STATE_TTL_S", -5)
+    monkeypatch.setattr("dari.mcp.client_requests.STATE_TTL_S", -5)
     state = await first_round(rig)
     reply = await rig.ask(asked("demo_greet", requestState=state))
     assert reply["error"]["code"] == -32602

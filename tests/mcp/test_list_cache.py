@@ -8,7 +8,7 @@ from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
 from tests.demo import DemoTools, registry_of
-from tests.mcp.rig import Rig, request
+from tests.mcp.support import Rig, request
 from tests.wires import Json, stateless
 
 LISTS = {

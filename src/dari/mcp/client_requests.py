@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from dari.core.context import ClientRequest, Elicit, Elicited, ElicitUrl, Relayed
 from dari.errors import Failed, InvalidInput
-from dari.mcp.failures import Fault, invalid_params
+from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.mcp.versions import MISSING_CAPABILITY
 from dari.rpc.codec import encode
 
@@ -31,7 +31,7 @@ class InputRequired(Exception):
         self.questions = questions
 
 
-class AnsweredWithError(Failed):
+class ClientAnsweredError(Failed):
     """The client answered a question with a JSON-RPC error: the person said no, or it cannot."""
 
     def __init__(self, method: str, remote_code: int, remote_message: str, data: Any = None) -> None:
@@ -41,7 +41,7 @@ class AnsweredWithError(Failed):
         self.data = data
 
 
-class Remembered(Struct, rename={"answers": "a", "state": "s", "expires_s": "e", "binding": "b"}):
+class RequestState(Struct, rename={"answers": "a", "state": "s", "expires_s": "e", "binding": "b"}):
     """What a call carries from round to round inside `requestState`."""
 
     answers: dict[str, Any] = {}
@@ -56,18 +56,18 @@ class StateSigner:
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
 
-    def seal(self, remembered: Remembered, *bound_to: str) -> str:
+    def seal(self, remembered: RequestState, *bound_to: str) -> str:
         remembered.expires_s = int(time.time()) + STATE_TTL_S
         remembered.binding = _digest(bound_to)
         payload = _b64(encode(remembered))
         return f"{payload}.{self._mac(payload)}"
 
-    def open(self, text: str, *bound_to: str) -> Remembered:
+    def open(self, text: str, *bound_to: str) -> RequestState:
         """Raises a fault unless we made it, for this principal and call, and it has not expired."""
         payload, _, mac = text.partition(".")
         if not hmac.compare_digest(mac.encode(), self._mac(payload).encode()):
             raise invalid_params("requestState failed its integrity check", _AGAIN)
-        remembered = msgspec.json.decode(_unb64(payload), type=Remembered)
+        remembered = msgspec.json.decode(_unb64(payload), type=RequestState)
         if remembered.binding != _digest(bound_to):
             raise invalid_params("requestState belongs to another call or principal", _AGAIN)
         if remembered.expires_s < time.time():
@@ -87,7 +87,7 @@ def require_capabilities(questions: Mapping[str, ClientRequest], capabilities: M
             missing[question.capability] = {part: {}} if part else {}
     if missing:
         names = ", ".join(sorted(missing))
-        raise Fault(
+        raise RpcError(
             MISSING_CAPABILITY,
             f"this call needs client capabilities that were not declared: {names}",
             {"requiredCapabilities": missing},

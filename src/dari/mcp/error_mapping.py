@@ -23,7 +23,7 @@ ERROR_META = "dari/error"
 _log = logging.getLogger("dari.mcp")
 
 
-class Fault(Exception):
+class RpcError(Exception):
     """A protocol fault: answered with a JSON-RPC error in every revision."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -33,23 +33,23 @@ class Fault(Exception):
         self.data = data
 
 
-def parse_fault(error: Exception) -> Fault:
-    return Fault(PARSE_ERROR, f"Parse error: {error}")
+def parse_error(error: Exception) -> RpcError:
+    return RpcError(PARSE_ERROR, f"Parse error: {error}")
 
 
-def invalid_request(detail: str) -> Fault:
-    return Fault(INVALID_REQUEST, f"Invalid request: {detail}")
+def invalid_request(detail: str) -> RpcError:
+    return RpcError(INVALID_REQUEST, f"Invalid request: {detail}")
 
 
-def invalid_params(detail: str, hint: str = "") -> Fault:
-    return Fault(INVALID_PARAMS, f"Invalid params: {detail}", {"hint": hint} if hint else None)
+def invalid_params(detail: str, hint: str = "") -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Invalid params: {detail}", {"hint": hint} if hint else None)
 
 
-def method_not_found(method: str) -> Fault:
-    return Fault(METHOD_NOT_FOUND, "Method not found", {"method": method})
+def method_not_found(method: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, "Method not found", {"method": method})
 
 
-def as_failure(error: BaseException, doing: str) -> DariError:
+def to_dari_error(error: BaseException, doing: str) -> DariError:
     """Any exception of a tool as one of ours. What neither we nor the system refuse is a bug: logged whole."""
     if isinstance(error, DariError):
         return disclose_error(error)
@@ -62,7 +62,7 @@ def as_failure(error: BaseException, doing: str) -> DariError:
     return disclose_error(Failed(f"{type(error).__name__}: {error}", hint))
 
 
-def failure_data(failure: DariError) -> dict[str, Any]:
+def error_data(failure: DariError) -> dict[str, Any]:
     """The error as data, the same in a JSON-RPC error and in a result."""
     return {
         "code": failure.code,
@@ -72,16 +72,16 @@ def failure_data(failure: DariError) -> dict[str, Any]:
     }
 
 
-def is_rpc_error(version: str) -> bool:
+def maps_to_rpc_error(version: str) -> bool:
     """Whether this revision wants a tool's failure as a JSON-RPC error."""
     return version == V2024_11
 
 
-def failure_result(failure: DariError) -> bytes:
+def error_result(failure: DariError) -> bytes:
     """A `CallToolResult` that reports a failure."""
     text = failure.wire_message + (f"\nhint: {failure.hint}" if failure.hint else "")
     return b'{"content":[{"type":"text","text":%b}],"isError":true,"_meta":{"%b":%b}}' % (
         encode(text),
         ERROR_META.encode(),
-        encode(failure_data(failure)),
+        encode(error_data(failure)),
     )

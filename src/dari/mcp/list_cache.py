@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from dari.core.registry import Registry
-from dari.mcp.failures import invalid_params
+from dari.mcp.error_mapping import invalid_params
 from dari.rpc.codec import decode_members, encode
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
@@ -16,18 +16,18 @@ Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
 # A client may keep a list this long; a change is told earlier by list_changed.
 TTL_MS = 60_000
 # How a result of the stateless era begins that a client may keep, or has to fetch anew.
-KEEPABLE = b'{"resultType":"complete","ttlMs":%d,"cacheScope":"private",' % TTL_MS
-PASSING = b'{"resultType":"complete","ttlMs":0,"cacheScope":"private",'
+CACHEABLE = b'{"resultType":"complete","ttlMs":%d,"cacheScope":"private",' % TTL_MS
+UNCACHEABLE = b'{"resultType":"complete","ttlMs":0,"cacheScope":"private",'
 
 
-def kept_briefly(result: bytes) -> bytes:
+def without_caching(result: bytes) -> bytes:
     """Another server's result, with what the stateless era wants of it where that server did not say it."""
     members = decode_members(result)
     defaults = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     return encode({**defaults, **members})
 
 
-class Lists:
+class ListCache:
     """Pages of what a registry offers. A cursor is the offset of the next page."""
 
     def __init__(self, registry: Registry, page_size: int) -> None:
@@ -58,7 +58,7 @@ class Lists:
         if offset + self._page_size < len(items):
             body["nextCursor"] = f"p{offset + self._page_size}"
         encoded = encode(body)
-        return KEEPABLE + encoded[1:] if stateless else encoded
+        return CACHEABLE + encoded[1:] if stateless else encoded
 
     def _items(self, kind: Kind) -> list[Any]:
         registry = self._registry

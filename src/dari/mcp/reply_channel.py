@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dari.core.scopes import Grant
-from dari.mcp.session import Running, Session
+from dari.mcp.session import RunningRequest, Session
 
 
-class Link:
-    """A transport subclasses this. A pipe uses one link for all its requests, HTTP one per POST."""
+class ReplyChannel:
+    """A transport subclasses this. A pipe uses one channel for all its requests, HTTP one per POST."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Link:
     async def drain(self) -> None:
         """Wait until what was emitted has left."""
 
-    def started(self, call: Running) -> None:
+    def started(self, call: RunningRequest) -> None:
         """The request is being worked on; cancel the call when its sender goes away."""
 
     def abandon(self, message: bytes) -> None:
