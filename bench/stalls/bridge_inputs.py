@@ -90,7 +90,7 @@ async def find_tools_on_long_texts() -> Stall:
 
 
 async def a_diff_of_long_texts() -> Stall:
-    from dari.bridge.trust.diffs import diff
+    from dari.bridge.trust.diff_text import diff
 
     before, after = (json.dumps({"description": "\n".join(f"{kind}{at % 7}" for at in range(40_000))}) for kind in "ab")
 

@@ -12,7 +12,7 @@ import pytest
 from dari.bridge.control import BridgeControl
 from dari.bridge.decisions import Decisions
 from dari.bridge.service import Bridge
-from dari.bridge.trust.audit.query import query
+from dari.core.audit.query import query
 from dari.errors import Conflict, DariError, Denied, Unavailable
 from tests.bridge.upstream.place import ME, Place, lab
 
@@ -98,14 +98,14 @@ async def test_what_is_refused_is_not_recorded(place: Place) -> None:
 
 
 async def test_one_content_seen_under_two_capability_profiles_is_one_decision(place: Place) -> None:
-    from dari.bridge.trust.items import Listing
+    from dari.bridge.trust.items import ServerListing
 
     async with place.bridge() as bridge:
         for profile in ("a", "b"):
-            bridge.pins.review("lab", Listing(tools=[{"name": "one"}]), profile=profile)
+            bridge.pins.review("lab", ServerListing(tools=[{"name": "one"}]), profile=profile)
         for profile in ("a", "b"):
-            bridge.pins.review("lab", Listing(tools=[{"name": "one", "description": "x"}]), profile=profile)
-        bridge.pins.review("lab", Listing(tools=[{"name": "one", "description": "y"}]), profile="c")
+            bridge.pins.review("lab", ServerListing(tools=[{"name": "one", "description": "x"}]), profile=profile)
+        bridge.pins.review("lab", ServerListing(tools=[{"name": "one", "description": "y"}]), profile="c")
         seen = [one for one in bridge.pins.held("lab") if one.profile in "ab"]
         assert Decisions(bridge, "ann").decide_on(seen, approves=True) == 2
         assert [left.profile for left in bridge.pins.held("lab")] == ["c"]

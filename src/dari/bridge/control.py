@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from dari.bridge.decisions import Decisions
-from dari.bridge.trust.audit.query import query
-from dari.bridge.trust.audit.record import Record
-from dari.bridge.trust.items import Kind
-from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.items import ItemKind
+from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.status import Status
+from dari.core.audit.query import query
+from dari.core.audit.record import AuditRecord
 from dari.core.scopes import ADMIN, CONTROL, READ
 from dari.errors import InvalidInput, NotFound
 from dari.ipc.remote import exposed
@@ -65,7 +65,7 @@ class BridgeControl:
         return Decisions(self._bridge, by).deny(id, reason)
 
     @exposed("bridge.held", READ)
-    async def held(self, server: str | None = None) -> list[Held]:
+    async def held(self, server: str | None = None) -> list[HeldItem]:
         """What servers show differently than before, and nobody has agreed to yet."""
         return self._bridge.pins.held(server)
 
@@ -73,7 +73,7 @@ class BridgeControl:
     async def approve_pins(
         self,
         server: str,
-        kind: Kind | None = None,
+        kind: ItemKind | None = None,
         name: str | None = None,
         digest: str | None = None,
         by: str = PERSON,
@@ -85,7 +85,7 @@ class BridgeControl:
     async def reject_pins(
         self,
         server: str,
-        kind: Kind | None = None,
+        kind: ItemKind | None = None,
         name: str | None = None,
         digest: str | None = None,
         by: str = PERSON,
@@ -102,7 +102,7 @@ class BridgeControl:
         return Stopped(await self._bridge.stop_server(id))
 
     @exposed("bridge.audit_tail", READ)
-    async def audit_tail(self, limit: int = 100) -> list[Record]:
+    async def audit_tail(self, limit: int = 100) -> list[AuditRecord]:
         """The last records of the audit log, newest first."""
         if not 0 < limit <= MOST_RECORDS:
             raise InvalidInput(f"limit {limit} is out of range", f"use 1 to {MOST_RECORDS}")

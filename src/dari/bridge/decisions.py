@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dari.bridge.trust.items import Kind
-from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.items import ItemKind
+from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.trust.questions import Question
 
 if TYPE_CHECKING:
@@ -43,15 +43,19 @@ class Decisions:
         self._note("call denied", question.server, question.tool, **detail)
         return question
 
-    def approve(self, server: str, kind: Kind | None = None, name: str | None = None, digest: str | None = None) -> int:
+    def approve(
+        self, server: str, kind: ItemKind | None = None, name: str | None = None, digest: str | None = None
+    ) -> int:
         """Pin what is held of a server, as `Pins.approve` does; returns how many items."""
         return self._about_held(server, kind, name, digest, approves=True)
 
-    def reject(self, server: str, kind: Kind | None = None, name: str | None = None, digest: str | None = None) -> int:
+    def reject(
+        self, server: str, kind: ItemKind | None = None, name: str | None = None, digest: str | None = None
+    ) -> int:
         """Keep it hidden, and ask no more about this content."""
         return self._about_held(server, kind, name, digest, approves=False)
 
-    def decide_on(self, seen: Sequence[Held], *, approves: bool) -> int:
+    def decide_on(self, seen: Sequence[HeldItem], *, approves: bool) -> int:
         """About exactly the contents that were seen; `Conflict` when a server has changed one of them since."""
         act = self.approve if approves else self.reject
         # One content under several capability profiles is one decision.
@@ -81,7 +85,7 @@ class Decisions:
         return was_trusted
 
     def _about_held(
-        self, server: str, kind: Kind | None, name: str | None, digest: str | None, *, approves: bool
+        self, server: str, kind: ItemKind | None, name: str | None, digest: str | None, *, approves: bool
     ) -> int:
         self._check()
         pins = self._bridge.pins

@@ -12,16 +12,16 @@ from dari.bridge.profiles.book import ProfileBook
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.profiles.trust import TrustStore
 from dari.bridge.trust.approvals import FIRST_WAIT_S, LONG_WAIT_S, Approvals
-from dari.bridge.trust.audit.log import AuditLog
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
-from dari.bridge.trust.secrets import redact_json, redact_value
 from dari.bridge.upstream.memory import Memory
 from dari.bridge.upstream.opening import MakeOAuth
 from dari.bridge.upstream.pool import Pool
 from dari.bridge.upstream.status import Status
 from dari.bridge.upstream.upstream import Parts
 from dari.bridge.view import View
+from dari.core.audit.log import AuditLog
+from dari.core.audit.redact import redact_json, redact_value
 from dari.errors import Conflict
 from dari.paths import home as dari_home
 

@@ -12,10 +12,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import get_args
 
-from dari.bridge.trust.audit.checking import Report, last_record, verify
-from dari.bridge.trust.audit.files import Head
-from dari.bridge.trust.audit.record import Kind, Outcome, Record, encode
 from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of
+from dari.core.audit.files import Head
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
+from dari.core.audit.verify import VerifyReport, last_record, verify
 from dari.paths import home
 from dari.sanitising import for_terminal
 
@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--tool", metavar="GLOB", help="records of these tools")
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
     parser.add_argument("--outcome", choices=get_args(Outcome), help="how the call ended")
-    parser.add_argument("--kind", choices=get_args(Kind), help="calls, decisions, or what befell the log itself")
+    parser.add_argument("--kind", choices=get_args(RecordKind), help="calls, decisions, or what befell the log itself")
     parser.add_argument("--since", metavar="WHEN", type=moment, help="not before this time")
     parser.add_argument("--until", metavar="WHEN", type=moment, help="before this time")
     parser.add_argument("--limit", metavar="N", type=_positive, help="at most so many (default: tail 20, query 100)")
@@ -109,7 +109,7 @@ def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -
         raise argparse.ArgumentTypeError(f"{text!r} is no time; use 2h, 7d, 2026-11-16 or 2026-11-16T14:00") from None
 
 
-def line_of(record: Record, label: str = "") -> str:
+def line_of(record: AuditRecord, label: str = "") -> str:
     """One record as one line for a person; nothing in it can move a cursor."""
     number = f"{label}{record.n}".rjust(6)
     at = record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -178,7 +178,7 @@ def _verify(logs: list[Log], arguments: argparse.Namespace) -> int:
     return 0 if all(report.is_whole for _, report in reports) else BROKEN
 
 
-def _report(directory: Path, known: Head | None) -> Report:
+def _report(directory: Path, known: Head | None) -> VerifyReport:
     report = verify(directory, known)
     for _ in range(_TORN_TRIES):
         if report.broken is not None or not report.torn:
@@ -188,7 +188,7 @@ def _report(directory: Path, known: Head | None) -> Report:
     return report
 
 
-def verdict(directory: Path, report: Report) -> list[str]:
+def verdict(directory: Path, report: VerifyReport) -> list[str]:
     """What a check of the log found, in words."""
     if report.broken is not None:
         where = f"{directory / report.broken.file}:{report.broken.line}" if report.broken.file else str(directory)
@@ -211,7 +211,7 @@ def verdict(directory: Path, report: Report) -> list[str]:
     ]
 
 
-def _told(report: Report) -> dict[str, object]:
+def _told(report: VerifyReport) -> dict[str, object]:
     head = {"n": report.head.n, "hash": report.head.hash} if report.head else None
     broken = report.broken
     told = {"file": broken.file, "line": broken.line, "why": broken.why} if broken else None

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from dari.bridge.trust.audit.checking import records_backwards
-from dari.bridge.trust.audit.files import LogFile, log_files, torn_bytes
-from dari.bridge.trust.audit.query import query
-from dari.bridge.trust.audit.record import Kind, Outcome, Record, decode
+from dari.core.audit.files import LogFile, log_files, torn_bytes
+from dari.core.audit.query import query
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind, decode
+from dari.core.audit.verify import records_backwards
 
 POLL_S = 0.25
 
@@ -26,11 +26,11 @@ class Filters:
     tool: str | None = None
     who: str | None = None
     outcome: Outcome | None = None
-    kind: Kind | None = None
+    kind: RecordKind | None = None
     since: datetime | None = None
     until: datetime | None = None
 
-    def match(self, record: Record) -> bool:
+    def match(self, record: AuditRecord) -> bool:
         from fnmatch import fnmatchcase
 
         globs = ((record.server, self.server), (record.tool, self.tool), (record.who, self.who))
@@ -51,7 +51,7 @@ class Log:
     label: str = ""
 
 
-Found = tuple[Log, Record]
+Found = tuple[Log, AuditRecord]
 
 
 def logs_in(home: Path) -> list[Log]:
@@ -71,7 +71,7 @@ def newest(logs: list[Log], filters: Filters, limit: int) -> list[Found]:
     return found[:limit] if len(logs) > 1 else found
 
 
-def record_of(log: Log, number: int) -> Record | None:
+def record_of(log: Log, number: int) -> AuditRecord | None:
     record = next((one for one in records_backwards(log.directory) if one.n <= number), None)
     return record if record is not None and record.n == number else None
 
@@ -104,9 +104,9 @@ class Follower:
         """What has been written since the last time."""
         return [(log, record) for log in self.find() for record in self._fresh(log.directory)]
 
-    def _fresh(self, directory: Path) -> list[Record]:
+    def _fresh(self, directory: Path) -> list[AuditRecord]:
         place = self._places.setdefault(directory, _Place(None))
-        found: list[Record] = []
+        found: list[AuditRecord] = []
         for file in log_files(directory):
             if place.file is not None and file < place.file:
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dari.bridge.trust.approvals import Approvals
-from dari.bridge.trust.confirming import Confirming
+from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.bridge.trust.questions import Answer, Question, Told
 from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
@@ -246,7 +246,7 @@ async def test_the_usual_clock_is_the_event_loop() -> None:
 def test_confirm_patterns_are_globs_over_the_whole_name(
     patterns: list[str], named: list[str], not_named: list[str]
 ) -> None:
-    confirming = Confirming(patterns)
+    confirming = ConfirmPatterns(patterns)
     for _ in range(2):
         assert [name for name in named if not confirming.names(name)] == []
         assert [name for name in not_named if confirming.names(name)] == []

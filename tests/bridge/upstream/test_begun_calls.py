@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.trust.audit.query import query
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
+from dari.core.audit.query import query
 from dari.core.pending import PendingResult
 from dari.errors import NeedsApproval, TimedOut, Unavailable
 from dari.mcp.client.failures import RemoteError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.trust.audit.query import query
 from dari.bridge.upstream.caller import Caller
+from dari.core.audit.query import query
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.failures import RemoteError

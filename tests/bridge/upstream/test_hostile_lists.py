@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dari.bridge.trust.items import Listing as Shown
+from dari.bridge.trust.items import ServerListing as Shown
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
 from dari.bridge.trust.renames import MAX_COMPARISONS

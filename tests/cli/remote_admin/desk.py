@@ -141,7 +141,7 @@ class Person:
 
     def decisions(self) -> list[dict[str, Any]]:
         """What people decided, as the audit log has it."""
-        from dari.bridge.trust.audit.query import query
+        from dari.core.audit.query import query
 
         found = query(self.state / "audit", kind="decision")
         return [{"server": one.server, "tool": one.tool, "who": one.who, **one.detail} for one in reversed(found)]

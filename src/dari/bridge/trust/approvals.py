@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from dari.bridge.limits.clock import Clock, LoopClock, Timer
-from dari.bridge.trust.canonical import digest
 from dari.bridge.trust.questions import Answer, Change, Question, Told
+from dari.core.jcs import digest
 from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 
 FIRST_WAIT_S = 30.0

@@ -10,7 +10,7 @@ _NAMES = 4096
 """Names remembered; a caller may ask for any."""
 
 
-class Confirming:
+class ConfirmPatterns:
     """`names(tool)` is one look into a dict. Case does not matter: `*delete*` is meant for `DeleteFile` too."""
 
     __slots__ = ("patterns", "_match", "_known")

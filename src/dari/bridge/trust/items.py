@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from dari.bridge.trust.canonical import canonical, digest, digest_of_text
+from dari.core.jcs import canonical, digest, digest_of_text
 
 JsonObject = dict[str, Any]
-Kind = Literal["instructions", "tool", "prompt", "template"]
-KINDS: tuple[Kind, ...] = ("instructions", "tool", "prompt", "template")
+ItemKind = Literal["instructions", "tool", "prompt", "template"]
+KINDS: tuple[ItemKind, ...] = ("instructions", "tool", "prompt", "template")
 
 UNSEEN = ("_meta", "icons")
 """Fields that hosts read and models do not; some servers put times into them. Any other field counts, known or not."""
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class ServerListing(Struct, frozen=True, kw_only=True):
     """What a server showed, as its lists show it. None: it was not asked, so nothing can be said about it."""
 
     instructions: str | None = None
@@ -24,35 +24,35 @@ class Listing(Struct, frozen=True, kw_only=True):
     prompts: list[JsonObject] | None = None
     templates: list[JsonObject] | None = None
 
-    def of(self, kind: Kind) -> list[JsonObject] | None:
+    def of(self, kind: ItemKind) -> list[JsonObject] | None:
         if kind == "instructions":
             return None if self.instructions is None else [{"text": self.instructions}]
         return {"tool": self.tools, "prompt": self.prompts, "template": self.templates}[kind]
 
 
-class Item(Struct, frozen=True):
+class ListedItem(Struct, frozen=True):
     """One thing that is pinned. `content` is the one text (`canonical`) of everything that a model sees of it."""
 
-    kind: Kind
+    kind: ItemKind
     name: str
     digest: str
     content: bytes
 
 
-def item_of(kind: Kind, shown: JsonObject) -> Item:
+def item_of(kind: ItemKind, shown: JsonObject) -> ListedItem:
     seen = {key: value for key, value in shown.items() if key not in UNSEEN}
     content = canonical(seen)
-    return Item(kind, name_of(kind, shown), digest_of_text(content), content)
+    return ListedItem(kind, name_of(kind, shown), digest_of_text(content), content)
 
 
-def name_of(kind: Kind, shown: JsonObject) -> str:
+def name_of(kind: ItemKind, shown: JsonObject) -> str:
     """What an item is known by: two with one name are one item. Templates have no names that must differ."""
     if kind == "instructions":
         return ""
     return str(shown.get("uriTemplate" if kind == "template" else "name", ""))
 
 
-def digest_of(items: list[Item]) -> str:
+def digest_of(items: list[ListedItem]) -> str:
     """One hash over everything a server shows under one capability profile."""
     return digest(sorted([item.kind, item.name, item.digest] for item in items))
 

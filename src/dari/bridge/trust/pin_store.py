@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from dari.bridge.trust.items import Item, Kind
+from dari.bridge.trust.items import ItemKind, ListedItem
 from dari.errors import Unavailable
 from dari.paths import private_dir
 
-State = Literal["listed", "missing", "retired"]
+PinState = Literal["listed", "missing", "retired"]
 """`missing`: not listed any more. `retired`: a person agreed to that; it counts only if the name comes back."""
-Reason = Literal["changed", "added", "renamed"]
-Event = Literal["pinned", "held", "returned", "approved", "rejected", "retired", "forgotten"]
+HeldReason = Literal["changed", "added", "renamed"]
+PinEvent = Literal["pinned", "held", "returned", "approved", "rejected", "retired", "forgotten"]
 
 # Nothing here may ever change: a database of today is what the next version finds.
 _SCHEMA = """
@@ -47,21 +47,21 @@ CREATE INDEX IF NOT EXISTS history_server ON history (server, id);
 class Pin(Struct, frozen=True):
     server: str
     profile: str
-    kind: Kind
+    kind: ItemKind
     name: str
     digest: str
-    state: State = "listed"
+    state: PinState = "listed"
 
 
-class Held(Struct, frozen=True):
+class HeldItem(Struct, frozen=True):
     """An item that waits for a person. `before` is the digest of what was pinned, empty for a new one."""
 
     server: str
     profile: str
-    kind: Kind
+    kind: ItemKind
     name: str
     digest: str
-    reason: Reason
+    reason: HeldReason
     before: str
     was: str
     """The name that it seems to have had before."""
@@ -69,16 +69,16 @@ class Held(Struct, frozen=True):
     rejected_by: str = ""
 
 
-class Decision(Struct, frozen=True):
+class PinDecision(Struct, frozen=True):
     """One line of the history."""
 
     id: int
     at: float
     server: str
     profile: str
-    kind: Kind
+    kind: ItemKind
     name: str
-    event: Event
+    event: PinEvent
     old: str
     new: str
     by: str
@@ -127,11 +127,11 @@ class PinStore:
             Pin(*row) for row in self._rows("SELECT * FROM pins WHERE server=? ORDER BY profile, kind, name", server)
         ]
 
-    def held(self, server: str | None = None) -> list[Held]:
+    def held(self, server: str | None = None) -> list[HeldItem]:
         order = "ORDER BY server, kind, name, profile"
         if server is None:
-            return [Held(*row) for row in self._rows(f"SELECT * FROM held {order}")]
-        return [Held(*row) for row in self._rows(f"SELECT * FROM held WHERE server=? {order}", server)]
+            return [HeldItem(*row) for row in self._rows(f"SELECT * FROM held {order}")]
+        return [HeldItem(*row) for row in self._rows(f"SELECT * FROM held WHERE server=? {order}", server)]
 
     def seen(self, server: str) -> set[tuple[str, str]]:
         """Profile and kind of every list that was looked at before."""
@@ -141,36 +141,36 @@ class PinStore:
         rows = self._rows("SELECT content FROM contents WHERE digest=?", digest)
         return rows[0][0] if rows else None
 
-    def history(self, server: str | None = None, limit: int = 100) -> list[Decision]:
+    def history(self, server: str | None = None, limit: int = 100) -> list[PinDecision]:
         """Newest first."""
         where, values = ("WHERE server=?", (server,)) if server is not None else ("", ())
         rows = self._rows(f"SELECT * FROM history {where} ORDER BY id DESC LIMIT ?", *values, limit)
-        return [Decision(*row) for row in rows]
+        return [PinDecision(*row) for row in rows]
 
-    def mark_seen(self, server: str, profile: str, kind: Kind) -> None:
+    def mark_seen(self, server: str, profile: str, kind: ItemKind) -> None:
         self._run("INSERT OR IGNORE INTO seen VALUES (?,?,?)", server, profile, kind)
 
-    def pin(self, server: str, profile: str, item: Item) -> None:
+    def pin(self, server: str, profile: str, item: ListedItem) -> None:
         self.keep(item)
         self.pin_digest(server, profile, item.kind, item.name, item.digest)
 
-    def pin_digest(self, server: str, profile: str, kind: Kind, name: str, digest: str) -> None:
+    def pin_digest(self, server: str, profile: str, kind: ItemKind, name: str, digest: str) -> None:
         self._run("INSERT OR REPLACE INTO pins VALUES (?,?,?,?,?,'listed')", server, profile, kind, name, digest)
 
-    def set_state(self, pin: Pin, state: State) -> None:
+    def set_state(self, pin: Pin, state: PinState) -> None:
         self._run(
             "UPDATE pins SET state=? WHERE server=? AND profile=? AND kind=? AND name=?",
             *(state, pin.server, pin.profile, pin.kind, pin.name),
         )
 
-    def keep(self, item: Item) -> None:
+    def keep(self, item: ListedItem) -> None:
         self._run("INSERT OR IGNORE INTO contents VALUES (?,?)", item.digest, item.content)
 
-    def hold(self, held: Held) -> None:
+    def hold(self, held: HeldItem) -> None:
         values = (held.server, held.profile, held.kind, held.name, held.digest, held.reason, held.before, held.was)
         self._run("INSERT OR REPLACE INTO held VALUES (?,?,?,?,?,?,?,?,?,?)", *values, held.since, held.rejected_by)
 
-    def release(self, held: Held) -> None:
+    def release(self, held: HeldItem) -> None:
         self._run(
             "DELETE FROM held WHERE server=? AND profile=? AND kind=? AND name=?",
             *(held.server, held.profile, held.kind, held.name),
@@ -180,7 +180,9 @@ class PinStore:
         for table in ("pins", "held", "seen"):
             self._run(f"DELETE FROM {table} WHERE server=?", server)
 
-    def note(self, at: float, event: Event, subject: Pin | Held, *, old: str = "", new: str = "", by: str = "") -> None:
+    def note(
+        self, at: float, event: PinEvent, subject: Pin | HeldItem, *, old: str = "", new: str = "", by: str = ""
+    ) -> None:
         values = (at, subject.server, subject.profile, subject.kind, subject.name, event, old, new, by)
         self._run("INSERT INTO history VALUES (NULL,?,?,?,?,?,?,?,?,?)", *values)
 

@@ -15,13 +15,13 @@ from types import MappingProxyType
 
 import msgspec
 
-from dari.bridge.trust.comparison import Comparison, Mode, Review
-from dari.bridge.trust.items import KINDS, Item, JsonObject, Kind, Listing
-from dari.bridge.trust.pin_store import Decision, Held, Pin, PinStore
-from dari.bridge.trust.sight import Sight
+from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing
+from dari.bridge.trust.pin_diff import PinDiff, PinMode, PinReview
+from dari.bridge.trust.pin_store import HeldItem, Pin, PinDecision, PinStore
+from dari.bridge.trust.visibility import Visibility
 from dari.errors import Conflict, NotFound
 
-NO_ITEMS: Mapping[int, Item] = MappingProxyType({})
+NO_ITEMS: Mapping[int, ListedItem] = MappingProxyType({})
 
 
 class Pins:
@@ -37,22 +37,22 @@ class Pins:
         self.on_change = on_change
         self._store = store
         self._now = now
-        self._sights: dict[tuple[str, str], Sight] = {}
-        self._latest: dict[tuple[str, str], tuple[bytes, int, Mode, Listing, Review]] = {}
+        self._sights: dict[tuple[str, str], Visibility] = {}
+        self._latest: dict[tuple[str, str], tuple[bytes, int, PinMode, ServerListing, PinReview]] = {}
 
-    def sight(self, server: str, profile: str = "") -> Sight:
+    def sight(self, server: str, profile: str = "") -> Visibility:
         """What may be seen of a server now. Keep it: it follows every review and decision."""
-        return self._sights.setdefault((server, profile), Sight(server))
+        return self._sights.setdefault((server, profile), Visibility(server))
 
     def review(
         self,
         server: str,
-        listing: Listing,
+        listing: ServerListing,
         *,
-        mode: Mode = "tofu",
+        mode: PinMode = "tofu",
         profile: str = "",
-        items: Mapping[int, Item] = NO_ITEMS,
-    ) -> Review:
+        items: Mapping[int, ListedItem] = NO_ITEMS,
+    ) -> PinReview:
         """Compare what a server shows with its pins, pin what is new as the mode says, and hold the rest.
 
         The same listing again costs one encoding and no disk. Lists that are None in `listing` keep their state.
@@ -67,10 +67,10 @@ class Pins:
         if latest is not None and latest[:3] == (encoded, version, mode):
             return latest[4]
         if mode == "off":
-            review = Review(server=server, profile=profile, shown=_everything(listing), held=[])
+            review = PinReview(server=server, profile=profile, shown=_everything(listing), held=[])
         else:
             with self._store.changing():
-                review = Comparison(self._store, server, profile, mode, self._now(), items).run(listing)
+                review = PinDiff(self._store, server, profile, mode, self._now(), items).run(listing)
         self.sight(server, profile).update(review.shown, review.held)
         self._latest[key] = (encoded, version, mode, listing, review)
         return review
@@ -87,21 +87,21 @@ class Pins:
             self.on_change(server)
         return changed
 
-    def held(self, server: str | None = None) -> list[Held]:
+    def held(self, server: str | None = None) -> list[HeldItem]:
         return self._store.held(server)
 
     def pinned(self, server: str) -> list[Pin]:
         return self._store.pins(server)
 
-    def history(self, server: str | None = None, limit: int = 100) -> list[Decision]:
+    def history(self, server: str | None = None, limit: int = 100) -> list[PinDecision]:
         return self._store.history(server, limit)
 
-    def contents(self, held: Held) -> tuple[bytes | None, bytes]:
+    def contents(self, held: HeldItem) -> tuple[bytes | None, bytes]:
         """The pinned and the new content of a held item, to be shown by `diffs.diff`."""
         return self._store.content(held.before) if held.before else None, self._store.content(held.digest) or b"{}"
 
     def approve(
-        self, server: str, kind: Kind | None = None, name: str | None = None, *, by: str, digest: str | None = None
+        self, server: str, kind: ItemKind | None = None, name: str | None = None, *, by: str, digest: str | None = None
     ) -> int:
         """Pin what is held of a server, or one item of it; returns how many.
 
@@ -110,7 +110,7 @@ class Pins:
         return self._decide(server, kind, name, digest, by, approve=True)
 
     def reject(
-        self, server: str, kind: Kind | None = None, name: str | None = None, *, by: str, digest: str | None = None
+        self, server: str, kind: ItemKind | None = None, name: str | None = None, *, by: str, digest: str | None = None
     ) -> int:
         """Keep what is held hidden, and ask no more about this content."""
         return self._decide(server, kind, name, digest, by, approve=False)
@@ -124,7 +124,7 @@ class Pins:
         self._again(server)
 
     def _decide(
-        self, server: str, kind: Kind | None, name: str | None, digest: str | None, by: str, *, approve: bool
+        self, server: str, kind: ItemKind | None, name: str | None, digest: str | None, by: str, *, approve: bool
     ) -> int:
         with self._store.changing():
             wanted = [
@@ -152,7 +152,7 @@ class Pins:
         self._again(server)
         return len(wanted)
 
-    def _approve(self, held: Held, by: str) -> None:
+    def _approve(self, held: HeldItem, by: str) -> None:
         self._store.pin_digest(held.server, held.profile, held.kind, held.name, held.digest)
         self._store.release(held)
         self._store.note(self._now(), "approved", held, old=held.before, new=held.digest, by=by)
@@ -172,11 +172,11 @@ class Pins:
         self.on_change(server)
 
 
-def _merged(old: Listing, new: Listing) -> Listing:
+def _merged(old: ServerListing, new: ServerListing) -> ServerListing:
     """Lists that were asked for earlier stay known."""
-    fields = {name: getattr(new, name) for name in Listing.__struct_fields__ if getattr(new, name) is not None}
+    fields = {name: getattr(new, name) for name in ServerListing.__struct_fields__ if getattr(new, name) is not None}
     return msgspec.structs.replace(old, **fields)
 
 
-def _everything(listing: Listing) -> dict[Kind, list[JsonObject]]:
+def _everything(listing: ServerListing) -> dict[ItemKind, list[JsonObject]]:
     return {kind: objects for kind in KINDS if (objects := listing.of(kind)) is not None}

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from dari.bridge.trust.items import Item
+from dari.bridge.trust.items import ListedItem
 from dari.bridge.trust.pin_store import Pin
 
-ALIKE = 0.6
-COMPARED = 20
+MIN_SIMILARITY = 0.6
+MAX_CANDIDATES = 20
 """A new item is compared with so many that are gone."""
 MAX_COMPARISONS = 60
 """In one review: a comparison costs up to 2.5 ms, and a server may replace two thousand tools at once."""
@@ -18,7 +18,7 @@ _WORDS = 150
 _TEXT_BYTES = 16 * 1024
 
 
-class Renames:
+class RenameFinder:
     """The comparisons of one review."""
 
     def __init__(self, content_of: Callable[[str], bytes | None]) -> None:
@@ -26,15 +26,15 @@ class Renames:
         self._left = MAX_COMPARISONS
         self._words: dict[str, list[str]] = {}
 
-    def former_name(self, item: Item, gone: Iterable[Pin]) -> str:
+    def former_name(self, item: ListedItem, gone: Iterable[Pin]) -> str:
         """The name of the most similar one, or empty."""
-        best, score = "", ALIKE
+        best, score = "", MIN_SIMILARITY
         if self._left <= 0:
             return best
         from difflib import SequenceMatcher
 
         new = _words(item.content)
-        for pin in islice(gone, min(COMPARED, self._left)):
+        for pin in islice(gone, min(MAX_CANDIDATES, self._left)):
             self._left -= 1
             matcher = SequenceMatcher(None, self._of(pin.digest), new, autojunk=False)
             if matcher.real_quick_ratio() <= score or matcher.quick_ratio() <= score:

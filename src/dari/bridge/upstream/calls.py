@@ -15,8 +15,6 @@ from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
 from dari.bridge.limits.results import Excess, limited
 from dari.bridge.trust.approvals import Approvals
-from dari.bridge.trust.audit.log import AuditLog
-from dari.bridge.trust.audit.record import Outcome
 from dari.bridge.upstream.asking import CURRENT
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.exposure import RemoteTool
@@ -24,6 +22,8 @@ from dari.bridge.upstream.lists import Lists
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.bridge.upstream.sessions import Sessions, Supervised
 from dari.bridge.upstream.target import Target
+from dari.core.audit.log import AuditLog
+from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from dari.hidden import may_hide

@@ -10,7 +10,7 @@ from msgspec import ValidationError
 
 from dari.bridge.profiles.profile import ToolRules
 from dari.bridge.schemas.checker import ArgumentCheck, SchemaWorker
-from dari.bridge.trust.confirming import Confirming
+from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE, decode_members
 from dari.sanitising import value_for_model
@@ -77,7 +77,7 @@ class Exposure:
     def __init__(self, rules: ToolRules, worker: SchemaWorker) -> None:
         self._rules = rules
         self._worker = worker
-        self._confirming = Confirming(rules.confirm)
+        self._confirming = ConfirmPatterns(rules.confirm)
 
     def apply(self, items: Iterable[JsonObject], cleaned: Mapping[int, JsonObject]) -> tuple[RemoteTool, ...]:
         """What is left of the list, in its order. The first of two tools with one name is the one that counts.

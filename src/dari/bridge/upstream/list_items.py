@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dari.bridge.trust.items import Item, Kind, item_of
+from dari.bridge.trust.items import ItemKind, ListedItem, item_of
 from dari.bridge.upstream.memory import JsonObject, ListName
 from dari.core.slices import sliced
 from dari.errors import Failed, InvalidInput
@@ -21,7 +21,7 @@ MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_ITEM_BYTES = 256 * 1024
 MAX_DEPTH = 100
 
-_PINNED: dict[ListName, Kind] = {"tools": "tool", "prompts": "prompt", "resourceTemplates": "template"}
+_PINNED: dict[ListName, ItemKind] = {"tools": "tool", "prompts": "prompt", "resourceTemplates": "template"}
 _log = logging.getLogger("dari.bridge")
 
 
@@ -31,7 +31,7 @@ class Prepared(Struct, frozen=True):
     listed: JsonObject
     shown: JsonObject
     """As a model may see it."""
-    pinned: Item | None
+    pinned: ListedItem | None
     """As it is compared with its pin; None for what is not pinned."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from dari.bridge.schemas.checker import SchemaWorker
-from dari.bridge.trust.items import Listing as Shown
+from dari.bridge.trust.items import ServerListing as Shown
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.exposure import Exposure, RemoteTool
 from dari.bridge.upstream.list_items import Prepared, prepared_items

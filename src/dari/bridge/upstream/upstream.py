@@ -17,7 +17,6 @@ from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import State
 from dari.bridge.profiles.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.approvals import Approvals
-from dari.bridge.trust.audit.log import AuditLog
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.asking import Asking
 from dari.bridge.upstream.caller import NOBODY, Caller
@@ -31,6 +30,7 @@ from dari.bridge.upstream.sessions import Sessions
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
+from dari.core.audit.log import AuditLog
 from dari.core.context import LEVELS, Level, LoggingMessage, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.core.pending import PendingResult

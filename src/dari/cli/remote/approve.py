@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from dari.bridge.trust.diffs import diff, heading
-from dari.bridge.trust.items import Kind
-from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.diff_text import diff, heading
+from dari.bridge.trust.items import ItemKind
+from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.trust.pins import Pins
 from dari.cli.remote.consent import DECLINED, agrees, decisions, pinned_as
 from dari.cli.remote.payloads import print_json
@@ -34,7 +34,7 @@ EXAMPLES = (
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", help="its name; without one, what is held of all is listed")
     parser.add_argument("--diff", action="store_true", help="show the differences and decide nothing")
-    parser.add_argument("--kind", choices=get_args(Kind), help="only items of this kind")
+    parser.add_argument("--kind", choices=get_args(ItemKind), help="only items of this kind")
     parser.add_argument("--name", metavar="NAME", help="only the item of this name")
     parser.add_argument("--digest", metavar="HASH", help="only the content with this hash, or the first digits of it")
     parser.add_argument("--reject", action="store_true", help="keep it hidden and ask no more about this content")
@@ -72,7 +72,7 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     return 0
 
 
-def payload(pins: Pins, held: Held) -> dict[str, object]:
+def payload(pins: Pins, held: HeldItem) -> dict[str, object]:
     import msgspec
 
     before, after = pins.contents(held)
@@ -83,7 +83,7 @@ def payload(pins: Pins, held: Held) -> dict[str, object]:
     }
 
 
-def _wanted(arguments: argparse.Namespace, world: World) -> list[Held]:
+def _wanted(arguments: argparse.Namespace, world: World) -> list[HeldItem]:
     if arguments.server is None:
         return world.bridge.pins.held()
     held = world.bridge.pins.held(pinned_as(world, arguments.server))
@@ -102,11 +102,11 @@ def _wanted(arguments: argparse.Namespace, world: World) -> list[Held]:
     return held
 
 
-def _is_named(held: Held, arguments: argparse.Namespace) -> bool:
+def _is_named(held: HeldItem, arguments: argparse.Namespace) -> bool:
     return arguments.kind in (None, held.kind) and arguments.name in (None, held.name)
 
 
-def _overview(held: list[Held], world: World) -> list[str]:
+def _overview(held: list[HeldItem], world: World) -> list[str]:
     servers = sorted({one.server for one in held})
     lines = [heading(one) for one in held]
     return [*lines, "", *(f"look at the differences: {world.program} approve {plain(one)}" for one in servers)]

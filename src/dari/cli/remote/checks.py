@@ -207,7 +207,7 @@ def _waiting(world: World) -> Iterator[Check]:
 
 
 async def _audit(world: World) -> Check:
-    from dari.bridge.trust.audit.checking import verify
+    from dari.core.audit.verify import verify
 
     directory = world.bridge.home / "audit"
     log = world.bridge.audit if "audit" in vars(world.bridge) else None

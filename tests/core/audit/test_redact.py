@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.trust.secrets import redact_json, redact_value
+from dari.core.audit.redact import redact_json, redact_value
 from dari.redaction import is_plain, redact_text
 
 SECRET = "s3cr3t-Va1ue-0123456789"

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from dari.bridge.trust.audit.checking import records_backwards
-from dari.bridge.trust.audit.record import Kind, Outcome, Record
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind
+from dari.core.audit.verify import records_backwards
 
 
 def query(
@@ -17,13 +17,13 @@ def query(
     tool: str | None = None,
     who: str | None = None,
     outcome: Outcome | None = None,
-    kind: Kind | None = None,
+    kind: RecordKind | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 100,
-) -> list[Record]:
+) -> list[AuditRecord]:
     """Records that match all that is given; `server`, `tool` and `who` are globs. Times need a time zone."""
-    found: list[Record] = []
+    found: list[AuditRecord] = []
     # A record may stand in a file of the day before its own: the writer never goes back, and clocks do.
     since_day = (since - timedelta(days=1)).date().isoformat() if since is not None else ""
     for record in records_backwards(directory, since_day):

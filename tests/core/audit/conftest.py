@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.trust.audit.log import AuditLog
-from tests.bridge.trust.audit_days import Opened
+from dari.core.audit.log import AuditLog
+from tests.core.audit.days import Opened
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.trust.audit.checking import verify
-from dari.bridge.trust.audit.files import Head, log_files
-from dari.bridge.trust.audit.query import query
-from tests.bridge.trust.audit_days import DAY, Days, Opened, lines
+from dari.core.audit.files import Head, log_files
+from dari.core.audit.query import query
+from dari.core.audit.verify import verify
+from tests.core.audit.days import DAY, Days, Opened, lines
 
 
 def test_each_record_carries_the_hash_of_the_line_before_it(opened: Opened) -> None:

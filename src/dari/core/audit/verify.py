@@ -13,20 +13,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from dari.bridge.trust.audit.files import (
-    Head,
-    LogFile,
-    lines,
-    lines_backwards,
-    log_files,
-    read_head,
-    torn_bytes,
-)
-from dari.bridge.trust.audit.record import FIRST, Record, decode, hash_of
+from dari.core.audit.files import Head, LogFile, lines, lines_backwards, log_files, read_head, torn_bytes
+from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, decode, hash_of
 from dari.paths import write_private
 
 
-class Broken(Struct, frozen=True):
+class BrokenLink(Struct, frozen=True):
     """The first place where the chain does not hold. `line` counts from 1; 0 is the end of the log."""
 
     file: str
@@ -34,12 +26,12 @@ class Broken(Struct, frozen=True):
     why: str
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class VerifyReport(Struct, frozen=True, kw_only=True):
     files: int
     records: int
     head: Head | None
     """Number and hash of the last whole record."""
-    broken: Broken | None = None
+    broken: BrokenLink | None = None
     torn: int = 0
     """Bytes of an unfinished line at the end: `repair` removes them, no record that was whole is lost."""
 
@@ -48,14 +40,14 @@ class Report(Struct, frozen=True, kw_only=True):
         return self.broken is None and self.torn == 0
 
 
-def verify(directory: Path, known: Head | None = None) -> Report:
+def verify(directory: Path, known: Head | None = None) -> VerifyReport:
     """Read everything, oldest first. `known` is a head that somebody noted earlier."""
     files = log_files(directory)
     walk = _Walk([head for head in (read_head(directory), known) if head is not None])
     for file in files:
         if (broken := walk.through(file)) is not None:
-            return Report(files=len(files), records=walk.records, head=walk.last, broken=broken)
-    return Report(
+            return VerifyReport(files=len(files), records=walk.records, head=walk.last, broken=broken)
+    return VerifyReport(
         files=len(files),
         records=walk.records,
         head=walk.last,
@@ -110,7 +102,7 @@ def _move_tail(path: Path, good: int) -> None:
         os.fsync(stream.fileno())
 
 
-def _parsed(line: bytes) -> Record | None:
+def _parsed(line: bytes) -> AuditRecord | None:
     try:
         return decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -128,33 +120,35 @@ class _Walk:
         """Where the log begins, when older files were pruned, and the record that must have said so."""
         self._is_vouched = False
 
-    def through(self, file: LogFile) -> Broken | None:
+    def through(self, file: LogFile) -> BrokenLink | None:
         for number, line in enumerate(lines(file.path), 1):
             record = _parsed(line)
             why = "no record" if record is None else self._fault(file, record)
             if record is None or why:
-                return Broken(file.path.name, number, why)
+                return BrokenLink(file.path.name, number, why)
             self.last = Head(record.n, hash_of(line))
             self.records += 1
             head = self._heads.get(record.n)
             if head is not None and head.hash != self.last.hash:
-                return Broken(file.path.name, number, f"record {record.n} is not the one that was noted")
+                return BrokenLink(file.path.name, number, f"record {record.n} is not the one that was noted")
         return None
 
-    def missing_end(self) -> Broken | None:
+    def missing_end(self) -> BrokenLink | None:
         if self._first is not None and not self._is_vouched:
-            return Broken(self._first[0].path.name, 1, f"records up to {self._first[1].n} are gone, no record says why")
+            return BrokenLink(
+                self._first[0].path.name, 1, f"records up to {self._first[1].n} are gone, no record says why"
+            )
         newest = max(self._heads, default=0)
         if newest > (self.last.n if self.last is not None else 0):
-            return Broken(
+            return BrokenLink(
                 "", 0, f"records up to {newest} were written, the last one here is {self.last and self.last.n}"
             )
         return None
 
-    def _fault(self, file: LogFile, record: Record) -> str:
+    def _fault(self, file: LogFile, record: AuditRecord) -> str:
         """Empty when the record follows the one before it."""
         if self.last is None:
-            if (record.n, record.prev) != (1, FIRST):
+            if (record.n, record.prev) != (1, FIRST_PREV_HASH):
                 self._first = (file, Head(record.n - 1, record.prev))
         elif record.prev != self.last.hash:
             return f"record {record.n} does not carry the hash of the one before it"
@@ -167,7 +161,7 @@ class _Walk:
         return ""
 
 
-def records_backwards(directory: Path, since_day: str = "") -> Iterator[Record]:
+def records_backwards(directory: Path, since_day: str = "") -> Iterator[AuditRecord]:
     """Whole records, newest first, of files of that day and later."""
     for file in reversed(log_files(directory)):
         if file.day < since_day:

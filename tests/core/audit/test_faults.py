@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.trust.audit.checking import verify
-from dari.bridge.trust.audit.files import log_files
-from dari.bridge.trust.audit.log import SLACK, AuditLog
-from dari.bridge.trust.audit.query import query
+from dari.core.audit.files import log_files
+from dari.core.audit.log import MAX_EXCESS_RECORDS, AuditLog
+from dari.core.audit.query import query
+from dari.core.audit.verify import verify
 from dari.errors import Conflict, Unavailable
-from tests.bridge.trust.audit_days import Days, Opened, lines
+from tests.core.audit.days import Days, Opened, lines
 
 ROOT = Path(__file__).parents[3]
 
@@ -141,7 +141,7 @@ def test_a_link_in_the_place_of_the_log_is_not_written_through(opened: Opened, t
 WRITER = """
 import sys, time
 from pathlib import Path
-from dari.bridge.trust.audit.log import SLACK, AuditLog
+from dari.core.audit.log import SLACK, AuditLog
 
 log = AuditLog(Path(sys.argv[1]), redact=lambda data: data)
 at = 0
@@ -175,8 +175,8 @@ def test_kill_9_loses_less_than_the_last_second_and_the_chain_holds(tmp_path: Pa
 FULL_DISK = """
 import resource, sys, threading
 from pathlib import Path
-from dari.bridge.trust.audit.checking import verify
-from dari.bridge.trust.audit.log import SLACK, AuditLog
+from dari.core.audit.verify import verify
+from dari.core.audit.log import SLACK, AuditLog
 from dari.errors import Unavailable
 
 directory = Path(sys.argv[1])
@@ -219,7 +219,9 @@ def test_a_full_queue_refuses_calls_and_what_still_comes_is_recorded_or_counted(
         log.call("s", "t", "ok")
     with pytest.raises(Unavailable, match="cannot be written"):
         log.check()
-    for _ in range(SLACK + 50):  # calls that were under way when the queue became full, and more of them than can be
+    for _ in range(
+        MAX_EXCESS_RECORDS + 50
+    ):  # calls that were under way when the queue became full, and more of them than can be
         log.call("s", "t", "ok")
     assert log.lost > 0
     obstacle.unlink()
@@ -229,4 +231,4 @@ def test_a_full_queue_refuses_calls_and_what_still_comes_is_recorded_or_counted(
     assert verify(log.directory).is_whole
     (dropped,) = query(log.directory, kind="dropped")
     calls = query(log.directory, kind="call", limit=10**6)
-    assert len(calls) + dropped.detail["records"] == 100 + SLACK + 50
+    assert len(calls) + dropped.detail["records"] == 100 + MAX_EXCESS_RECORDS + 50

@@ -13,17 +13,17 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 Outcome = Literal["ok", "tool_error", "error", "denied", "held", "limited", "timed_out", "cancelled"]
-Kind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped"]
+RecordKind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped"]
 """`decision`: what a person did (pins, approvals). The others tell of the log itself."""
 
-FIRST = "0" * 64
+FIRST_PREV_HASH = "0" * 64
 """`prev` of the very first record."""
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     n: int
     at: datetime
-    kind: Kind = "call"
+    kind: RecordKind = "call"
     server: str = ""
     tool: str = ""
     outcome: Outcome | Literal[""] = ""
@@ -44,7 +44,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
-decode = msgspec.json.Decoder(Record).decode
+decode = msgspec.json.Decoder(AuditRecord).decode
 
 
 def hash_of(line: bytes) -> str:

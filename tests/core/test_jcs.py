@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.trust.canonical import canonical, digest
+from dari.core.jcs import canonical, digest
 from dari.errors import InvalidInput
 
 # Appendix B of RFC 8785: IEEE 754 bits and their text.

@@ -12,16 +12,18 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw
 
-from dari.bridge.trust.audit.checking import last_record_of
-from dari.bridge.trust.audit.files import Head, LogFile, log_files, open_appending, write_head
-from dari.bridge.trust.audit.record import FIRST, Kind, Outcome, Record, encode, hash_of
+from dari.core.audit.files import Head, LogFile, log_files, open_appending, write_head
+from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, Outcome, RecordKind, encode, hash_of
+from dari.core.audit.verify import last_record_of
 
 SYNC_S = 1.0
 MAX_ARGUMENT_BYTES = 4096
 _CUT_CHARS = 1000
 _BREATH = 64
 
-Pending = tuple[float, Kind, str, str, Outcome | Literal[""], str, str, float, int, bytes, str, dict[str, Any] | None]
+PendingRecord = tuple[
+    float, RecordKind, str, str, Outcome | Literal[""], str, str, float, int, bytes, str, dict[str, Any] | None
+]
 """Unix time, kind, server, tool, outcome, who, session, ms, result bytes, arguments as JSON, error, detail."""
 
 
@@ -39,13 +41,13 @@ class ChainWriter:
         self._redact = redact
         self._max_file_bytes = max_file_bytes
         self._keep_days = keep_days
-        self._last = last or Head(0, FIRST)
+        self._last = last or Head(0, FIRST_PREV_HASH)
         self._file: LogFile | None = None
         self._fd = -1
         self._size = 0
         self._unsynced_since: float | None = None
 
-    def write(self, batch: Sequence[Pending]) -> None:
+    def write(self, batch: Sequence[PendingRecord]) -> None:
         """Append all of them or, with an `OSError`, none: a part that was written is taken back."""
         if not batch:
             return
@@ -80,9 +82,9 @@ class ChainWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _append(self, data: bytearray, last: Head, pending: Pending) -> Head:
+    def _append(self, data: bytearray, last: Head, pending: PendingRecord) -> Head:
         at, kind, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail = pending
-        record = Record(
+        record = AuditRecord(
             n=last.n + 1,
             at=datetime.fromtimestamp(at, UTC),
             kind=kind,
@@ -164,7 +166,7 @@ class ChainWriter:
         for file in gone:
             file.path.unlink(missing_ok=True)
 
-    def _write_own(self, at: float, kind: Kind, detail: dict[str, Any]) -> None:
+    def _write_own(self, at: float, kind: RecordKind, detail: dict[str, Any]) -> None:
         data = bytearray()
         last = self._append(data, self._last, (at, kind, "", "", "", "", "", 0.0, 0, b"", "", detail))
         self._put(data, last)
@@ -183,7 +185,7 @@ class ChainWriter:
         self._last = last
 
 
-def _tellable(record: Record) -> Record:
+def _tellable(record: AuditRecord) -> AuditRecord:
     texts = {
         name: value.encode(errors="backslashreplace").decode()
         for name in ("server", "tool", "who", "session", "error")

@@ -14,7 +14,7 @@ from dari.errors import InvalidInput
 
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-DEPTH = 200
+MAX_DEPTH = 200
 """Deeper than any schema, and far from where Python's own stack ends."""
 
 
@@ -49,8 +49,10 @@ def _write(value: object, pieces: list[str], depth: int) -> None:
     elif isinstance(value, float):
         pieces.append(_number(value))
     elif isinstance(value, (dict, list, tuple)):
-        if depth >= DEPTH:
-            raise InvalidInput(f"JSON nested deeper than {DEPTH} levels", "no server needs that; look at what it sends")
+        if depth >= MAX_DEPTH:
+            raise InvalidInput(
+                f"JSON nested deeper than {MAX_DEPTH} levels", "no server needs that; look at what it sends"
+            )
         if isinstance(value, dict):
             _write_object(value, pieces, depth)
         else:

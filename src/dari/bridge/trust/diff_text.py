@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dari.bridge.trust.pin_store import Held
+from dari.bridge.trust.pin_store import HeldItem
 from dari.hidden import find_hidden
 from dari.sanitising import for_terminal
 
@@ -33,7 +33,7 @@ def diff(before: bytes | None, after: bytes, *, colour: bool = False) -> list[st
     return [_coloured(line) for line in lines] if colour else lines
 
 
-def heading(held: Held) -> str:
+def heading(held: HeldItem) -> str:
     """One line that says what is held and why."""
     name = f"{held.kind} {held.server}/{held.name}" if held.name else f"{held.kind} of {held.server}"
     was = f", perhaps the former {held.was!r}" if held.was else ""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.trust.audit.files import log_files
-from dari.bridge.trust.audit.log import AuditLog
+from dari.core.audit.files import log_files
+from dari.core.audit.log import AuditLog
 
 DAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
 Opened = Callable[..., AuditLog]

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from dari.bridge.trust.audit.chain import ChainWriter, Pending
-from dari.bridge.trust.audit.checking import last_record, repair
-from dari.bridge.trust.audit.record import Kind, Outcome
+from dari.core.audit.chain import ChainWriter, PendingRecord
+from dari.core.audit.record import Outcome, RecordKind
+from dari.core.audit.verify import last_record, repair
 from dari.errors import Conflict, Unavailable
 from dari.paths import private_dir
 
@@ -26,9 +26,9 @@ BATCH_S = 0.2
 RETRY_S = 1.0
 GRACE_S = 5.0
 """So long a disk may fail before calls are refused."""
-QUEUE = 50_000
-HURRY = 2_000
-SLACK = 10_000
+MAX_QUEUED_RECORDS = 50_000
+FLUSH_AT_RECORDS = 2_000
+MAX_EXCESS_RECORDS = 10_000
 """Calls that were let through before the queue was full still have to be recorded."""
 
 Sync = Literal["batch", "second", "never"]
@@ -49,7 +49,7 @@ class AuditLog:
         batch_s: float = BATCH_S,
         retry_s: float = RETRY_S,
         grace_s: float = GRACE_S,
-        queue: int = QUEUE,
+        queue: int = MAX_QUEUED_RECORDS,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.directory = private_dir(directory)
@@ -69,7 +69,7 @@ class AuditLog:
             raise
         self._sync, self._batch_s, self._retry_s, self._grace_s = sync, batch_s, retry_s, grace_s
         self._limit = queue
-        self._queue: deque[Pending] = deque()
+        self._queue: deque[PendingRecord] = deque()
         self._wake, self._hurry = threading.Event(), threading.Event()
         self._stopping = False
         self._done = threading.Condition()
@@ -98,7 +98,7 @@ class AuditLog:
 
         Ask `check` before the call: a queue that is far over its limit drops the newest record and counts it.
         """
-        if len(self._queue) > self._limit + SLACK:
+        if len(self._queue) > self._limit + MAX_EXCESS_RECORDS:
             self.lost += 1
             return
         self._queue.append(
@@ -107,7 +107,7 @@ class AuditLog:
         if not self._wake.is_set():
             self._wake.set()
 
-    def note(self, kind: Kind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:
+    def note(self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:
         """Record what is no call: a decision of a person, or something about the log itself."""
         self._queue.append((self._now(), kind, server, tool, "", who, "", 0.0, 0, b"", "", detail))
         self._wake.set()
@@ -115,7 +115,7 @@ class AuditLog:
     def check(self) -> None:
         """Raise if a call could not be recorded now; a gateway asks before it makes one."""
         queued = len(self._queue)
-        if queued >= HURRY:
+        if queued >= FLUSH_AT_RECORDS:
             self._hurry.set()
         if self._refusing or queued >= self._limit:
             raise Unavailable(

@@ -7,43 +7,43 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dari.bridge.trust.items import KINDS, Item, JsonObject, Kind, Listing, digest_of, item_of, name_of
-from dari.bridge.trust.pin_store import Held, Pin, PinStore, Reason
-from dari.bridge.trust.renames import Renames
+from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing, digest_of, item_of, name_of
+from dari.bridge.trust.pin_store import HeldItem, HeldReason, Pin, PinStore
+from dari.bridge.trust.renames import RenameFinder
 from dari.errors import InvalidInput
 
-Mode = Literal["tofu", "strict", "off"]
+PinMode = Literal["tofu", "strict", "off"]
 
 
-class Review(Struct, frozen=True, kw_only=True):
+class PinReview(Struct, frozen=True, kw_only=True):
     """What became of a listing: `shown` may go to a model, in the server's order."""
 
     server: str
     profile: str
-    shown: dict[Kind, list[JsonObject]]
-    held: list[Held]
+    shown: dict[ItemKind, list[JsonObject]]
+    held: list[HeldItem]
     pinned: int = 0
-    missing: list[tuple[Kind, str]] = []
+    missing: list[tuple[ItemKind, str]] = []
     """Pinned earlier, not listed now."""
-    unreadable: list[tuple[Kind, str]] = []
+    unreadable: list[tuple[ItemKind, str]] = []
     """Left out because they are no plain JSON or the second of one name."""
     digest: str = ""
     """One hash over all that is shown; empty when pins are off."""
 
 
-class Comparison:
+class PinDiff:
     """One listing against the pins of its server."""
 
     def __init__(
-        self, store: PinStore, server: str, profile: str, mode: Mode, now: float, known: Mapping[int, Item]
+        self, store: PinStore, server: str, profile: str, mode: PinMode, now: float, known: Mapping[int, ListedItem]
     ) -> None:
         self._known = known
-        self._renames = Renames(store.content)
+        self._renames = RenameFinder(store.content)
         self._store, self._server, self._profile, self._mode, self._now = store, server, profile, mode, now
         self._seen = store.seen(server)
         self._held = {(held.kind, held.name): held for held in store.held(server) if held.profile == profile}
-        self._pins: dict[tuple[Kind, str], Pin] = {}
-        self._elsewhere: dict[tuple[Kind, str], list[Pin]] = {}
+        self._pins: dict[tuple[ItemKind, str], Pin] = {}
+        self._elsewhere: dict[tuple[ItemKind, str], list[Pin]] = {}
         for pin in store.pins(server):
             if pin.profile == profile:
                 self._pins[pin.kind, pin.name] = pin
@@ -51,12 +51,12 @@ class Comparison:
                 self._elsewhere.setdefault((pin.kind, pin.name), []).append(pin)
         self._pinned = 0
 
-    def run(self, listing: Listing) -> Review:
-        shown: dict[Kind, list[JsonObject]] = {}
-        held: list[Held] = []
-        missing: list[tuple[Kind, str]] = []
-        unreadable: list[tuple[Kind, str]] = []
-        open_items: list[Item] = []
+    def run(self, listing: ServerListing) -> PinReview:
+        shown: dict[ItemKind, list[JsonObject]] = {}
+        held: list[HeldItem] = []
+        missing: list[tuple[ItemKind, str]] = []
+        unreadable: list[tuple[ItemKind, str]] = []
+        open_items: list[ListedItem] = []
         for kind in KINDS:
             objects = listing.of(kind)
             if objects is None:
@@ -73,7 +73,7 @@ class Comparison:
                 else:
                     held.append(kept_back)
             self._store.mark_seen(self._server, self._profile, kind)
-        return Review(
+        return PinReview(
             server=self._server,
             profile=self._profile,
             shown=shown,
@@ -85,9 +85,9 @@ class Comparison:
         )
 
     def _items(
-        self, kind: Kind, objects: list[JsonObject], unreadable: list[tuple[Kind, str]]
-    ) -> dict[str, tuple[Item, JsonObject]]:
-        items: dict[str, tuple[Item, JsonObject]] = {}
+        self, kind: ItemKind, objects: list[JsonObject], unreadable: list[tuple[ItemKind, str]]
+    ) -> dict[str, tuple[ListedItem, JsonObject]]:
+        items: dict[str, tuple[ListedItem, JsonObject]] = {}
         for listed in objects:
             try:
                 item = self._known.get(id(listed)) or item_of(kind, listed)
@@ -101,7 +101,7 @@ class Comparison:
                 items[item.name] = (item, listed)
         return items
 
-    def _gone(self, kind: Kind, listed: set[str]) -> list[str]:
+    def _gone(self, kind: ItemKind, listed: set[str]) -> list[str]:
         """Names that are pinned and not listed; the store remembers them for who approves."""
         gone: list[str] = []
         for (of, name), pin in self._pins.items():
@@ -115,7 +115,7 @@ class Comparison:
                 self._store.set_state(pin, "listed")
         return gone
 
-    def _judged(self, item: Item, gone: list[str]) -> Held | None:
+    def _judged(self, item: ListedItem, gone: list[str]) -> HeldItem | None:
         """None when the item may be shown."""
         pin = self._pins.get((item.kind, item.name))
         elsewhere = self._elsewhere.get((item.kind, item.name), [])
@@ -143,23 +143,23 @@ class Comparison:
         self._pin(item)
         return None
 
-    def _pin(self, item: Item) -> None:
+    def _pin(self, item: ListedItem) -> None:
         self._store.pin(self._server, self._profile, item)
         subject = Pin(self._server, self._profile, item.kind, item.name, item.digest)
         self._store.note(self._now, "pinned", subject, new=item.digest)
         self._pinned += 1
 
-    def _hold(self, item: Item, reason: Reason, before: str = "", was: str = "") -> Held:
+    def _hold(self, item: ListedItem, reason: HeldReason, before: str = "", was: str = "") -> HeldItem:
         known = self._held.get((item.kind, item.name))
         if known is not None and known.digest == item.digest:
             return known
-        held = Held(self._server, self._profile, item.kind, item.name, item.digest, reason, before, was, self._now)
+        held = HeldItem(self._server, self._profile, item.kind, item.name, item.digest, reason, before, was, self._now)
         self._store.keep(item)
         self._store.hold(held)
         self._store.note(self._now, "held", held, old=before, new=item.digest)
         return held
 
-    def _returned(self, item: Item) -> None:
+    def _returned(self, item: ListedItem) -> None:
         held = self._held.get((item.kind, item.name))
         if held is not None:
             self._store.release(held)
