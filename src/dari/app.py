@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dari.bridge.gateway.late_relay import LateRelay
     from dari.bridge.service import Bridge
     from dari.core.tool import Tool
-    from dari.ipc.client import DaemonClient
+    from dari.daemon.client import DaemonClient
     from dari.terminal.service import TerminalService
 
 DEFAULT_PORT = 3847
@@ -202,7 +202,7 @@ def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalServi
 
 def follow_panes(registry: Registry) -> None:
     """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
-    from dari.ipc.probe import answers
+    from dari.daemon.probe import answers
     from dari.terminal.daemon import Place
     from dari.terminal.tools.followed_resources import FollowedResources
 

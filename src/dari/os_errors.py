@@ -1,6 +1,6 @@
 """What the operating system refuses (a full disk, a read-only one, a missing right) as an error with a next step.
 
-The edges ask here: tools (`dari.mcp.error_mapping`), methods of daemons (`dari.ipc.session`),
+The edges ask: tools (`dari.mcp.error_mapping`), methods of daemons (`dari.daemon.session`),
 commands (`dari.running`). Where a write has no name of its own (`OSError.filename` is None), `naming` gives it one.
 """
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dari.ipc.lock import lock_holder
+from dari.daemon.lock import lock_holder
 from dari.terminal.daemon import Place
 from tests.e2e.rig import DARI
 from tests.wires import HttpWire, Json, StreamWire, initialize

@@ -15,9 +15,9 @@ import uvloop
 from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
 from dari.bridge.children.spec import ChildSpec, Patience
+from dari.daemon.paths import DaemonPaths
+from dari.daemon.server import DaemonServer
 from dari.errors import Denied, Unavailable
-from dari.ipc.daemon import Daemon
-from dari.ipc.files import DaemonFiles
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement, PathRule
 from tests.bridge.children.households import left_of, wait_for_end, wait_for_line
@@ -99,9 +99,9 @@ async def test_a_script_with_a_first_line_finds_its_interpreter_and_its_modules(
 async def test_a_sandboxed_child_cannot_reach_a_daemon_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_kernel()
     monkeypatch.setenv("DARI_HOME", str(tmp_path / "home"))
-    files = DaemonFiles.of("testd")
+    files = DaemonPaths.of("testd")
     steps = [("unix", files.socket), ("read", files.token("cli"))]
-    async with Daemon("testd", [], version="0"):
+    async with DaemonServer("testd", [], version="0"):
         assert await outcome(Confinement("off"), steps) == {" ".join(map(str, step)): "ok" for step in steps}
         for network in ("none", "loopback", "all"):
             confinement = Confinement("enforce", (), network, uses_bubblewrap=False)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import sys
 
 from dari.core.context import Context
 from dari.core.tool import tool
-from dari.ipc.listener import is_listening
+from dari.daemon.listener import is_listening
 from dari.transport import supervisor
 from tests import demo
 

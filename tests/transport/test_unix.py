@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.peer import PeerCredentials
 from dari.errors import Conflict, DariError, InvalidInput
-from dari.ipc.peer import Peer
 from dari.transport import unix
 from tests.transport.rig import Events, logged, running, until
 from tests.wires import Json, StreamWire, call, initialize, stateless
@@ -102,17 +102,17 @@ async def test_a_socket_that_another_server_took_over_is_left_at_stop(tmp_path: 
     assert path.read_text() == "not ours"
 
 
-@pytest.mark.parametrize("peer", [Peer(os.geteuid() + 1, 0, 1), OSError("the kernel does not tell")])
+@pytest.mark.parametrize("peer", [PeerCredentials(os.geteuid() + 1, 0, 1), OSError("the kernel does not tell")])
 async def test_a_peer_of_another_user_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peer: Peer | OSError
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peer: PeerCredentials | OSError
 ) -> None:
-    def other(_: object) -> Peer:
+    def other(_: object) -> PeerCredentials:
         if isinstance(peer, OSError):
             raise peer
         return peer
 
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
-        monkeypatch.setattr(unix, "peer_of", other)
+        monkeypatch.setattr(unix, "peer_credentials", other)
         with logged() as lines:
             assert await (await rig.unix()).reader.read() == b""
         assert any(line.startswith("transport=unix event=refused") for line in lines)

@@ -18,8 +18,8 @@ from dari.bridge.upstream.status import Status
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.core.scopes import ADMIN, CONTROL, READ
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
-from dari.ipc.remote import exposed
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
@@ -45,31 +45,31 @@ class BridgeControl:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
 
-    @exposed("bridge.status", READ)
+    @expose("bridge.status", READ)
     async def status(self) -> list[Status]:
         """Every server that has been used since the start."""
         return self._bridge.statuses()
 
-    @exposed("bridge.approvals", READ)
+    @expose("bridge.approvals", READ)
     async def approvals(self) -> list[Question]:
         """Calls that wait for a person, oldest first; arguments are redacted."""
         return self._bridge.approvals.pending()
 
-    @exposed("bridge.approve", ADMIN)
+    @expose("bridge.approve", ADMIN)
     async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Question:
         """Let a waiting call through, or every call of its tool by its session."""
         return Decisions(self._bridge, by).let_through(id, for_session=for_session)
 
-    @exposed("bridge.deny", ADMIN)
+    @expose("bridge.deny", ADMIN)
     async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Question:
         return Decisions(self._bridge, by).deny(id, reason)
 
-    @exposed("bridge.held", READ)
+    @expose("bridge.held", READ)
     async def held(self, server: str | None = None) -> list[HeldItem]:
         """What servers show differently than before, and nobody has agreed to yet."""
         return self._bridge.pins.held(server)
 
-    @exposed("bridge.approve_pins", ADMIN)
+    @expose("bridge.approve_pins", ADMIN)
     async def approve_pins(
         self,
         server: str,
@@ -81,7 +81,7 @@ class BridgeControl:
         """Agree to what is held of a server, or to one item; `digest` is that of what the person saw."""
         return Decided(Decisions(self._bridge, by).approve(server, kind, name, digest))
 
-    @exposed("bridge.reject_pins", ADMIN)
+    @expose("bridge.reject_pins", ADMIN)
     async def reject_pins(
         self,
         server: str,
@@ -92,7 +92,7 @@ class BridgeControl:
     ) -> Decided:
         return Decided(Decisions(self._bridge, by).reject(server, kind, name, digest))
 
-    @exposed("bridge.stop_server", CONTROL, is_slow=True)
+    @expose("bridge.stop_server", CONTROL, is_slow=True)
     async def stop_server(self, id: str) -> Stopped:
         """End the processes and connections of a server; its next use starts it again."""
         known = {status.id for status in self._bridge.statuses()}
@@ -101,7 +101,7 @@ class BridgeControl:
             raise NotFound(f"no server '{id}' has been used", f"used so far: {names}")
         return Stopped(await self._bridge.stop_server(id))
 
-    @exposed("bridge.audit_tail", READ)
+    @expose("bridge.audit_tail", READ)
     async def audit_tail(self, limit: int = 100) -> list[AuditRecord]:
         """The last records of the audit log, newest first."""
         if not 0 < limit <= MOST_RECORDS:

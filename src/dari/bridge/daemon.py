@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, field
 
 from dari.bridge.place import NAME, Place
+from dari.daemon.lock import FileLock, lock_holder
 from dari.errors import Conflict, Unavailable
-from dari.ipc.lock import FileLock, lock_holder
 from dari.paths import FileId, file_id, log_hint, private_dir, socket_address
 from dari.version import VERSION
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dari.bridge.door.visit import MakeServer, RunCommand
     from dari.bridge.idleness import Idleness
     from dari.bridge.service import Bridge
-    from dari.ipc.client import DaemonClient
-    from dari.ipc.peer import ConnectedSocket, Peer
+    from dari.daemon.client import DaemonClient
+    from dari.daemon.peer import ConnectedSocket, PeerCredentials
 
 PLACE_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
@@ -80,14 +80,14 @@ async def host(
     from dari.bridge.control import BridgeControl
     from dari.bridge.door.door import Door
     from dari.bridge.door.peers import is_own_child as usual
-    from dari.ipc.daemon import Daemon
-    from dari.ipc.peer import peer_of
-    from dari.ipc.remote import methods_of
+    from dari.daemon.peer import peer_credentials
+    from dari.daemon.server import DaemonServer
+    from dari.daemon.stub import exposed_methods
 
     is_ours = is_own_child or usual
 
-    def outsider(sock: ConnectedSocket) -> Peer:
-        peer = peer_of(sock)
+    def outsider(sock: ConnectedSocket) -> PeerCredentials:
+        peer = peer_credentials(sock)
         if is_ours(peer.pid):
             raise PermissionError(f"process {peer.pid} belongs to a server that the bridge runs")
         return peer
@@ -97,8 +97,12 @@ async def host(
         held.callback((await _take(place)).release)
         ours = file_id(place.lock_path)
         await held.enter_async_context(bridge)
-        control = Daemon(
-            NAME, methods_of(BridgeControl(bridge)), run_dir=place.files.run_dir, version=VERSION, peer_of=outsider
+        control = DaemonServer(
+            NAME,
+            exposed_methods(BridgeControl(bridge)),
+            run_dir=place.files.run_dir,
+            version=VERSION,
+            peer_credentials=outsider,
         )
         door = Door(
             place.files.run_dir,
@@ -176,7 +180,7 @@ async def take_over(place: Place) -> bool:
 
 def control_client(place: Place, principal: str = "cli") -> DaemonClient:
     """Calls to the control socket of whoever hosts the bridge; nobody is started."""
-    from dari.ipc.client import DaemonClient
+    from dari.daemon.client import DaemonClient
 
     return DaemonClient(place.socket_path, place.files.token(principal), principal)
 
@@ -185,7 +189,7 @@ async def _take(place: Place) -> FileLock:
     lock = FileLock(place.lock_path)
     deadline = asyncio.get_running_loop().time() + PLACE_S
     while not lock.try_acquire():
-        from dari.ipc.probe import answers
+        from dari.daemon.probe import answers
 
         # One that still listens is no predecessor on its way out.
         if answers(place.door_path) or asyncio.get_running_loop().time() > deadline:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dari.bridge.door import wire
-from dari.ipc.files import DaemonFiles
+from dari.daemon.paths import DaemonPaths
 from dari.paths import home, runtime_path
 
 NAME = "bridge"
@@ -21,8 +21,8 @@ class Place(Struct, frozen=True):
     state_dir: Path | None = None
 
     @property
-    def files(self) -> DaemonFiles:
-        return DaemonFiles(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
+    def files(self) -> DaemonPaths:
+        return DaemonPaths(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
 
     @property
     def socket_path(self) -> Path:

@@ -11,7 +11,7 @@ from dari.version import VERSION
 
 TYPE_CHECKING = False  # from typing it costs a tenth of `--version`; type checkers know the name
 if TYPE_CHECKING:
-    from dari.ipc.client import DaemonClient
+    from dari.daemon.client import DaemonClient
     from dari.mcp.server import Server
     from dari.settings import ServeSettings
 

@@ -115,7 +115,7 @@ def _connected(path: str, starts: bool) -> socket:
 def _start(path: str) -> None:
     from pathlib import Path
 
-    from dari.ipc.start import ensure_started_sync
+    from dari.daemon.launch import ensure_started_sync
     from dari.terminal.daemon import Place
 
     place = Place(Path(path), Place.of_environment().config)

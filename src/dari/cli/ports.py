@@ -38,7 +38,7 @@ def tell_of_move(name: str, settings: ServeSettings, url: str, token_path: str, 
     """Say loudly that the usual port is somebody else's: clients that are set up for it send their token there."""
     import shlex
 
-    from dari.ipc.tcp_peer import listener_uid
+    from dari.daemon.tcp_peer import listener_uid
     from dari.transport.ports import DEFAULT_PORT, port_of
 
     if settings.http_port is not None or port_of(url) == DEFAULT_PORT:

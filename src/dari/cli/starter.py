@@ -1,7 +1,7 @@
 """The first command starts the daemon, before it has loaded anything that a warm one does not need.
 
-`dari.ipc.start` does the same for everybody else and tells what is wrong; whatever is not as it should be here is left
-to it. Both take turns by the same lock.
+`dari.daemon.launch` does the same for everybody else and tells what is wrong; whatever is not as it should be here is
+left to it. Both take turns by the same lock.
 """
 
 import os
@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from dari.bridge.door.knock import connect
 from dari.bridge.door.wire import DAEMON
-from dari.ipc.bare import is_bare
+from dari.daemon.bare import is_bare
 
 START_S = 30.0
 LOG_BYTES = 1024 * 1024
@@ -50,7 +50,7 @@ def start_behind(run_dir: str, home: str) -> None:
 
 def _start_thoroughly(stays: bool) -> None:
     from dari.bridge.place import Place
-    from dari.ipc.start import ensure_started_sync
+    from dari.daemon.launch import ensure_started_sync
 
     place = Place()
     ensure_started_sync(

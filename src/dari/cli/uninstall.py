@@ -22,9 +22,9 @@ from dari.bridge.oauth.store import LoginStore
 from dari.bridge.place import Place as BridgePlace
 from dari.bridge.profiles.places import NAMES
 from dari.cli.crux.tmux.shims import is_shim
+from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
 from dari.installation import found
-from dari.ipc.lock import lock_holder
 from dari.proxy.daemon import Place as ProxyPlace
 from dari.terminal.daemon import Place as TerminalPlace
 from dari.terminal.policy.config import config_path

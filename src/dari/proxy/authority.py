@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.proxy.state_files import saves
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class AuthorityDesk:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    @exposed("ca.generate", "control")
+    @expose("ca.generate", "control")
     async def generate(
         self, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec", replace: bool = False
     ) -> CaStatus:
@@ -78,7 +78,7 @@ class AuthorityDesk:
         machine.trust(authority)
         return await self.status()
 
-    @exposed("ca.status", "read")
+    @expose("ca.status", "read")
     async def status(self) -> CaStatus:
         authority = self._machine.authority
         path = self._machine.configuration.ca_cert_path
@@ -106,7 +106,7 @@ class AuthorityDesk:
             ),
         )
 
-    @exposed("ca.export", "read")
+    @expose("ca.export", "read")
     async def export(self) -> CaExport:
         """The certificate, which is public; the key stays where it is."""
         authority = self._machine.authority

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.proxy.content import encoded
 from dari.proxy.credentials import is_same_origin, without_secrets
 from dari.proxy.engine.ports import HeadEdit, Pause, Resume
@@ -93,13 +93,13 @@ class Breakpoints:
 
         return hold
 
-    @exposed("breakpoints.list", "read")
+    @expose("breakpoints.list", "read")
     async def held(self) -> HeldFlows:
         """What waits now, longest first."""
         self._forget_finished()
         return HeldFlows([self._shown(held) for held in self._held.values()])
 
-    @exposed("breakpoints.wait", "read", ends_with_caller=True)
+    @expose("breakpoints.wait", "read", ends_with_caller=True)
     async def wait(self, timeout_s: float = 30.0) -> HeldFlows:
         """What waits, as soon as something does; empty when the time is over."""
         self._forget_finished()
@@ -113,7 +113,7 @@ class Breakpoints:
             pass
         return await self.held()
 
-    @exposed("breakpoints.resume", "control")
+    @expose("breakpoints.resume", "control")
     async def resume(
         self,
         id: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from dari.ipc.remote import exposed
+from dari.daemon.stub import expose
 from dari.proxy.client_environment import Shell, Snippet, snippet, trusted_roots
 
 if TYPE_CHECKING:
@@ -40,23 +40,23 @@ class Control:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    @exposed("proxy.start", "control")
+    @expose("proxy.start", "control")
     async def start(self) -> State:
         """Listen; Conflict when it does already, Failed when the port is taken."""
         await self._machine.start()
         return State("running")
 
-    @exposed("proxy.stop", "control")
+    @expose("proxy.stop", "control")
     async def stop(self) -> State:
         """End every connection; no error when it does not run."""
         await self._machine.stop()
         return State("stopped")
 
-    @exposed("proxy.status", "read")
+    @expose("proxy.status", "read")
     async def status(self) -> State:
         return State("running" if self._machine.engine.is_running else "stopped")
 
-    @exposed("proxy.info", "read")
+    @expose("proxy.info", "read")
     async def info(self) -> ProxyInfo:
         machine = self._machine
         bound = machine.engine.transparent_address
@@ -74,7 +74,7 @@ class Control:
             notes=list(machine.files.notes),
         )
 
-    @exposed("proxy.environment", "read")
+    @expose("proxy.environment", "read")
     async def environment(self, shell: Shell = "sh") -> Snippet:
         """What makes a program use the proxy and trust its CA."""
         machine = self._machine
@@ -84,17 +84,17 @@ class Control:
         bundle = await asyncio.to_thread(machine.files.save_bundle, trusted_roots(machine.authority.pem))
         return snippet(machine.address or "", machine.configuration.ca_cert_path, str(bundle), shell)
 
-    @exposed("capture.start", "control")
+    @expose("capture.start", "control")
     async def capture_start(self) -> State:
         await self._machine.configure(capture=True)
         return State("running")
 
-    @exposed("capture.stop", "control")
+    @expose("capture.stop", "control")
     async def capture_stop(self) -> State:
         """Requests go on through the proxy and are not recorded; those that began are."""
         await self._machine.configure(capture=False)
         return State("stopped")
 
-    @exposed("capture.status", "read")
+    @expose("capture.status", "read")
     async def capture_status(self) -> State:
         return State("running" if self._machine.configuration.capture else "stopped")

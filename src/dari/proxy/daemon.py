@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dari.daemon.client import DaemonClient
+from dari.daemon.launch import ensure_started
+from dari.daemon.lock import FileLock, lock_holder
+from dari.daemon.paths import DaemonPaths
 from dari.errors import Conflict
-from dari.ipc.client import DaemonClient
-from dari.ipc.files import DaemonFiles
-from dari.ipc.lock import FileLock, lock_holder
-from dari.ipc.start import ensure_started
 from dari.paths import home, private_dir, runtime_path
 from dari.proxy.faults import PROXY_ERRORS
 from dari.version import VERSION
@@ -32,8 +32,8 @@ class Place:
     state_dir: Path | None = None
 
     @property
-    def files(self) -> DaemonFiles:
-        return DaemonFiles(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
+    def files(self) -> DaemonPaths:
+        return DaemonPaths(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
 
     @property
     def socket_path(self) -> Path:
@@ -58,7 +58,7 @@ class Place:
 
 async def serve(place: Place) -> None:
     """Run until `system.shutdown`, SIGTERM or SIGINT."""
-    from dari.ipc.daemon import Daemon
+    from dari.daemon.server import DaemonServer
     from dari.proxy.machine import Machine
     from dari.proxy.service import daemon_methods, local_service
 
@@ -67,7 +67,7 @@ async def serve(place: Place) -> None:
         machine.local_files.keep_out_of(place.files.run_dir)
         try:
             service = local_service(machine, place.socket_path)
-            daemon = Daemon(
+            daemon = DaemonServer(
                 NAME,
                 daemon_methods(service),
                 run_dir=place.files.run_dir,

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dari.daemon.stub import iter_exposed
 from dari.errors import DariError
-from dari.ipc.remote import exposed_in
 from dari.redaction import disclose, disclose_error
 
 ADMIN = "admin"
@@ -27,7 +27,7 @@ def gated(service: S) -> S:
     """The same service, sharing its state, with every exposed method behind the gate."""
     cls = type(service)
     wrapped: dict[str, Any] = {
-        name: _gated(function) for name, function, mark in exposed_in(cls) if mark.scope != ADMIN
+        name: _gated(function) for name, function, mark in iter_exposed(cls) if mark.scope != ADMIN
     }
     twin: S = object.__new__(type(cls.__name__, (cls,), wrapped))
     twin.__dict__ = service.__dict__  # one state: a change through either is a change

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from dari.daemon.caller_scopes import require_scope
+from dari.daemon.stub import expose
 from dari.errors import Failed, InvalidInput
-from dari.ipc.caller import require_scope
-from dari.ipc.remote import exposed
 from dari.proxy.configuration import (
     ClientCertificate,
     ClientRule,
@@ -83,7 +83,7 @@ class EngineSettings:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    @exposed("engine.config_dump", "read")
+    @expose("engine.config_dump", "read")
     async def dump(self) -> ConfigDump:
         machine = self._machine
         now = machine.configuration
@@ -114,7 +114,7 @@ class EngineSettings:
             passes_through_pinned=now.passes_through_pinned,
         )
 
-    @exposed("engine.set_listen_addr", "control")
+    @expose("engine.set_listen_addr", "control")
     async def set_listen_addr(self, listen_addr: str) -> Ok:
         """`IP:port`. While it runs the new address is bound first, then the old one let go; connections live on."""
         read_address(listen_addr)
@@ -123,12 +123,12 @@ class EngineSettings:
         )
         return Ok()
 
-    @exposed("engine.set_inspect_enabled", "control")
+    @expose("engine.set_inspect_enabled", "control")
     async def set_inspect_enabled(self, enabled: bool) -> Ok:
         await self._machine.configure(inspect=enabled)
         return Ok()
 
-    @exposed("engine.set_transparent", "control")
+    @expose("engine.set_transparent", "control")
     async def set_transparent(self, enabled: bool = False, listen_port: int = 8889) -> Ok:
         if not 1 <= listen_port <= 65535:
             raise InvalidInput(f"listen_port {listen_port} is no port", "give 1 to 65535")
@@ -136,7 +136,7 @@ class EngineSettings:
         await self._configure_listeners(f"`dari proxy set transparent on --port {listen_port}`", transparent=wanted)
         return Ok()
 
-    @exposed("engine.set_client_allowlist", "control")
+    @expose("engine.set_client_allowlist", "control")
     async def set_client_allowlist(self, enabled: bool = False, ips: list[str] | None = None) -> Ok:
         """Loopback always passes; other peers must be listed once it is enabled."""
         parsed = tuple(str(parse_ip(ip)) for ip in ips or ())
@@ -147,7 +147,7 @@ class EngineSettings:
         await self._machine.configure(client_allowlist=ClientRule(enabled, parsed))
         return Ok()
 
-    @exposed("engine.set_throttle", "control")
+    @expose("engine.set_throttle", "control")
     async def set_throttle(
         self,
         enabled: bool = False,
@@ -172,7 +172,7 @@ class EngineSettings:
         await self._machine.configure(throttle=wanted)
         return Ok()
 
-    @exposed("engine.set_throttle_preset", "control")
+    @expose("engine.set_throttle_preset", "control")
     async def set_throttle_preset(
         self, preset: str, selected_hosts: list[str] | None = None, jitter_ms: int = 0
     ) -> ThrottleSettings:
@@ -184,7 +184,7 @@ class EngineSettings:
         await self._machine.configure(throttle=wanted)
         return wanted
 
-    @exposed("engine.set_upstream", "control")
+    @expose("engine.set_upstream", "control")
     async def set_upstream(
         self,
         proxy: str | None = None,
@@ -209,7 +209,7 @@ class EngineSettings:
         await self._machine.configure(upstream=wanted)
         return Ok()
 
-    @exposed("engine.set_policy", "control")
+    @expose("engine.set_policy", "control")
     async def set_policy(
         self, blocks_private_targets: bool | None = None, passes_through_pinned: bool | None = None
     ) -> Ok:
@@ -237,7 +237,7 @@ class EngineSettings:
             changes["permits_private_targets"] = False
         await self._machine.configure(**changes)
 
-    @exposed("engine.load_ca", "control")
+    @expose("engine.load_ca", "control")
     async def load_ca(self, cert_path: str, key_path: str) -> Changed:
         """Sign with this CA from now on. Both files are read at once, so a wrong one is told here."""
         for path in (cert_path, key_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from dari.ipc.remote import exposed
+from dari.daemon.stub import expose
 from dari.proxy.configuration import read_address
 from dari.version import VERSION
 
@@ -58,15 +58,15 @@ class Health:
         self._machine = machine
         self._socket = socket
 
-    @exposed("system.ping", "read")
+    @expose("system.ping", "read")
     async def ping(self) -> Pong:
         return Pong(True)
 
-    @exposed("system.version", "read")
+    @expose("system.version", "read")
     async def version(self) -> Version:
         return Version(VERSION, 1)
 
-    @exposed("daemon.doctor", "read")
+    @expose("daemon.doctor", "read")
     async def doctor(self) -> Diagnosis:
         machine = self._machine
         checks = await asyncio.to_thread(self._checks)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, Denied, InvalidInput
-from dari.ipc.remote import exposed
 from dari.proxy.credentials import answers_same_origin, body_without_secrets, without_secrets
 from dari.proxy.engine_settings import Changed
 from dari.proxy.flow import Flow
@@ -66,21 +66,21 @@ class RuleDesk:
         self._book = machine.book
         self._changing = asyncio.Lock()
 
-    @exposed("engine.rules_dump", "read")
+    @expose("engine.rules_dump", "read")
     async def dump(self) -> classic.RulesDump:
         return classic.dump(self._book)
 
-    @exposed("engine.rules_clear", "rules.write")
+    @expose("engine.rules_clear", "rules.write")
     async def clear(self, kind: str | None = None) -> Changed:
         """All rules, of every kind or of one."""
         _, warnings = await self._change(lambda book: book.clear(kind))
         return Changed(True, warnings)
 
-    @exposed("engine.rules_add_allow", "rules.write")
+    @expose("engine.rules_add_allow", "rules.write")
     async def add_allow(self, matcher: str) -> Changed:
         return await self._add_classic(Allow(matcher=matcher))
 
-    @exposed("engine.rules_add_map_local_text", "rules.write")
+    @expose("engine.rules_add_map_local_text", "rules.write")
     async def add_map_local_text(
         self, matcher: str, text: str, status_code: int = 200, content_type: str | None = None
     ) -> Changed:
@@ -89,7 +89,7 @@ class RuleDesk:
             MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
         )
 
-    @exposed("engine.rules_add_map_local_file", "rules.write")
+    @expose("engine.rules_add_map_local_file", "rules.write")
     async def add_map_local_file(
         self, matcher: str, file_path: str, status_code: int = 200, content_type: str | None = None
     ) -> Changed:
@@ -98,11 +98,11 @@ class RuleDesk:
             MapLocal(matcher=matcher, source=source, status_code=status_code, content_type=content_type)
         )
 
-    @exposed("engine.rules_add_map_remote", "rules.write")
+    @expose("engine.rules_add_map_remote", "rules.write")
     async def add_map_remote(self, matcher: str, destination: str) -> Changed:
         return await self._add_classic(MapRemote(matcher=matcher, destination=destination))
 
-    @exposed("engine.rules_add_status_rewrite", "rules.write")
+    @expose("engine.rules_add_status_rewrite", "rules.write")
     async def add_status_rewrite(self, matcher: str, to_status_code: int = 200, from_status_code: int = -1) -> Changed:
         """`from_status_code` below 0 stands for any."""
         only = from_status_code if from_status_code >= 0 else None
@@ -110,21 +110,21 @@ class RuleDesk:
             StatusRewrite(matcher=matcher, to_status_code=to_status_code, from_status_code=only)
         )
 
-    @exposed("engine.rules_remove_allow", "rules.write")
+    @expose("engine.rules_remove_allow", "rules.write")
     async def remove_allow(self, matcher: str) -> Removed:
         return await self._removed(lambda book: classic.remove_allow(book, matcher))
 
-    @exposed("engine.rules_remove_map_local", "rules.write")
+    @expose("engine.rules_remove_map_local", "rules.write")
     async def remove_map_local(
         self, matcher: str, source_kind: Literal["file", "text"] | None = None, source_value: str | None = None
     ) -> Removed:
         return await self._removed(lambda book: classic.remove_map_local(book, matcher, source_kind, source_value))
 
-    @exposed("engine.rules_remove_map_remote", "rules.write")
+    @expose("engine.rules_remove_map_remote", "rules.write")
     async def remove_map_remote(self, matcher: str, destination: str | None = None) -> Removed:
         return await self._removed(lambda book: classic.remove_map_remote(book, matcher, destination))
 
-    @exposed("engine.rules_remove_status_rewrite", "rules.write")
+    @expose("engine.rules_remove_status_rewrite", "rules.write")
     async def remove_status_rewrite(
         self, matcher: str, from_status_code: int | None = None, to_status_code: int | None = None
     ) -> Removed:
@@ -132,12 +132,12 @@ class RuleDesk:
             lambda book: classic.remove_status_rewrite(book, matcher, from_status_code, to_status_code)
         )
 
-    @exposed("rules.list", "read")
+    @expose("rules.list", "read")
     async def list(self, kind: str | None = None) -> RuleList:
         shown = [_view(one.rule, one.hits, one.warnings) for one in self._book.listed(kind)]
         return RuleList(self._book.revision, shown)
 
-    @exposed("rules.add", "rules.write")
+    @expose("rules.add", "rules.write")
     async def add(self, rule: dict[str, Any]) -> RuleView:
         """A rule of any kind: `{kind, matcher, matcher_kind?, method?, enabled?, …}`."""
         made = _read(rule)
@@ -146,7 +146,7 @@ class RuleDesk:
         added = await self._add(made)
         return _view(added.rule, 0, added.warnings)
 
-    @exposed("rules.keep_credentials", "admin")
+    @expose("rules.keep_credentials", "admin")
     async def keep_credentials(self, id: str, keeps: bool = True) -> RuleView:
         """Let a map_remote rule send cookies, tokens and passwords to another origin: for a person."""
         if not isinstance(self._book.get(id), MapRemote):
@@ -156,7 +156,7 @@ class RuleDesk:
         updated, _ = await self._change(lambda book: book.update(id, {"keeps_credentials": keeps}))
         return disclose(_view(updated.rule, self._book.hits(id), updated.warnings))  # type: ignore[no-any-return]
 
-    @exposed("rules.update", "rules.write")
+    @expose("rules.update", "rules.write")
     async def update(self, id: str, changes: dict[str, Any]) -> RuleView:
         """Change members of a rule, `enabled` among them; its id, kind and place stay."""
         if MARK in str(changes):
@@ -171,13 +171,13 @@ class RuleDesk:
         updated, _ = await self._change(lambda book: book.update(id, changes))
         return _view(updated.rule, self._book.hits(id), updated.warnings)
 
-    @exposed("rules.remove", "rules.write")
+    @expose("rules.remove", "rules.write")
     async def remove(self, id: str) -> RuleView:
         hits = self._book.hits(id)
         rule, warnings = await self._change(lambda book: book.remove(id))
         return _view(rule, hits, warnings)
 
-    @exposed("rules.mock", "rules.write")
+    @expose("rules.mock", "rules.write")
     async def mock(self, request_id: str, matcher: str | None = None) -> RuleView:
         """Answer such requests as this recorded one was answered."""
         traffic = self._machine.traffic
@@ -197,7 +197,7 @@ class RuleDesk:
         added = await self._add(rule)
         return _view(added.rule, 0, (*added.warnings, *warnings))
 
-    @exposed("rules.test", "read")
+    @expose("rules.test", "read")
     async def test(self, url: str, method: str = "GET") -> Explanation:
         """What the rules would do with such a request now, and why not more."""
         machine = self._machine

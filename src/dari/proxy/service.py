@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dari.daemon.caller_scopes import require_scope
+from dari.daemon.client import DaemonClient
+from dari.daemon.errors import DaemonError, from_daemon_error
+from dari.daemon.methods import Method
+from dari.daemon.stub import exposed_methods, make_stub
 from dari.errors import Denied, NotFound
-from dari.ipc.caller import require_scope
-from dari.ipc.client import DaemonClient
-from dari.ipc.codes import IpcError, restore
-from dari.ipc.methods import Method
-from dari.ipc.remote import methods_of, remote
 from dari.proxy.authority import AuthorityDesk
 from dari.proxy.breakpoints import Breakpoints
 from dari.proxy.control import Control
@@ -67,7 +67,7 @@ def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
         gated(machine.breakpoints),
         gated(Health(machine, socket)),
     )
-    table = {method.name: method for desk in desks for method in methods_of(desk)}
+    table = {method.name: method for desk in desks for method in exposed_methods(desk)}
 
     async def rpc(name: str, params: dict[str, object]) -> object:
         method = table.get(name)
@@ -78,8 +78,8 @@ def local_service(machine: Machine, socket: Path | None = None) -> ProxyService:
         require_scope(method.scope, f"{name} is not for this caller")
         try:
             return msgspec.to_builtins(await method.call(msgspec.json.encode(params)))
-        except IpcError as refusal:
-            raise restore(refusal, {}) from refusal
+        except DaemonError as refusal:
+            raise from_daemon_error(refusal, {}) from refusal
 
     return ProxyService(*desks, rpc)
 
@@ -91,13 +91,13 @@ def remote_service(client: DaemonClient) -> ProxyService:
         return await client.call(name, params, alone=True)
 
     return ProxyService(
-        remote(Control, client),
-        remote(EngineSettings, client),
-        remote(AuthorityDesk, client),
-        remote(RuleDesk, client),
-        remote(TrafficDesk, client),
-        remote(Breakpoints, client),
-        remote(Health, client),
+        make_stub(Control, client),
+        make_stub(EngineSettings, client),
+        make_stub(AuthorityDesk, client),
+        make_stub(RuleDesk, client),
+        make_stub(TrafficDesk, client),
+        make_stub(Breakpoints, client),
+        make_stub(Health, client),
         rpc,
     )
 
@@ -105,4 +105,4 @@ def remote_service(client: DaemonClient) -> ProxyService:
 def daemon_methods(service: ProxyService) -> list[Method]:
     """What a daemon serves beside its own `system.*`."""
     own = ("system.ping", "system.version")
-    return [method for desk in service.desks for method in methods_of(desk, without=own)]
+    return [method for desk in service.desks for method in exposed_methods(desk, without=own)]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, Failed
-from dari.ipc.remote import exposed
 from dari.os_errors import advice, reason
 from dari.proxy.sender import Answered, Sender
 from dari.proxy.traffic import headers, replay, views
@@ -87,17 +87,17 @@ class TrafficDesk:
         self._traffic = machine.traffic
         self._sender = Sender(machine)
 
-    @exposed("logs.tail", "read")
+    @expose("logs.tail", "read")
     async def log(self, after_seq: int = 0, limit: int = 200) -> LogPage:
         """Records after `after_seq`, oldest first."""
         return await self._traffic.log(max(after_seq, 0), limit)
 
-    @exposed("logs.clear", "control")
+    @expose("logs.clear", "control")
     async def clear(self) -> Cleared:
         """Forget what was recorded, on disk too."""
         return await self._traffic.clear()
 
-    @exposed("traffic.tail", "read")
+    @expose("traffic.tail", "read")
     async def tail(
         self,
         after_seq: int = 0,
@@ -110,24 +110,24 @@ class TrafficDesk:
         look = Look(include_headers, include_body_sample_b64)
         return await self._traffic.entries(max(after_seq, 0), limit, max_entries, look)
 
-    @exposed("traffic.entry", "read")
+    @expose("traffic.entry", "read")
     async def entry(
         self, request_id: str, include_headers: bool = True, include_body_sample_b64: bool = False
     ) -> EntryFound:
         return await self._traffic.entry(request_id, Look(include_headers, include_body_sample_b64))
 
-    @exposed("traffic.show", "read")
+    @expose("traffic.show", "read")
     async def show(self, request_id: str, fields: list[str] | None = None) -> FlowView:
         """The named fields of one request, all of them by default."""
         row = await self._traffic.get(flow_id_of(request_id), fields or list(FIELDS))
         return FlowView(request_id, row)
 
-    @exposed("traffic.reveal", "admin")
+    @expose("traffic.reveal", "admin")
     async def reveal(self, request_id: str) -> FlowView:
         """The same with its secrets: for a person, never for an agent."""
         return FlowView(request_id, await self._traffic.get(flow_id_of(request_id), list(FIELDS), reveal=True))
 
-    @exposed("traffic.search", "read")
+    @expose("traffic.search", "read")
     async def search(
         self,
         wanted: Filter = _EVERYTHING,
@@ -139,11 +139,11 @@ class TrafficDesk:
         """A page of flows, newest first."""
         return await self._traffic.search(wanted, limit=limit, cursor=cursor, fields=fields, token_budget=token_budget)
 
-    @exposed("traffic.summary", "read")
+    @expose("traffic.summary", "read")
     async def summary(self, wanted: Filter = _EVERYTHING, groups: int = 50) -> Summary:
         return await self._traffic.summary(wanted, groups)
 
-    @exposed("traffic.wait", "read", ends_with_caller=True)
+    @expose("traffic.wait", "read", ends_with_caller=True)
     async def wait(self, wanted: Filter = _EVERYTHING, timeout_s: float = 30.0, after_seq: int | None = None) -> Waited:
         """The next finished request that fits, or nothing when the time is over."""
         self._machine.need_running()
@@ -154,7 +154,7 @@ class TrafficDesk:
             row = await traffic.apart(row_of, flow, DEFAULT_FIELDS, traffic.bodies, traffic.redactor)
         return Waited(flow is not None, row, traffic.ring.last_seq)
 
-    @exposed("traffic.body", "read")
+    @expose("traffic.body", "read")
     async def body(
         self,
         request_id: str,
@@ -167,7 +167,7 @@ class TrafficDesk:
         number = flow_id_of(request_id)
         return await self._traffic.body(number, direction, start=start, end=end, max_chars=max_chars)
 
-    @exposed("traffic.reveal_body", "admin")
+    @expose("traffic.reveal_body", "admin")
     async def reveal_body(
         self, request_id: str, direction: Literal["request", "response"] = "response", start: int = 0
     ) -> BodyPiece:
@@ -180,11 +180,11 @@ class TrafficDesk:
         mime = headers.mime(views.message(flow, from_client)[1])
         return BodyPiece(piece, max(start, 0), len(found.data), mime, is_whole, found.problem)
 
-    @exposed("traffic.diff", "read")
+    @expose("traffic.diff", "read")
     async def diff(self, first_id: str, second_id: str) -> Diff:
         return await self._traffic.diff(flow_id_of(first_id), flow_id_of(second_id))
 
-    @exposed("traffic.code", "read")
+    @expose("traffic.code", "read")
     async def code(self, request_id: str, language: Literal["curl", "httpx", "urllib"] = "curl") -> Code:
         """The request as a command or a program; secrets are left out."""
         number = flow_id_of(request_id)
@@ -192,7 +192,7 @@ class TrafficDesk:
             return Code(request_id, language, await self._traffic.curl(number))
         return Code(request_id, language, await self._traffic.python(number, language))
 
-    @exposed("traffic.replay_with_secrets", "admin")
+    @expose("traffic.replay_with_secrets", "admin")
     async def replay_with_secrets(
         self,
         request_id: str,
@@ -204,14 +204,14 @@ class TrafficDesk:
         request = await self._traffic.replay(flow_id_of(request_id), edits, keeps_secrets=True)
         return disclose(await self._sender.send(request, timeout_s))  # type: ignore[no-any-return]
 
-    @exposed("traffic.replay", "control")
+    @expose("traffic.replay", "control")
     async def replay(self, request_id: str, edits: replay.Edits = replay.Edits(), timeout_s: float = 30.0) -> Answered:  # noqa: B008
         """Send it again with these changes; its secrets go along to the origin that they were recorded for, alone."""
         self._machine.need_running()
         request = await self._traffic.replay(flow_id_of(request_id), edits)
         return await self._sender.send(request, timeout_s)
 
-    @exposed("traffic.compose", "control")
+    @expose("traffic.compose", "control")
     async def compose(
         self,
         url: str,
@@ -223,7 +223,7 @@ class TrafficDesk:
         """Send a request made from nothing."""
         return await self._sender.send(replay.compose(method, url, headers, body), timeout_s)
 
-    @exposed("traffic.export_har", "control", is_slow=True)
+    @expose("traffic.export_har", "control", is_slow=True)
     async def export_har(
         self,
         path: str | None = None,
@@ -235,14 +235,14 @@ class TrafficDesk:
         """Write the newest flows that fit to a HAR 1.2 file, secrets hidden."""
         return await self._export(path, wanted, limit, include_bodies, overwrite, reveal=False)
 
-    @exposed("traffic.reveal_har", "admin", is_slow=True)
+    @expose("traffic.reveal_har", "admin", is_slow=True)
     async def reveal_har(
         self, path: str | None = None, wanted: Filter = _EVERYTHING, limit: int = 10_000, overwrite: bool = False
     ) -> Exported:
         """The same with the secrets, for a person."""
         return await self._export(path, wanted, limit, True, overwrite, reveal=True)
 
-    @exposed("traffic.import_har", "control", is_slow=True)
+    @expose("traffic.import_har", "control", is_slow=True)
     async def import_har(self, path: str) -> ImportedHar:
         """Add the requests of a HAR file to the traffic."""
         data = await asyncio.to_thread(self._machine.local_files.read, path, "HAR file", FILE_BYTES)

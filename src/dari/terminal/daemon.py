@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dari.ipc.client import DaemonClient
-from dari.ipc.files import DaemonFiles
-from dari.ipc.start import ensure_started
+from dari.daemon.client import DaemonClient
+from dari.daemon.launch import ensure_started
+from dari.daemon.paths import DaemonPaths
 from dari.version import VERSION
 
 NAME = "cruxd"
@@ -60,8 +60,8 @@ class Place:
         return path.with_name(f"{path.stem}.crux")
 
     @property
-    def files(self) -> DaemonFiles:
-        return DaemonFiles(NAME, self.run_dir)
+    def files(self) -> DaemonPaths:
+        return DaemonPaths(NAME, self.run_dir)
 
     @property
     def sessions_path(self) -> Path:
@@ -108,7 +108,7 @@ class Options:
 async def serve(place: Place, options: Options | None = None) -> None:
     """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
     from dari.core.scopes import MCP_GRANT
-    from dari.ipc.daemon import Daemon
+    from dari.daemon.server import DaemonServer
     from dari.settings import ServeSettings
     from dari.terminal.environments import load_variables
     from dari.terminal.multiplexer import Multiplexer
@@ -131,7 +131,7 @@ async def serve(place: Place, options: Options | None = None) -> None:
         service = local_service(
             multiplexer, place.sessions_path, stopping.set, lambda: sum(count() for count in clients)
         )
-        daemon = Daemon(NAME, daemon_methods(service), run_dir=place.run_dir, version=VERSION)
+        daemon = DaemonServer(NAME, daemon_methods(service), run_dir=place.run_dir, version=VERSION)
         await held.enter_async_context(daemon)
         server = build_server(service, multiplexer, options.rate)
         held.callback(server.close)

@@ -24,9 +24,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dari.ipc.client import DaemonClient
-from dari.ipc.methods import Method
-from dari.ipc.remote import methods_of, remote
+from dari.daemon.client import DaemonClient
+from dari.daemon.methods import Method
+from dari.daemon.stub import exposed_methods, make_stub
 from dari.terminal.attaching.attach import AttachDesk
 from dari.terminal.attaching.desk import ViewDesk
 from dari.terminal.attaching.following import FollowDesk
@@ -101,24 +101,24 @@ def local_service(
 def remote_service(client: DaemonClient) -> TerminalService:
     """The same behind the daemon."""
     return TerminalService(
-        remote(PaneDesk, client),
-        remote(CommandDesk, client),
-        remote(ReadingDesk, client),
-        remote(SessionDesk, client),
-        remote(ServerDesk, client),
-        remote(ViewDesk, client),
-        remote(ScriptDesk, client),
-        remote(TmuxDesk, client),
-        remote(AttachDesk, client),
-        remote(FollowDesk, client),
-        remote(ApprovalDesk, client),
-        remote(ChangesDesk, client),
+        make_stub(PaneDesk, client),
+        make_stub(CommandDesk, client),
+        make_stub(ReadingDesk, client),
+        make_stub(SessionDesk, client),
+        make_stub(ServerDesk, client),
+        make_stub(ViewDesk, client),
+        make_stub(ScriptDesk, client),
+        make_stub(TmuxDesk, client),
+        make_stub(AttachDesk, client),
+        make_stub(FollowDesk, client),
+        make_stub(ApprovalDesk, client),
+        make_stub(ChangesDesk, client),
         remote_special(client),
     )
 
 
 def daemon_methods(service: TerminalService) -> list[Method]:
     """What the daemon serves beside its own `system.*`."""
-    methods = [method for desk in service.desks for method in methods_of(desk)]
+    methods = [method for desk in service.desks for method in exposed_methods(desk)]
     service.tmux.use(methods)
     return methods

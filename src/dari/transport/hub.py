@@ -10,7 +10,7 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from dari.core.scopes import Grant
-from dari.ipc.tcp_peer import can_tell
+from dari.daemon.tcp_peer import knows_tcp_owners
 from dari.log import event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
@@ -131,6 +131,6 @@ def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
                 "hint: bind to 127.0.0.1 and reach it through `ssh -L`",
             )
         )
-    if allowed_uids is None or not can_tell():
+    if allowed_uids is None or not knows_tcp_owners():
         why = "--allow-uid any" if allowed_uids is None else f"{sys.platform} does not tell the user of a connection"
         _log.warning(event("http", "unchecked", f"every user of this machine may connect ({why}); the token decides"))

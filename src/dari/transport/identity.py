@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from dari.daemon.peer import peer_credentials
+from dari.daemon.tcp_peer import listener_uid
 from dari.errors import InvalidInput
-from dari.ipc.peer import peer_of
-from dari.ipc.tcp_peer import listener_uid
 from dari.paths import socket_address
 from dari.transport.health import MIN_CHALLENGE_BYTES, PATH, Served, proof, read_token
 
@@ -36,7 +36,7 @@ def hub_at(socket_path: Path) -> Served | None:
         connection.settimeout(TIMEOUT_S)
         try:
             connection.connect(socket_address(socket_path))
-            if peer_of(connection).uid != os.geteuid():
+            if peer_credentials(connection).uid != os.geteuid():
                 return None
             return msgspec.json.decode(_get(connection, PATH, "localhost"), type=Served)
         except (OSError, ValueError, msgspec.MsgspecError, InvalidInput):

@@ -10,8 +10,8 @@ import logging
 import os
 from collections.abc import Iterable
 
+from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_uid
 from dari.errors import InvalidInput
-from dari.ipc.tcp_peer import Address, can_tell, is_local, peer_uid
 from dari.log import event
 from dari.transport.heads import Refusal
 
@@ -26,7 +26,7 @@ class PeerCheck:
     def __init__(self, further_uids: Iterable[int] | None = (), own_uid: int | None = None) -> None:
         """`further_uids` may connect besides `own_uid` (the one we run as); None lets every user connect."""
         self._own_uid = os.geteuid() if own_uid is None else own_uid
-        self._allowed = None if further_uids is None or not can_tell() else {self._own_uid, *further_uids}
+        self._allowed = None if further_uids is None or not knows_tcp_owners() else {self._own_uid, *further_uids}
         self._reported: set[int | None] = set()
 
     def refusal(self, peer: Address, own: Address) -> Refusal | None:
@@ -34,7 +34,7 @@ class PeerCheck:
         if self._allowed is None:
             return None
         try:
-            uid = peer_uid(peer, own)
+            uid = tcp_peer_uid(peer, own)
             if uid in self._allowed or (uid is None and not is_local(peer[0])):
                 return None
         except (OSError, ValueError):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from dari.core.scopes import Grant
-from dari.ipc.peer import ConnectedSocket, peer_of
-from dari.ipc.probe import clear_stale
+from dari.daemon.peer import ConnectedSocket, peer_credentials
+from dari.daemon.probe import clear_stale
 from dari.log import event
 from dari.mcp.server import Server
 from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
@@ -204,6 +204,6 @@ def is_gone(peer: socket.socket) -> bool:
 
 def _is_ours(peer: ConnectedSocket) -> bool:
     try:
-        return peer_of(peer).uid == os.geteuid()
+        return peer_credentials(peer).uid == os.geteuid()
     except OSError:
         return False

@@ -12,8 +12,8 @@ from typing import Any
 from uvicorn import Config
 from uvicorn import Server as Uvicorn
 
+from dari.daemon.listener import is_listening
 from dari.errors import Unavailable
-from dari.ipc.listener import is_listening
 from dari.log import event
 from dari.transport.endpoint import Endpoint
 from dari.transport.health import Scope, Send

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pytest
 
 from dari.bridge.place import Place
-from dari.ipc.lock import lock_holder
+from dari.daemon.lock import lock_holder
 from tests.bridge.children.households import wait_for_end, wait_for_line
 from tests.wires import ROOT
 

@@ -16,7 +16,7 @@ import pytest
 from dari.bridge.door import door as door_module
 from dari.bridge.door import visit, wire
 from dari.bridge.door.peers import is_descendant, is_own_child
-from dari.ipc.peer import Peer
+from dari.daemon.peer import PeerCredentials
 from tests.bridge.children.households import wait_for_line
 from tests.bridge.door.rig import Commands, connected, empty, hello, open_door, visiting
 
@@ -104,7 +104,7 @@ async def test_a_probe_that_connects_and_leaves_changes_nothing(run_dir: Path) -
 
 async def test_another_user_is_shut_out_without_a_word(run_dir: Path) -> None:
     async with (
-        open_door(run_dir, peer_of=lambda sock: Peer(os.geteuid() + 1, 0, 1)),
+        open_door(run_dir, peer_credentials=lambda sock: PeerCredentials(os.geteuid() + 1, 0, 1)),
         connected(run_dir) as visitor,
     ):
         assert await visitor.reader.read() == b""

@@ -19,11 +19,11 @@ from dari.bridge.door.knock import ask_to_finish
 from dari.bridge.idleness import Idleness, idle_s
 from dari.bridge.place import Place
 from dari.bridge.service import Bridge
+from dari.daemon.errors import DaemonError
+from dari.daemon.lock import FileLock, lock_holder
+from dari.daemon.probe import answers
+from dari.daemon.stub import make_stub
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.ipc.codes import IpcError
-from dari.ipc.lock import FileLock, lock_holder
-from dari.ipc.probe import answers
-from dari.ipc.remote import remote
 from tests.bridge.children.households import wait_for_end
 from tests.bridge.door.processes import daemon_pid, demo_host
 from tests.bridge.door.rig import Commands, make_server, visiting
@@ -137,7 +137,7 @@ async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) ->
     place = Place(run_dir / "run")
     async with hosted_here(place) as hosted:
         client = control_client(place)
-        control = remote(BridgeControl, client)
+        control = make_stub(BridgeControl, client)
         assert await control.status() == []
         assert await control.held() == []
         assert [record.kind for record in await control.audit_tail(5)] in ([], ["opened"])
@@ -166,7 +166,7 @@ async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
     place = Place(run_dir / "run")
     async with hosted_here(place):
         client = control_client(place, "mcp")
-        control = remote(BridgeControl, client)
+        control = make_stub(BridgeControl, client)
         assert await control.approvals() == []
         for decision in (
             control.approve("1"),
@@ -174,7 +174,7 @@ async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
             control.approve_pins("fs"),
             control.reject_pins("fs"),
         ):
-            with pytest.raises((IpcError, Exception), match="scope"):
+            with pytest.raises((DaemonError, Exception), match="scope"):
                 await decision
         await client.close()
 

@@ -18,7 +18,7 @@ import pytest
 
 from dari.bridge.door import wire
 from dari.cli import starter, thin
-from dari.ipc.spawn import LOG_BYTES
+from dari.daemon.spawn import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.bridge.children.households import wait_for_end
 from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
@@ -304,11 +304,11 @@ def test_a_run_directory_that_others_may_read_is_closed_to_them_first(home: Path
 
 def test_a_log_that_has_grown_is_put_away_at_the_next_start(home: Path) -> None:
     log = private_dir(home / "logs") / "bridge.log"
-    log.write_bytes(b"x" * (LOG_BYTES + 1))
+    log.write_bytes(b"x" * (MAX_LOG_BYTES + 1))
     assert crewx("servers").returncode == 0
-    assert log.with_name("bridge.log.1").stat().st_size == LOG_BYTES + 1
+    assert log.with_name("bridge.log.1").stat().st_size == MAX_LOG_BYTES + 1
     assert "event=open" in log.read_text()
-    assert starter.LOG_BYTES == LOG_BYTES
+    assert starter.LOG_BYTES == MAX_LOG_BYTES
 
 
 def test_what_lies_in_the_callers_folder_is_not_imported_by_the_daemon(home: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dari.cli.crux
-from dari.ipc.remote import exposed_in
+from dari.daemon.stub import iter_exposed
 from dari.terminal.service import TerminalService
 from tests.terminal.service.house import house_in
 
@@ -19,7 +19,9 @@ SOURCES = sorted(Path(next(iter(dari.cli.crux.__path__))).rglob("*.py"))
 
 def _methods(service: TerminalService) -> dict[str, inspect.Signature]:
     return {
-        mark.name: inspect.signature(function) for desk in service.desks for _, function, mark in exposed_in(type(desk))
+        mark.name: inspect.signature(function)
+        for desk in service.desks
+        for _, function, mark in iter_exposed(type(desk))
     }
 
 

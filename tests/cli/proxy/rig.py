@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dari.cli.main import main
-from dari.ipc.lock import lock_holder
+from dari.daemon.lock import lock_holder
 from dari.proxy.certs import CertificateAuthority
 from dari.proxy.daemon import Place
 from tests.proxy.origins.origin import OK, Handler, Line, Origin, answering, origin

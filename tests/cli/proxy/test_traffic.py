@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.ipc.codes import ScopeRequired
+from dari.daemon.errors import ScopeRequired
 from dari.proxy.daemon import client as daemon_client
 from tests.cli.proxy.rig import JSON_BODY, Shell, dari, ran, serving
 from tests.cli.proxy.test_rules import Client

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.ipc.tcp_peer import peer_holder
+from dari.daemon.tcp_peer import tcp_peer_owner
 from dari.proxy.engine.process import Holders, Process, ProcessFinder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's socket table")
@@ -30,7 +30,7 @@ def connected(family: int, ip: str) -> tuple[socket.socket, socket.socket, socke
 def test_the_holder_of_a_clients_socket_is_its_process(family: int, ip: str) -> None:
     listener, client, accepted = connected(family, ip)
     with listener, client, accepted:
-        held = peer_holder(accepted.getpeername()[:2], accepted.getsockname()[:2])
+        held = tcp_peer_owner(accepted.getpeername()[:2], accepted.getsockname()[:2])
         assert held is not None
         assert Holders().of({f"socket:[{held.inode}]"}) == {f"socket:[{held.inode}]": OURSELVES}
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.client import DaemonClient
 from dari.errors import Unavailable
-from dari.ipc.client import DaemonClient
 from dari.proxy.daemon import Place, client
 from dari.proxy.service import ProxyService, remote_service
 from tests.proxy.origins.origin import origin

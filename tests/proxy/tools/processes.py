@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from dari.ipc.lock import lock_holder
+from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import Place
-from tests.ipc.rig import wait_until_unlocked
+from tests.daemon.rig import wait_until_unlocked
 from tests.wires import ROOT, DemoProcess, HttpWire
 
 CRAB_MCP = (sys.executable, "-m", "dari.cli.crab_mcp")

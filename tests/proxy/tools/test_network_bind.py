@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dari.ipc.caller import caller_has, serving
-from dari.ipc.codes import ScopeRequired
+from dari.daemon.caller_scopes import caller_has, limit_scopes
+from dari.daemon.errors import ScopeRequired
 from dari.proxy import daemon
 from dari.proxy.machine import Machine
 from dari.proxy.service import remote_service
@@ -93,8 +93,8 @@ async def test_the_private_target_block_turns_on_with_the_bind_and_off_with_it(t
 
 async def test_a_caller_never_has_more_scopes_than_the_one_it_serves() -> None:
     assert caller_has("admin")
-    with serving(("read", "control")):
-        with serving(("read", "admin")):
+    with limit_scopes(("read", "control")):
+        with limit_scopes(("read", "admin")):
             assert caller_has("read") and not caller_has("admin") and not caller_has("control")
         assert caller_has("control")
     assert caller_has("admin")

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dari.ipc.client import DaemonClient
+from dari.daemon.client import DaemonClient
 from dari.terminal.daemon import Place, client
 from dari.terminal.service import TerminalService, remote_service
 from tests.terminal.panes.household import until

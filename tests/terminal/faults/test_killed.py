@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.probe import answers
 from dari.errors import DariError
-from dari.ipc.probe import answers
 from tests.terminal.faults.daemons import Served, below, cruxd, is_running
 from tests.terminal.panes.household import until
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dari.core.scopes import MCP_GRANT
+from dari.daemon.stub import exposed_methods
+from dari.daemon.tokens import MCP
 from dari.errors import NotFound, Unavailable
-from dari.ipc.remote import methods_of
-from dari.ipc.tokens import MCP
 from dari.terminal import approvals as module
 from dari.terminal.approvals import Approvals
 from dari.terminal.policy.config import Security
@@ -85,7 +85,7 @@ async def test_no_tool_takes_an_approval_as_an_argument_and_no_agent_may_answer(
             assert not [name for name in names if "appro" in name or name in ("yes", "confirm", "force_run")], tool.name
             assert "approv" not in tool.name
         scopes = {method.name: method.scope for method in daemon_methods(house.service)}
-        assert methods_of(house.service.approvals)
+        assert exposed_methods(house.service.approvals)
         for name in ("crux:approval/answer", "crux:pane/write", "crux:attach/type", "crux:server/kill"):
             assert scopes[name] == "admin"
         assert "admin" not in MCP.scopes and "admin" not in MCP_GRANT.scopes

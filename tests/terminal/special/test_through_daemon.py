@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dari.daemon.client import DaemonClient
+from dari.daemon.server import DaemonServer
 from dari.errors import NeedsApproval, NotFound
-from dari.ipc.client import DaemonClient
-from dari.ipc.daemon import Daemon
 from dari.terminal.desks.coordination import Step
 from dari.terminal.service import TerminalService, daemon_methods, remote_service
 from tests.terminal.panes.household import until
@@ -21,7 +21,7 @@ from tests.terminal.service.house import house_in
 @asynccontextmanager
 async def far_service(home: Path) -> AsyncIterator[TerminalService]:
     async with house_in(home) as house:
-        daemon = Daemon("cruxd", daemon_methods(house.service), run_dir=home / "run")
+        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=home / "run")
         async with daemon:
             client = DaemonClient(daemon.socket_path, daemon.files.token("cli"), "cli")
             try:

@@ -10,9 +10,9 @@ import pytest
 
 from dari.app import proxy_tools
 from dari.core.registry import Registry
-from dari.ipc.client import DEFAULT_TIMEOUT_S, DaemonClient
-from dari.ipc.daemon import Daemon
-from dari.ipc.probe import answers
+from dari.daemon.client import DEFAULT_TIMEOUT_S, DaemonClient
+from dari.daemon.probe import answers
+from dari.daemon.server import DaemonServer
 from dari.mcp.server import Info, Server
 from dari.terminal.daemon import Place, client
 from dari.terminal.policy.config import Security
@@ -28,7 +28,7 @@ async def hub_of(tmp_path: Path, security: Security | None = None, timeout_s: fl
     """A client of a server whose panes are behind the daemon's socket; `timeout_s` is what a plain call there gets."""
     place = Place(tmp_path / "crux" / "mcp.sock")
     async with house_in(tmp_path, security) as house:
-        daemon = Daemon("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
+        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
         files = place.files
         async with daemon, DaemonClient(files.socket, files.token("mcp"), "mcp", timeout_s=timeout_s) as ipc:
             registry = Registry()
@@ -65,7 +65,7 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
     place = Place(tmp_path / "crux" / "mcp.sock")
     (tmp_path / "victim").touch()
     async with house_in(tmp_path) as house:
-        daemon = Daemon("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
+        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
         async with daemon, client(place, "mcp", starts=False) as ipc:
             registry = Registry()
             registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
@@ -103,7 +103,7 @@ async def test_panes_of_the_daemon_are_resources_of_the_hub_with_updates(tmp_pat
         await hub.start()
         assert (await hub.ask("resources/list"))["result"]["resources"] == [], "nothing runs, and nothing is started"
         async with house_in(tmp_path) as house:
-            async with Daemon("cruxd", daemon_methods(house.service), run_dir=place.run_dir):
+            async with DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir):
                 await hub.call("crux_execute_command", command="echo first")
                 listed = (await hub.ask("resources/list"))["result"]["resources"]
                 assert [each["uri"] for each in listed] == ["crux://pane/1/scrollback", "crux://pane/1/state"]

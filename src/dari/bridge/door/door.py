@@ -18,9 +18,9 @@ from dari.bridge.door import wire
 from dari.bridge.door.hello import Hello
 from dari.bridge.door.peers import is_own_child
 from dari.bridge.door.visit import MakeServer, RunCommand, Visit
+from dari.daemon.listener import Listener
+from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.errors import Conflict, Denied, Unavailable
-from dari.ipc.listener import Listener
-from dari.ipc.peer import ConnectedSocket, Peer, peer_of
 from dari.paths import FileId, private_dir, remove_own, write_private
 from dari.rpc.codec import encode
 from dari.version import VERSION
@@ -48,7 +48,7 @@ class Door:
         on_stay: Callable[[], None] = lambda: None,
         version: str = VERSION,
         package: str = wire.PACKAGE,
-        peer_of: Callable[[ConnectedSocket], Peer] = peer_of,
+        peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
         is_own_child: Callable[[int | None], bool] = is_own_child,
     ) -> None:
         self.run_command = run_command
@@ -62,7 +62,7 @@ class Door:
         self._on_stay = on_stay
         self._version = version
         self._package = package
-        self._peer_of = peer_of
+        self._peer_credentials = peer_credentials
         self._is_own_child = is_own_child
         self._visits: set[Visit] = set()
         self._entering: set[asyncio.Task[None]] = set()
@@ -140,7 +140,7 @@ class Door:
 
     def _accept(self, sock: socket.socket) -> None:
         try:
-            peer = self._peer_of(sock)
+            peer = self._peer_credentials(sock)
         except OSError:
             peer = None
         if peer is None or peer.uid != os.geteuid():

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from dari.bridge.door.knock import Refused, open_mcp
 from dari.bridge.place import Place
+from dari.daemon.launch import ensure_started_sync
 from dari.errors import Unavailable
-from dari.ipc.start import ensure_started_sync
 from dari.mcp.client.channel import Inbox
 from dari.paths import log_hint, socket_address
 from dari.transport.channels.unix import UnixChannel

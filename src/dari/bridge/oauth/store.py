@@ -15,8 +15,8 @@ from msgspec import structs
 
 from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.login import FORMAT, Login, Secrets, file_name
+from dari.daemon.lock import FileLock
 from dari.errors import Unavailable
-from dari.ipc.lock import FileLock
 from dari.log import event
 from dari.mcp.client.failures import Unauthorized
 from dari.paths import private_dir, write_private

@@ -1,6 +1,6 @@
 """A line to cruxd for one command: one question, one answer, and nothing loaded that is not used.
 
-`dari.ipc.client` does the same for programs with a loop. A command has none, and asyncio would be most of what it
+`dari.daemon.client` does the same for programs with a loop. A command has none, and asyncio would be most of what it
 costs: a call through here takes little more than the start of an interpreter. `_socket` is what `socket` wraps in
 15 ms of enums.
 """
@@ -175,7 +175,7 @@ class Line:
     def _start(self) -> None:
         from pathlib import Path
 
-        from dari.ipc.start import ensure_started_sync
+        from dari.daemon.launch import ensure_started_sync
         from dari.terminal.daemon import Place as DaemonPlace
 
         place = DaemonPlace(Path(self.place.mcp_socket), DaemonPlace.of_environment().config)
@@ -211,9 +211,9 @@ def _check_owner(connection: socket, path: str) -> None:
     if sys.platform == "linux":
         uid = int.from_bytes(_credentials(connection)[4:8], sys.byteorder)
     else:
-        from dari.ipc.peer import peer_of
+        from dari.daemon.peer import peer_credentials
 
-        uid = peer_of(connection).uid
+        uid = peer_credentials(connection).uid
     if uid != os.geteuid():
         from dari.errors import Denied
 
@@ -245,7 +245,7 @@ def _gone(method: str, place: Place) -> DariError:
 
 
 def _restored(body: dict[str, Any]) -> DariError:
-    from dari.ipc.codes import IpcError, restore
+    from dari.daemon.errors import DaemonError, from_daemon_error
 
     data = body.get("data") or {}
-    return restore(IpcError(body["code"], body["message"], data.get("hint", ""), data.get("name", "")), {})
+    return from_daemon_error(DaemonError(body["code"], body["message"], data.get("hint", ""), data.get("name", "")), {})

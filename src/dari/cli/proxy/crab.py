@@ -10,10 +10,10 @@ import asyncio
 import time
 from typing import Any
 
+from dari.daemon.launch import ensure_started
+from dari.daemon.lock import lock_holder
+from dari.daemon.probe import answers
 from dari.errors import InvalidInput, TimedOut
-from dari.ipc.lock import lock_holder
-from dari.ipc.probe import answers
-from dari.ipc.start import ensure_started
 from dari.paths import log_hint
 from dari.proxy.daemon import Place, client
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from dari.daemon.lock import FileLock
+from dari.daemon.spawn import DetachedProcess
 from dari.errors import DariError, TimedOut, Unavailable
-from dari.ipc.lock import FileLock
-from dari.ipc.spawn import Detached
 from dari.paths import log_hint, private_dir, write_private
 from dari.proxy.daemon import Place
 
@@ -88,7 +88,7 @@ class McpProcess:
             log_size = self._log_path.stat().st_size
         except FileNotFoundError:
             log_size = 0
-        server = Detached(command, self._log_path)
+        server = DetachedProcess(command, self._log_path)
         try:
             url, token_path = await self._announced(server, log_size)
             record = Record(server.pid, birth_of(server.pid) or "", url, token_path, str(self._log_path))
@@ -99,7 +99,7 @@ class McpProcess:
         server.reap()
         return record
 
-    async def _announced(self, server: Detached, log_size: int) -> tuple[str, str]:
+    async def _announced(self, server: DetachedProcess, log_size: int) -> tuple[str, str]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
             if (found := _ANNOUNCED.search(self._said(log_size))) is not None:

@@ -123,7 +123,7 @@ def _server(world: World, listed: Listed) -> Iterator[Check]:
 
 def _daemon(world: World) -> Iterator[Check]:
     from dari.bridge.door.wire import SOCKET
-    from dari.ipc.probe import answers
+    from dari.daemon.probe import answers
     from dari.paths import runtime_path
 
     path = runtime_path("bridge") / SOCKET

@@ -19,8 +19,8 @@ from dari.cli.remote.choosing import add_server
 from dari.cli.remote.failures import OK
 from dari.cli.remote.payloads import print_json, print_table
 from dari.cli.remote.world import World
+from dari.daemon.lock import lock_holder
 from dari.errors import InvalidInput, NotFound
-from dari.ipc.lock import lock_holder
 from dari.sanitising import for_terminal
 from dari.version import VERSION
 

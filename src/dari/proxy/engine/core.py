@@ -8,7 +8,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dari.ipc.tcp_peer import Address
+from dari.daemon.tcp_peer import Address
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.dial import Dialer
 from dari.proxy.engine.pool import Pool

@@ -10,8 +10,8 @@ import sys
 from types import EllipsisType
 from typing import TYPE_CHECKING, cast
 
+from dari.daemon.listener import is_listening
 from dari.errors import Conflict, Failed
-from dari.ipc.listener import is_listening
 from dari.log import event
 from dari.proxy.engine.client import Client
 from dari.proxy.engine.config import EngineConfig

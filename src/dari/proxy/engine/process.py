@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from dari.ipc.tcp_peer import Address, peer_holder
+from dari.daemon.tcp_peer import Address, tcp_peer_owner
 from dari.proxy.flow import Flow
 
 # More would only make every answer late; a connection that finds the queue full goes without.
@@ -93,7 +93,7 @@ class ProcessFinder:
             self._begin()
 
     def _find(self, asked: list[Asked]) -> list[Process | None]:
-        holders = [peer_holder(*one) for one in asked]
+        holders = [tcp_peer_owner(*one) for one in asked]
         links = [None if holder is None else f"socket:[{holder.inode}]" for holder in holders]
         found = self._holders.of({link for link in links if link is not None})
         return [None if link is None else found.get(link) for link in links]

@@ -21,7 +21,7 @@ import msgspec
 from dari.core.context import Context
 from dari.core.model_schema import simplify_tool
 from dari.core.tool import Tool, tools_of
-from dari.ipc.caller import serving
+from dari.daemon.caller_scopes import limit_scopes
 from dari.proxy.service import ProxyService
 from dari.proxy.tools.authority import AuthorityTools
 from dari.proxy.tools.breakpoints import BreakpointTools
@@ -107,7 +107,7 @@ def _for_caller(tool: Tool) -> Tool:
     """The tool, with the caller's scopes in force below it; a daemon has them from its own session."""
 
     async def served(value: Any, scopes: frozenset[str]) -> Any:
-        with serving(scopes):
+        with limit_scopes(scopes):
             return await value
 
     def run(arguments: bytes | msgspec.Raw, context: Context, /) -> Any:

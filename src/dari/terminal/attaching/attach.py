@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.attaching.answers import Copied, Frame
 from dari.terminal.attaching.copy_mode import CopyMode
 from dari.terminal.attaching.rows import Depth
@@ -50,7 +50,7 @@ class AttachDesk:
         for viewer in self._viewers.values():
             viewer.changed.set()
 
-    @exposed("crux:attach/frame", "read", ends_with_caller=True)
+    @expose("crux:attach/frame", "read", ends_with_caller=True)
     async def next_frame(
         self,
         viewer: str,
@@ -78,7 +78,7 @@ class AttachDesk:
             if viewer in self._viewers:
                 self._ends[viewer] = asyncio.get_running_loop().call_later(GONE_S, self._drop, viewer)
 
-    @exposed("crux:attach/resize", "read")
+    @expose("crux:attach/resize", "read")
     async def resize(self, viewer: str, cols: int, rows: int) -> Success:
         """The viewer's terminal has another size; the frame that it waits for comes at once."""
         found = self._known(viewer)
@@ -87,7 +87,7 @@ class AttachDesk:
         found.changed.set()
         return Success()
 
-    @exposed("crux:attach/redraw", "read")
+    @expose("crux:attach/redraw", "read")
     async def redraw(self, viewer: str) -> Success:
         """The frame that the viewer waits for comes at once, with everything."""
         found = self._known(viewer)
@@ -95,7 +95,7 @@ class AttachDesk:
         found.changed.set()
         return Success()
 
-    @exposed("crux:attach/window", "control")
+    @expose("crux:attach/window", "control")
     async def show_window(self, viewer: str, window_id: str = "", step: int = 1) -> Success:
         """Look at another window: the one that is named, else so many further, around the end."""
         found = self._known(viewer)
@@ -115,13 +115,13 @@ class AttachDesk:
         found.changed.set()
         return Success()
 
-    @exposed("crux:attach/leave", "read")
+    @expose("crux:attach/leave", "read")
     async def leave(self, viewer: str) -> Success:
         """The window may be as large as the others want it."""
         self._drop(viewer)
         return Success()
 
-    @exposed("crux:attach/type", "admin")
+    @expose("crux:attach/type", "admin")
     async def type_bytes(self, viewer: str, data: str) -> Success:
         """Bytes (base64) from a person's keyboard to the focused pane. Nothing is judged, so agents may not."""
         found = self._known(viewer)
@@ -139,7 +139,7 @@ class AttachDesk:
             await self._all.close(pane.id, force=True)
         return Success()
 
-    @exposed("crux:attach/mouse", "admin")
+    @expose("crux:attach/mouse", "admin")
     async def use_mouse(
         self,
         viewer: str,
@@ -169,7 +169,7 @@ class AttachDesk:
             await self._wheel(found, pane, button == "wheel_up")
         return Success()
 
-    @exposed("crux:attach/scroll", "read")
+    @expose("crux:attach/scroll", "read")
     async def scroll(self, viewer: str, rows: int) -> Success:
         """Look back in the focused pane by so many rows; negative ones go forward."""
         found = self._known(viewer)
@@ -177,7 +177,7 @@ class AttachDesk:
             found.scroll(found.focused, rows)
         return Success()
 
-    @exposed("crux:attach/copy-mode", "read")
+    @expose("crux:attach/copy-mode", "read")
     async def use_copy_mode(
         self,
         viewer: str,

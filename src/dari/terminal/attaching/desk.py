@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.attaching.answers import Overview, PaneView, Rows, TabView, WindowView
 from dari.terminal.desks.answers import PaneInfo, Success
 from dari.terminal.desks.panes import describe_pane
@@ -31,7 +31,7 @@ class ViewDesk:
         self._viewers = viewers
         self._began = time.time()
 
-    @exposed("crux:pane/get-rows", "read")
+    @expose("crux:pane/get-rows", "read")
     async def get_rows(
         self, pane_id: str = "", start: int = 0, end: int | None = None, escapes: bool = False, unwrap: bool = False
     ) -> Rows:
@@ -42,7 +42,7 @@ class ViewDesk:
         text = engine.text(first, last + 1, form="vt" if escapes else "plain", unwrap=unwrap) if first <= last else ""
         return Rows(text, first, last, engine.rows, engine.history, engine.cursor.row)
 
-    @exposed("crux:window/list", "read")
+    @expose("crux:window/list", "read")
     async def overview(self) -> Overview:
         """Every window with its tabs, and every pane."""
         windows = [
@@ -62,28 +62,28 @@ class ViewDesk:
         socket = str(self._all.socket_path or "")
         return Overview(windows, panes, layout.active, layout.focused or "", os.getpid(), socket, self._began)
 
-    @exposed("crux:pane/push", "control")
+    @expose("crux:pane/push", "control")
     async def push_border(self, side: Side, pane_id: str = "", cells: int = 1) -> PaneInfo:
         """Move the border of a pane to that side by so many cells."""
         pane = self._all.find(pane_id)
         _, tab = self._all.windows.place(pane.id)
         return self._put(tab.push(pane.id, side, cells), pane)
 
-    @exposed("crux:pane/fit", "control")
+    @expose("crux:pane/fit", "control")
     async def fit_pane(self, pane_id: str = "", cols: int | None = None, rows: int | None = None) -> PaneInfo:
         """A size from the neighbours of the pane, as far as they can give; the window stays as it is."""
         pane = self._all.find(pane_id)
         _, tab = self._all.windows.place(pane.id)
         return self._put(tab.resize_pane(pane.id, cols=cols, rows=rows), pane)
 
-    @exposed("crux:pane/swap", "control")
+    @expose("crux:pane/swap", "control")
     async def swap_panes(self, pane_id: str, other_id: str) -> PaneInfo:
         """Two panes of one tab change places."""
         pane, other = self._all.find(pane_id), self._all.find(other_id)
         _, tab = self._all.windows.place(pane.id)
         return self._put(tab.swap(pane.id, other.id), pane)
 
-    @exposed("crux:pane/move", "control")
+    @expose("crux:pane/move", "control")
     async def move_pane(
         self,
         pane_id: str,
@@ -103,7 +103,7 @@ class ViewDesk:
         self._all.fit()
         return self._info(pane)
 
-    @exposed("crux:pane/focus-side", "control")
+    @expose("crux:pane/focus-side", "control")
     async def focus_side(self, side: Side, pane_id: str = "") -> PaneInfo:
         """The focus goes to the neighbour of the pane on that side, around the edge when there is none."""
         pane = self._all.find(pane_id)
@@ -113,20 +113,20 @@ class ViewDesk:
         self._all.fit()
         return self._info(self._all.find(focused))
 
-    @exposed("crux:window/show", "control")
+    @expose("crux:window/show", "control")
     async def show_tab(self, tab_id: str) -> Success:
         """A tab comes to the front."""
         self._all.windows.show(tab_id)
         self._all.fit()
         return Success()
 
-    @exposed("crux:window/move-tab", "control")
+    @expose("crux:window/move-tab", "control")
     async def move_tab(self, tab_id: str, index: int) -> Success:
         """A tab to another place in its window, counted from 0; a larger number makes it the last one."""
         self._all.windows.layout = self._all.windows.layout.move_tab(tab_id, max(0, index))
         return Success()
 
-    @exposed("crux:window/rename", "control")
+    @expose("crux:window/rename", "control")
     async def rename(self, id: str, name: str) -> Success:
         """Name a window or a tab."""
         if len(name) > 64 or not name.isprintable():
@@ -134,7 +134,7 @@ class ViewDesk:
         self._all.windows.layout = self._all.windows.layout.rename(id, name)
         return Success()
 
-    @exposed("crux:window/set-layout", "control")
+    @expose("crux:window/set-layout", "control")
     async def set_layout(self, layout: str, pane_id: str = "") -> Success:
         """The tab of the pane as a text of tmux describes it (`bb62,159x48,0,0{…}`)."""
         pane = self._all.find(pane_id)

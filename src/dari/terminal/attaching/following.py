@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.attaching.answers import Begun, Printed
 from dari.terminal.desks.starting import start_command
 from dari.terminal.multiplexer import Multiplexer
@@ -36,7 +36,7 @@ class FollowDesk:
         self._all = multiplexer
         self._readers: dict[str, _Reader] = {}
 
-    @exposed("crux:command/start", "control", is_slow=True)
+    @expose("crux:command/start", "control", is_slow=True)
     async def start(self, command: str, pane_id: str = "", approved: str = "") -> Begun:
         """Run a command at the prompt of a shell, and return at once; follow it, wait for it or interrupt it."""
         pane = await self._all.find_or_open(pane_id)
@@ -47,7 +47,7 @@ class FollowDesk:
         self._reader(pane, record, command_id)
         return Begun(command_id=command_id, pane_id=pane.id)
 
-    @exposed("crux:command/follow", "read", ends_with_caller=True)
+    @expose("crux:command/follow", "read", ends_with_caller=True)
     async def follow(self, command_id: str, mark: int = 0, seen: int = 0, timeout_s: float = 30.0) -> Printed:
         """Lines that the command printed after the mark; a line without its end when there is more than was `seen`.
 

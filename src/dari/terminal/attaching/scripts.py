@@ -7,8 +7,8 @@ import os
 import shlex
 from contextlib import suppress
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.answers import PaneInfo, Success
 from dari.terminal.desks.panes import describe_pane
 from dari.terminal.layout.cells import Orientation
@@ -30,7 +30,7 @@ class ScriptDesk:
         self._closing: set[asyncio.Task[None]] = set()
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:pane/open", "control", is_slow=True)
+    @expose("crux:pane/open", "control", is_slow=True)
     async def open_pane(
         self,
         argv: list[str] | None = None,
@@ -64,7 +64,7 @@ class ScriptDesk:
         self._close_ended(pane.id)
         return info
 
-    @exposed("crux:pane/respawn", "control", is_slow=True)
+    @expose("crux:pane/respawn", "control", is_slow=True)
     async def respawn_pane(
         self,
         pane_id: str = "",
@@ -88,12 +88,12 @@ class ScriptDesk:
                 self._close_ended(pane.id)
         return describe_pane(self._all, new)
 
-    @exposed("crux:script/notes", "read")
+    @expose("crux:script/notes", "read")
     async def all_notes(self) -> dict[str, dict[str, str]]:
         """What is kept, by owner: options of panes, tabs and windows, buffers."""
         return self._notes
 
-    @exposed("crux:script/note", "control")
+    @expose("crux:script/note", "control")
     async def keep_note(self, owner: str, name: str, text: str | None = None) -> Success:
         """Keep a text for scripts, or forget it when none is given."""
         notes = self._notes.setdefault(owner, {})
@@ -105,13 +105,13 @@ class ScriptDesk:
             notes[name] = text
         return Success()
 
-    @exposed("crux:script/signal", "control")
+    @expose("crux:script/signal", "control")
     async def signal(self, channel: str) -> Success:
         """Wake who waits on the channel, or the next one who will."""
         self._channel(channel).set()
         return Success()
 
-    @exposed("crux:script/wait", "read", ends_with_caller=True)
+    @expose("crux:script/wait", "read", ends_with_caller=True)
     async def wait(self, channel: str) -> Success:
         """Return once the channel was signalled."""
         await self._channel(channel).wait()

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from dari.daemon.methods import Method, method_table
+from dari.daemon.stub import expose
 from dari.errors import DariError, NeedsApproval
-from dari.ipc.methods import Method, method_table
-from dari.ipc.remote import exposed
 from dari.terminal.attaching.answers import TmuxAnswer
 from dari.terminal.tmux.commands import Call, parse_invocation
 
@@ -27,7 +27,7 @@ class TmuxDesk:
         """What the commands may call."""
         self._methods = method_table(methods)
 
-    @exposed("crux:tmux/run", "admin", is_slow=True)
+    @expose("crux:tmux/run", "admin", is_slow=True)
     async def run(self, words: list[str], pane: str = "", cwd: str = "/", shell: str = "/bin/sh") -> TmuxAnswer:
         """Run `tmux WORDS…` for a caller in this pane and folder; some commands it has to run itself."""
         from dari.terminal.tmux.shim import Caller

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.approvals import Approvals, Question, State
 
 MOST_WAIT_S = 3600.0
@@ -32,7 +32,7 @@ class ApprovalDesk:
         self._approvals = approvals
         self._wait_s = wait_s
 
-    @exposed("crux:approval/ask", "control", ends_with_caller=True)
+    @expose("crux:approval/ask", "control", ends_with_caller=True)
     async def ask(self, message: str, client: str = "", wait_s: float | None = None) -> Approval:
         """Put a question to whoever looks; it stays for ten minutes, and the same one asked again has its answer."""
         limit_s = self._wait_s if wait_s is None else wait_s
@@ -40,19 +40,19 @@ class ApprovalDesk:
             raise InvalidInput(f"{limit_s:g} s is no time to wait", f"give 0…{MOST_WAIT_S:g} s, and ask again")
         return _told(await self._approvals.ask(message, client, limit_s))
 
-    @exposed("crux:approval/list", "read")
+    @expose("crux:approval/list", "read")
     async def list_approvals(self) -> ApprovalList:
         """What waits, oldest first; what was answered, newest first."""
         return ApprovalList(
             [_told(each) for each in self._approvals.waiting()], [_told(each) for each in self._approvals.ended()]
         )
 
-    @exposed("crux:approval/answer", "admin")
+    @expose("crux:approval/answer", "admin")
     async def answer(self, question_id: str, is_approved: bool, by: str = "", reason: str = "") -> Approval:
         """A person's word. Tokens of agents do not have this scope."""
         return _told(self._approvals.answer(question_id, is_approved, by or "crux approvals", reason))
 
-    @exposed("crux:approval/note", "control")
+    @expose("crux:approval/note", "control")
     async def note(self, message: str, is_approved: bool, client: str = "") -> bool:
         """Record what a person said to a client that showed the question itself."""
         self._approvals.note(message, client, is_approved, f"the person at {client or 'a client'}")

@@ -6,7 +6,7 @@ import asyncio
 
 from msgspec import Struct
 
-from dari.ipc.remote import exposed
+from dari.daemon.stub import expose
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 
 GATHER_S = 0.1
@@ -29,7 +29,7 @@ class ChangesDesk:
         self._waiting: set[asyncio.Future[None]] = set()
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:pane/changes", "read", ends_with_caller=True)
+    @expose("crux:pane/changes", "read", ends_with_caller=True)
     async def changes(self, seen: int = 0, timeout_s: float = 30.0) -> PaneChanges:
         """What happened after the version `seen`, once something has; the same version after the time. 0: at once."""
         if seen == self._version:

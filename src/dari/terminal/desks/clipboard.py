@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.clips import FORMS, Form, Kind, Target, is_safe, kind_of, shape
 from dari.terminal.desks.special_answers import ClipInfo, ClipList, Pasted
 from dari.terminal.engine.keys import parse_keys
@@ -51,7 +51,7 @@ class ClipboardDesk:
         self._numbers = itertools.count(1)
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:clipboard/read", "read")
+    @expose("crux:clipboard/read", "read")
     async def history(
         self, limit: int = 10, kind: str = "", pane_id: str = "", clip_id: str = "", max_chars: int = PREVIEW_CHARS
     ) -> ClipList:
@@ -63,13 +63,13 @@ class ClipboardDesk:
         found = [clip for clip in found if (not kind or clip.kind == kind) and (not wanted or clip.from_pane == wanted)]
         return ClipList([_info(clip, max_chars) for clip in found[:limit]], len(found))
 
-    @exposed("crux:clipboard/write", "control")
+    @expose("crux:clipboard/write", "control")
     async def copy(self, text: str, pane_id: str = "", origin: Literal["tool", "selection"] = "tool") -> ClipInfo:
         """Put a text on the clipboard."""
         pane = self._all.find(pane_id) if pane_id else None
         return _info(self._add(text.encode(errors="replace"), origin, pane), PREVIEW_CHARS)
 
-    @exposed("crux:clipboard/paste", "control")
+    @expose("crux:clipboard/paste", "control")
     async def paste(
         self,
         pane_id: str = "",

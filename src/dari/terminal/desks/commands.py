@@ -6,8 +6,8 @@ import asyncio
 import time
 from base64 import b64decode
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
-from dari.ipc.remote import exposed
 from dari.terminal.desks.answers import Executed, Scrollback, Success, Typed, Waited
 from dari.terminal.desks.lines import last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
@@ -25,7 +25,7 @@ class CommandDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:command/execute", "control", ends_with_caller=True)
+    @expose("crux:command/execute", "control", ends_with_caller=True)
     async def execute(
         self, command: str, pane_id: str = "", timeout_s: float | None = None, approved: str = ""
     ) -> Executed:
@@ -38,20 +38,20 @@ class CommandDesk:
         result = await pane.execute(command, _patience(limit_s))
         return _executed(pane, result)
 
-    @exposed("crux:command/wait", "read", ends_with_caller=True)
+    @expose("crux:command/wait", "read", ends_with_caller=True)
     async def wait_command(self, command_id: str, timeout_s: float = 30.0) -> Executed:
         """Go on waiting for a command that was still running."""
         pane, own_id = self._command(command_id)
         return _executed(pane, await pane.wait_command(own_id, _patience(timeout_s)))
 
-    @exposed("crux:command/interrupt", "control")
+    @expose("crux:command/interrupt", "control")
     async def interrupt_command(self, command_id: str) -> Executed:
         """^C; the result tells whether it has ended."""
         pane, own_id = self._command(command_id)
         result = await pane.interrupt(own_id)
         return _executed(pane, result or await pane.wait_command(own_id, 0.0))
 
-    @exposed("crux:command/output", "read")
+    @expose("crux:command/output", "read")
     async def command_output(self, command_id: str, offset: int = 0, limit: int = 0) -> Scrollback:
         """Lines of what a command printed; a limit of zero is no limit."""
         pane, own_id = self._command(command_id)
@@ -60,7 +60,7 @@ class CommandDesk:
         end = offset + len(shown)
         return Scrollback("\n".join(shown), len(lines), offset, len(shown), end if end < len(lines) else None)
 
-    @exposed("crux:pane/send-text", "control")
+    @expose("crux:pane/send-text", "control")
     async def send_text(
         self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False, approved: str = ""
     ) -> Typed:
@@ -73,7 +73,7 @@ class CommandDesk:
             await pane.send_keys(parse_keys("Enter"))
         return Typed(mark=mark)
 
-    @exposed("crux:pane/send-keys", "control")
+    @expose("crux:pane/send-keys", "control")
     async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False, approved: str = "") -> Typed:
         """Keys by name (`C-c`, `Enter`, `Up Up Enter`, `:wq<Enter>`); with `literal` every character as it is."""
         pressed = type_text(keys) if literal else parse_keys(keys)
@@ -85,7 +85,7 @@ class CommandDesk:
         await pane.send_keys(pressed)
         return Typed(mark=mark)
 
-    @exposed("crux:pane/write", "admin")
+    @expose("crux:pane/write", "admin")
     async def write(self, data: str, pane_id: str = "") -> Success:
         """Bytes (base64) as a person types them; nothing is judged, so agents' tokens do not have this scope."""
         pane = self._all.find(pane_id)
@@ -94,7 +94,7 @@ class CommandDesk:
         await pane.write(raw)
         return Success()
 
-    @exposed("crux:pane/wait-for", "read", ends_with_caller=True)
+    @expose("crux:pane/wait-for", "read", ends_with_caller=True)
     async def wait_for(
         self, pattern: str, pane_id: str = "", is_regex: bool = True, timeout_s: float = 30.0, since: int | None = None
     ) -> Waited:
@@ -102,7 +102,7 @@ class CommandDesk:
         command, or since the mark `since`. What was typed does not count."""
         return await wait_for_text(self._all.find(pane_id), pattern, is_regex, timeout_s, since)
 
-    @exposed("crux:pane/wait-exit", "read", ends_with_caller=True)
+    @expose("crux:pane/wait-exit", "read", ends_with_caller=True)
     async def wait_exit(self, pane_id: str = "", timeout_s: float = 30.0) -> int | None:
         """The exit code of the pane's program; None when it still runs after the time."""
         pane = self._all.find(pane_id)

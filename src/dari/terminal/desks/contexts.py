@@ -7,8 +7,8 @@ import secrets
 import shlex
 from dataclasses import dataclass, field
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, Failed, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.injections import DONE, Injection, removing, setting
 from dari.terminal.desks.judging import Intended, check_all
 from dari.terminal.desks.special_answers import ContextList, InjectedContext
@@ -38,7 +38,7 @@ class ContextDesk:
         self._own: set[str] = set()
         multiplexer.changes.subscribe(self._hear)
 
-    @exposed("crux:context/inject", "control", is_slow=True)
+    @expose("crux:context/inject", "control", is_slow=True)
     async def inject(
         self,
         pane_id: str = "",
@@ -69,7 +69,7 @@ class ContextDesk:
         self._kept[injection.id] = _Kept(injection, pane.id, pane.kind, expires_after_commands)
         return self._info(self._kept[injection.id])
 
-    @exposed("crux:context/remove", "control", is_slow=True)
+    @expose("crux:context/remove", "control", is_slow=True)
     async def remove(self, context_id: str) -> InjectedContext:
         """Put back what was there before."""
         kept = self._kept.get(context_id)
@@ -79,7 +79,7 @@ class ContextDesk:
         await self._take_out(kept)
         return self._info(kept)
 
-    @exposed("crux:context/list", "read")
+    @expose("crux:context/list", "read")
     async def list_contexts(self, pane_id: str = "") -> ContextList:
         """Oldest first."""
         wanted = self._all.find(pane_id).id if pane_id else ""

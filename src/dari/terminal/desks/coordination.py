@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.judging import Intended, check_all
 from dari.terminal.desks.special_answers import Coordinated, StepEvent, StepNews, StepResult
 from dari.terminal.desks.starting import start_command
@@ -89,7 +89,7 @@ class CoordinationDesk:
         self._opening = asyncio.Lock()
         self._told: dict[str, _Told] = {}
 
-    @exposed("crux:pane/coordinate", "control", ends_with_caller=True)
+    @expose("crux:pane/coordinate", "control", ends_with_caller=True)
     async def coordinate(
         self, steps: list[Step], go_on: bool = False, clean_up: bool = True, approved: str = "", watch: str = ""
     ) -> Coordinated:
@@ -119,7 +119,7 @@ class CoordinationDesk:
             opened=list(run.opened.values()),
         )
 
-    @exposed("crux:pane/coordinate-steps", "read", ends_with_caller=True)
+    @expose("crux:pane/coordinate-steps", "read", ends_with_caller=True)
     async def follow_steps(self, watch: str, seen: int = 0, timeout_s: float = 30.0) -> StepNews:
         """What happened after the first `seen` events to the steps of the call with that word, before or after it came.
 

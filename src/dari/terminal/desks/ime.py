@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.desks.special_answers import TypedWithIme
 from dari.terminal.engine.keys import Key
 from dari.terminal.guard import text_of_keys
@@ -22,7 +22,7 @@ class ImeDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:ime/type", "control", ends_with_caller=True)
+    @expose("crux:ime/type", "control", ends_with_caller=True)
     async def type_with_ime(
         self,
         text: str,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.lines import all_lines, last_lines
 from dari.terminal.desks.reading import check_history
 from dari.terminal.desks.special_answers import (
@@ -58,7 +58,7 @@ class InsightDesk:
         self._painter: Painter | None = None
         self._painting = asyncio.Lock()
 
-    @exposed("crux:output/parse", "read", is_slow=True)
+    @expose("crux:output/parse", "read", is_slow=True)
     async def parse(
         self,
         pane_id: str = "",
@@ -83,7 +83,7 @@ class InsightDesk:
             truncated=passage.is_truncated,
         )
 
-    @exposed("crux:output/intent", "read", is_slow=True)
+    @expose("crux:output/intent", "read", is_slow=True)
     async def detect_intent(
         self, pane_id: str = "", command_id: str = "", offset: int | None = None, limit: int = 0
     ) -> DetectedIntent:
@@ -106,19 +106,19 @@ class InsightDesk:
             exit_code=passage.exit_code,
         )
 
-    @exposed("crux:pane/capture", "read")
+    @expose("crux:pane/capture", "read")
     async def capture(self, pane_id: str = "", history_rows: int = 0) -> CaptureInfo:
         """Keep what the pane shows now, for a comparison later; the oldest captures go first."""
         check_history(history_rows)
         pane = self._all.find(pane_id)
         return self._keep(pane, history_rows)[0]
 
-    @exposed("crux:pane/list-captures", "read")
+    @expose("crux:pane/list-captures", "read")
     async def list_captures(self) -> CaptureList:
         """Oldest first."""
         return CaptureList([info for info, _ in self._captures.values()])
 
-    @exposed("crux:pane/visual-diff", "read", is_slow=True)
+    @expose("crux:pane/visual-diff", "read", is_slow=True)
     async def visual_diff(self, before: str = "", after: str = "", pane_id: str = "") -> VisualDiff:
         """Compare two captures; without `after` the pane as it is now, without `before` its last capture."""
         from dari.terminal.screenshot.captures import Capture

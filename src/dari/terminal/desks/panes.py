@@ -7,8 +7,8 @@ import shlex
 
 from msgspec import structs
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.desks.answers import CreatedPane, PaneInfo, PaneList, Resized, Success
 from dari.terminal.desks.commands import wait_for_text
 from dari.terminal.layout.arranging import find_preset
@@ -24,7 +24,7 @@ class PaneDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:pane/split", "control", is_slow=True)
+    @expose("crux:pane/split", "control", is_slow=True)
     async def spawn_pane(
         self,
         direction: Orientation = "horizontal",
@@ -64,23 +64,23 @@ class PaneDesk:
         waited = await wait_for_text(pane, wait_for, is_regex, timeout_s, mark) if wait_for else None
         return CreatedPane(**{**structs.asdict(self._info(pane)), "mark": mark}, waited=waited)
 
-    @exposed("crux:pane/close", "control", is_slow=True)
+    @expose("crux:pane/close", "control", is_slow=True)
     async def close_pane(self, pane_id: str = "", force: bool = True) -> Success:
         """End the pane and all that runs in it; without `force` a busy pane is a Conflict."""
         await self._all.close(pane_id, force=force)
         return Success()
 
-    @exposed("crux:pane/focus", "control")
+    @expose("crux:pane/focus", "control")
     async def focus_pane(self, pane_id: str) -> Success:
         self._all.windows.focus(self._all.find(pane_id).id)
         self._all.fit()
         return Success()
 
-    @exposed("crux:pane/list", "read")
+    @expose("crux:pane/list", "read")
     async def list_panes(self) -> PaneList:
         return PaneList([self._info(pane) for pane in self._all.panes.values()], self._all.windows.focused)
 
-    @exposed("crux:pane/resize", "control")
+    @expose("crux:pane/resize", "control")
     async def resize_pane(self, pane_id: str = "", cols: int = 0, rows: int = 0) -> Resized:
         """Zero keeps a size; neighbours give or take the cells, a window without any changes its own size."""
         if cols < 0 or rows < 0 or not (cols or rows) or cols > 2000 or rows > 2000:
@@ -91,29 +91,29 @@ class PaneDesk:
         now = pane.engine.cols, pane.engine.rows
         return Resized(now == (cols or now[0], rows or now[1]), *now)
 
-    @exposed("crux:pane/zoom", "control")
+    @expose("crux:pane/zoom", "control")
     async def zoom_pane(self, pane_id: str = "", is_zoomed: bool | None = None) -> PaneInfo:
         pane = self._all.find(pane_id)
         self._all.windows.zoom(pane.id, is_zoomed)
         self._all.fit()
         return self._info(pane)
 
-    @exposed("crux:pane/rename", "control")
+    @expose("crux:pane/rename", "control")
     async def rename_pane(self, name: str, pane_id: str = "") -> PaneInfo:
         return self._info(self._all.rename(pane_id, name))
 
-    @exposed("crux:pane/arrange", "control")
+    @expose("crux:pane/arrange", "control")
     async def select_layout(self, preset: str, pane_id: str = "", main_size: str = "") -> PaneList:
         """Arrange the panes of the tab: even-horizontal, even-vertical, main-horizontal, main-vertical, tiled."""
         self._all.windows.arrange(self._all.find(pane_id).id, find_preset(preset), main_size or None)
         self._all.fit()
         return await self.list_panes()
 
-    @exposed("crux:pane/info", "read")
+    @expose("crux:pane/info", "read")
     async def pane_info(self, pane_id: str = "") -> PaneInfo:
         return self._info(self._all.find(pane_id))
 
-    @exposed("crux:window/resize", "control")
+    @expose("crux:window/resize", "control")
     async def resize_window(self, window_id: str, cols: int, rows: int) -> Success:
         """The size of the terminal that somebody looks at it with."""
         self._all.windows.resize_window(window_id, cols, rows)

@@ -6,8 +6,8 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.desks.answers import (
     CursorState,
     Directory,
@@ -39,26 +39,26 @@ class ReadingDesk:
         self._painter: Painter | None = None
         multiplexer.changes.subscribe(self._forget)
 
-    @exposed("crux:pane/get-output", "read")
+    @expose("crux:pane/get-output", "read")
     async def get_output(self, pane_id: str = "", lines: int = LINES) -> Output:
         """The last lines that the pane shows or has shown."""
         pane = self._all.find(pane_id)
         text = last_lines(pane.engine, _count(lines))
         return Output(text, len(text.split("\n")) if text else 0, pane.mark())
 
-    @exposed("crux:pane/get-text", "read")
+    @expose("crux:pane/get-text", "read")
     async def get_raw_text(self, pane_id: str = "", scrollback: bool = False) -> PlainText:
         """The screen as text, or the screen with all that scrolled off it."""
         engine = self._all.find(pane_id).engine
         start = -engine.history if scrollback else 0
         return PlainText(engine.text(start, engine.rows, unwrap=True).rstrip("\n "))
 
-    @exposed("crux:pane/get-formatted", "read")
+    @expose("crux:pane/get-formatted", "read")
     async def get_formatted_output(self, pane_id: str = "", lines: int = LINES) -> PlainText:
         """The last rows with colours as SGR sequences, and no other escape sequence."""
         return PlainText(last_formatted(self._all.find(pane_id).engine, _count(lines)))
 
-    @exposed("crux:pane/get-scrollback", "read")
+    @expose("crux:pane/get-scrollback", "read")
     async def get_scrollback(self, pane_id: str = "", offset: int | None = None, limit: int = 1000) -> Scrollback:
         """`limit` lines from `offset`, counted from the oldest line that is kept; without it the newest ones."""
         if offset is not None and offset < 0:
@@ -69,11 +69,11 @@ class ReadingDesk:
         end = start + len(shown)
         return Scrollback("\n".join(shown), len(lines), start, len(shown), end if end < len(lines) else None)
 
-    @exposed("crux:pane/get-cwd", "read")
+    @expose("crux:pane/get-cwd", "read")
     async def get_cwd(self, pane_id: str = "") -> Directory:
         return Directory(self._all.find(pane_id).cwd())
 
-    @exposed("crux:pane/get-process", "read")
+    @expose("crux:pane/get-process", "read")
     async def get_process(self, pane_id: str = "") -> RunningProcess:
         """The program that has the terminal: the shell itself at its prompt."""
         pane = self._all.find(pane_id)
@@ -82,7 +82,7 @@ class ReadingDesk:
             return RunningProcess("", 0)
         return RunningProcess(process.name, process.pid, process.command_line, kind_of(process.name) is not None)
 
-    @exposed("crux:pane/get-state", "read")
+    @expose("crux:pane/get-state", "read")
     async def get_pane_state(self, pane_id: str = "") -> PaneState:
         pane = self._all.find(pane_id)
         engine, windows = pane.engine, self._all.windows
@@ -113,19 +113,19 @@ class ReadingDesk:
             last_exit_code=ended[-1].exit_code if ended else None,
         )
 
-    @exposed("crux:pane/scroll", "control")
+    @expose("crux:pane/scroll", "control")
     async def scroll(self, rows_back: int, pane_id: str = "") -> PaneState:
         """Where the view of the pane begins: rows above the bottom, as far as there is history."""
         pane = self._all.find(pane_id)
         self._scrolled[pane.id] = max(0, min(rows_back, pane.engine.history))
         return await self.get_pane_state(pane.id)
 
-    @exposed("crux:pane/get-selection", "read")
+    @expose("crux:pane/get-selection", "read")
     async def get_selection(self, pane_id: str = "") -> PlainText:
         """The text that was selected in the pane; empty when none is."""
         return PlainText(self._selections.get(self._all.find(pane_id).id, ""))
 
-    @exposed("crux:pane/select", "control")
+    @expose("crux:pane/select", "control")
     async def select(
         self, pane_id: str = "", start_row: int = 0, start_col: int = 0, end_row: int = -1, end_col: int = 0
     ) -> PlainText:
@@ -138,7 +138,7 @@ class ReadingDesk:
         self._selections[pane.id] = text
         return PlainText(text)
 
-    @exposed("crux:pane/screenshot", "read", is_slow=True)
+    @expose("crux:pane/screenshot", "read", is_slow=True)
     async def screenshot(self, pane_id: str = "", history_rows: int = 0) -> Screenshot:
         """The pane as a picture, with so many rows above the screen."""
         check_history(history_rows)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
-from dari.ipc.remote import exposed
+from dari.daemon.stub import expose
 from dari.terminal.desks.answers import ServerInfo, Success
 from dari.terminal.multiplexer import Multiplexer
 from dari.version import VERSION
@@ -29,7 +29,7 @@ class ServerDesk:
         self._clients = clients
         self._began = time.monotonic()
 
-    @exposed("crux:server/info", "read")
+    @expose("crux:server/info", "read")
     async def info(self) -> ServerInfo:
         return ServerInfo(
             pid=os.getpid(),
@@ -40,13 +40,13 @@ class ServerDesk:
             uptime_s=round(time.monotonic() - self._began, 3),
         )
 
-    @exposed("crux:server/adopt-environment", "admin")
+    @expose("crux:server/adopt-environment", "admin")
     async def adopt_environment(self, variables: dict[str, str]) -> Success:
         """Panes opened from now on have the environment of the person who started the daemon, as with tmux."""
         self._all.adopt_environment(variables)
         return Success()
 
-    @exposed("crux:server/kill", "admin")
+    @expose("crux:server/kill", "admin")
     async def kill(self) -> Success:
         """End every pane, then the daemon."""
         self._shut_down()

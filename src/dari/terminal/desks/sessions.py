@@ -8,8 +8,8 @@ import shlex
 import time
 from dataclasses import replace
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.desks.answers import Restored, Saved, SessionInfo, SessionList, Success
 from dari.terminal.desks.judging import Intended, check_all
 from dari.terminal.engine.engine import Engine, restore_engine
@@ -41,7 +41,7 @@ class SessionDesk:
         self._all = multiplexer
         self._store = store
 
-    @exposed("crux:session/save", "control", is_slow=True)
+    @expose("crux:session/save", "control", is_slow=True)
     async def save_session(self, name: str = "", scrollback: bool = True) -> Saved:
         """Write every live pane and the layout to a file; without a name one is made."""
         panes = [pane for pane in self._all.panes.values() if pane.is_alive]
@@ -58,7 +58,7 @@ class SessionDesk:
         session_id, size_bytes = await asyncio.to_thread(self._store.save, session)
         return Saved(session_id, len(session.panes), size_bytes)
 
-    @exposed("crux:session/restore", "control", is_slow=True)
+    @expose("crux:session/restore", "control", is_slow=True)
     async def restore_session(
         self, session_id: str, commands: bool = False, instead: bool = False, approved: str = ""
     ) -> Restored:
@@ -86,12 +86,12 @@ class SessionDesk:
             await asyncio.gather(*(self._run_again(saved, names) for saved in session.panes if saved.command))
         return Restored(True, [names[saved.id] for saved in session.panes if saved.id in names])
 
-    @exposed("crux:session/list", "read")
+    @expose("crux:session/list", "read")
     async def list_sessions(self) -> SessionList:
         """Newest first."""
         return await asyncio.to_thread(self._listed)
 
-    @exposed("crux:session/remove", "control")
+    @expose("crux:session/remove", "control")
     async def remove_session(self, session_id: str) -> Success:
         await asyncio.to_thread(self._store.remove, session_id)
         return Success()

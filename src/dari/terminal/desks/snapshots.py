@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dari.ipc.remote import exposed
+from dari.daemon.stub import expose
 from dari.terminal.desks.answers import Restored, Success
 from dari.terminal.desks.sessions import SessionDesk
 from dari.terminal.desks.special_answers import SnapshotInfo, SnapshotList
@@ -22,7 +22,7 @@ class SnapshotDesk:
         self._store = SessionStore(folder, "snapshot")
         self._sessions = SessionDesk(multiplexer, self._store)
 
-    @exposed("crux:snapshot/create", "control", is_slow=True)
+    @expose("crux:snapshot/create", "control", is_slow=True)
     async def create(self, name: str = "") -> SnapshotInfo:
         """Write all panes to a file; one of the same name is replaced."""
         saved = await self._sessions.save_session(name, True)
@@ -36,14 +36,14 @@ class SnapshotDesk:
             taken_unix=next((info.saved_unix for info in kept if info.session_id == saved.session_id), 0.0),
         )
 
-    @exposed("crux:snapshot/restore", "control", is_slow=True)
+    @expose("crux:snapshot/restore", "control", is_slow=True)
     async def restore(
         self, snapshot_id: str, commands: bool = False, instead: bool = False, approved: str = ""
     ) -> Restored:
         """Open its panes in windows of their own; `commands` runs what was running, `instead` ends what is open."""
         return await self._sessions.restore_session(snapshot_id, commands, instead, approved)
 
-    @exposed("crux:snapshot/list", "read")
+    @expose("crux:snapshot/list", "read")
     async def list_snapshots(self) -> SnapshotList:
         """Newest first."""
         found = (await self._sessions.list_sessions()).sessions
@@ -59,7 +59,7 @@ class SnapshotDesk:
             ]
         )
 
-    @exposed("crux:snapshot/remove", "control")
+    @expose("crux:snapshot/remove", "control")
     async def remove(self, snapshot_id: str) -> Success:
         await asyncio.to_thread(self._store.remove, snapshot_id)
         return Success()

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dari.ipc.client import DaemonClient
-from dari.ipc.remote import remote
+from dari.daemon.client import DaemonClient
+from dari.daemon.stub import make_stub
 from dari.terminal.desks.clipboard import ClipboardDesk
 from dari.terminal.desks.contexts import ContextDesk
 from dari.terminal.desks.coordination import CoordinationDesk
@@ -54,12 +54,12 @@ def local_special(multiplexer: Multiplexer, sessions_path: Path) -> SpecialDesks
 
 def remote_special(client: DaemonClient) -> SpecialDesks:
     return SpecialDesks(
-        remote(InsightDesk, client),
-        remote(ImeDesk, client),
-        remote(ClipboardDesk, client),
-        remote(WorkspaceDesk, client),
-        remote(StreamDesk, client),
-        remote(CoordinationDesk, client),
-        remote(ContextDesk, client),
-        remote(SnapshotDesk, client),
+        make_stub(InsightDesk, client),
+        make_stub(ImeDesk, client),
+        make_stub(ClipboardDesk, client),
+        make_stub(WorkspaceDesk, client),
+        make_stub(StreamDesk, client),
+        make_stub(CoordinationDesk, client),
+        make_stub(ContextDesk, client),
+        make_stub(SnapshotDesk, client),
     )

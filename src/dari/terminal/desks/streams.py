@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 
+from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
-from dari.ipc.remote import exposed
 from dari.terminal.desks.special_answers import Followed, StreamEvent, StreamStart
 from dari.terminal.desks.starting import start_command
 from dari.terminal.multiplexer import Multiplexer
@@ -33,7 +33,7 @@ class StreamDesk:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
 
-    @exposed("crux:stream/begin", "control", is_slow=True)
+    @expose("crux:stream/begin", "control", is_slow=True)
     async def begin(
         self, pane_id: str = "", command: str = "", approved: str = "", until: str = "", is_regex: bool = True
     ) -> StreamStart:
@@ -53,7 +53,7 @@ class StreamDesk:
         record = await start_command(self._all, pane, command, approved)
         return StreamStart(pane_id=pane.id, mark=0, command_id=f"{pane.id}:{record.id}")
 
-    @exposed("crux:stream/follow", "read", ends_with_caller=True)
+    @expose("crux:stream/follow", "read", ends_with_caller=True)
     async def follow(
         self,
         pane_id: str,

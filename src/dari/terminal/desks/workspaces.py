@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace as replace_fields
 from pathlib import Path
 
+from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
-from dari.ipc.remote import exposed
 from dari.terminal.desks.judging import Intended, check_all
 from dari.terminal.desks.special_answers import LoadedWorkspace, WorkspaceInfo, WorkspaceList, WorkspacePane
 from dari.terminal.desks.starting import start_command
@@ -29,12 +29,12 @@ class WorkspaceDesk:
         base = Path(config) if os.path.isabs(config) else Path.home() / ".config"
         self._folders = (folder, base / "crux" / "workspaces")
 
-    @exposed("crux:workspace/list", "read")
+    @expose("crux:workspace/list", "read")
     async def list_workspaces(self) -> WorkspaceList:
         """The user's own, then the built-in ones that they do not replace."""
         return await asyncio.to_thread(self._listed)
 
-    @exposed("crux:workspace/load", "control", is_slow=True)
+    @expose("crux:workspace/load", "control", is_slow=True)
     async def load_workspace(
         self,
         name: str,

@@ -6,8 +6,8 @@ import asyncio
 import ssl
 from collections import deque
 
+from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut
-from dari.ipc.dial import dial
 from dari.mcp.client.failures import NotSent
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Connection
@@ -111,7 +111,7 @@ class Pool:
         context = self._tls() if address.is_tls else None
         name = address.host if address.is_tls else None
         if address.socket_path is not None:
-            sock = await dial(address.socket_path)
+            sock = await connect_unix(address.socket_path)
             await loop.create_unix_connection(lambda: connection, sock=sock, ssl=context, server_hostname=name)
         else:
             await loop.create_connection(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut, Unavailable
-from dari.ipc.dial import dial
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
 from dari.transport.channels.lines import LineChannel
@@ -28,7 +28,7 @@ class UnixChannel(LineChannel):
         self._lost = asyncio.Event()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                sock = await dial(self._path)
+                sock = await connect_unix(self._path)
             transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
         except TimeoutError:
             raise TimedOut(f"{self._path} took no connection within {CONNECT_TIMEOUT_S:g} s", "it is busy") from None

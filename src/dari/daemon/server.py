@@ -1,0 +1,215 @@
+"""A daemon: methods behind a Unix socket, one per run directory, for callers of our own uid with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Self
+
+from msgspec import Raw
+
+from dari.daemon.errors import DaemonError, ErrorCode
+from dari.daemon.listener import Listener
+from dari.daemon.lock import FileLock, lock_holder
+from dari.daemon.methods import Method, method_table
+from dari.daemon.paths import DaemonPaths
+from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
+from dari.daemon.probe import answers
+from dari.daemon.protocol import encode_error
+from dari.daemon.server_connection import DaemonLimits, ServerConnection
+from dari.daemon.session import Identify, SessionAccess, prove_nothing
+from dari.daemon.system_methods import system_methods
+from dari.daemon.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
+from dari.errors import Conflict, Failed, Unavailable
+from dari.os_errors import expected
+from dari.paths import own_dir, private_dir, runtime_dir
+
+logger = logging.getLogger("dari.daemon")
+
+# How long a starting daemon waits for the lock of one that is on its way out.
+LOCK_TIMEOUT_S = 3.0
+LOCK_POLL_S = 0.02
+
+
+async def _nothing() -> None:
+    pass
+
+
+class DaemonServer:
+    """`await daemon.serve()` runs until `system.shutdown`, SIGTERM or SIGINT; `async with` runs for a block.
+
+    `on_stop` ends what the methods drive, within the grace period and before the next daemon may start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        methods: Iterable[Method],
+        principals: Sequence[Principal] = DEFAULT_PRINCIPALS,
+        run_dir: Path | None = None,
+        socket_path: Path | None = None,
+        *,
+        version: str = "0",
+        limits: DaemonLimits | None = None,
+        on_stop: Callable[[], Awaitable[None]] = _nothing,
+        peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
+        identify: Identify = prove_nothing,
+    ) -> None:
+        self.files = DaemonPaths(name, (run_dir or runtime_dir(name)).absolute())
+        self.socket_path = (socket_path or self.files.socket).absolute()
+        self._name = name
+        self._limits = limits or DaemonLimits()
+        self._on_stop = on_stop
+        self._peer_credentials = peer_credentials
+        self._tokens = Tokens(self.files.run_dir, principals)
+        table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
+        self._access = SessionAccess(name, table, self._tokens, identify)
+        self._connections: dict[asyncio.Task[None], ServerConnection] = {}
+        self._listener: Listener | None = None
+        self._held = ExitStack()
+        self._stopping = asyncio.Event()
+        self._failure: Failed | None = None
+
+    async def serve(self) -> None:
+        """Run until somebody asks for the end."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        try:
+            async with self:
+                await self._stopping.wait()
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Take the run directory, write the tokens, then listen; a Conflict names who has it already."""
+        try:
+            await self._take_place()
+        except OSError as error:
+            refused = expected(error)
+            if refused is not None:
+                raise Failed(f"{self._name} cannot start: {refused.message}", refused.hint) from error
+            raise Failed(f"{self._name} cannot start: {error}", "check the disk and the directory") from error
+        logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
+
+    async def stop(self) -> None:
+        """Refuse new callers, let running calls finish, end the service, and clear the run directory."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        self._listener = None
+        try:
+            async with asyncio.timeout(self._limits.grace_s):
+                await self._finish_connections()
+                await self._on_stop()
+        except TimeoutError:
+            logger.warning("daemon=%s event=stop_timeout grace_s=%g", self._name, self._limits.grace_s)
+        finally:
+            self._held.close()
+        logger.info("daemon=%s event=stopped", self._name)
+
+    async def asked_to_stop(self) -> None:
+        """Return once somebody asked for the end, for a host that runs more than this daemon."""
+        await self._stopping.wait()
+
+    @property
+    def connections(self) -> int:
+        """How many callers are connected."""
+        return len(self._connections)
+
+    def shut_down(self) -> None:
+        """Make `serve()` end."""
+        self._stopping.set()
+
+    async def _take_place(self) -> None:
+        with ExitStack() as held:
+            private_dir(self.files.run_dir)
+            own_dir(self.socket_path.parent)
+            held.callback((await self._take_lock()).release)
+            listener = Listener(self.socket_path)
+            held.callback(listener.close)
+            held.callback(self._tokens.remove)
+            self._tokens.write()
+            listener.listen(self._accept, self._lost_listener)
+            self._listener, self._held = listener, held.pop_all()
+
+    async def _take_lock(self) -> FileLock:
+        lock = FileLock(self.files.lock)
+        deadline = asyncio.get_running_loop().time() + LOCK_TIMEOUT_S
+        while not lock.try_acquire():
+            if answers(self.socket_path) or asyncio.get_running_loop().time() > deadline:
+                pid = lock_holder(self.files.lock)
+                raise Conflict(
+                    f"{self._name} already serves {self.socket_path} (pid {pid})",
+                    f"stop it first; it holds {self.files.lock}",
+                )
+            await asyncio.sleep(LOCK_POLL_S)
+        return lock
+
+    async def _finish_connections(self) -> None:
+        for connection in self._connections.values():
+            connection.finish()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=self._limits.grace_s / 2)
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=self._limits.grace_s / 4)
+
+    def _accept(self, sock: socket.socket) -> None:
+        try:
+            peer = self._peer_credentials(sock)
+        except OSError:
+            peer = None
+        if peer is None or peer.uid != os.geteuid():
+            logger.warning("daemon=%s event=foreign_peer uid=%s", self._name, peer and peer.uid)
+            sock.close()
+        elif len(self._connections) >= self._limits.max_connections and not self._evicts():
+            self._turn_away(sock)
+        else:
+            connection = ServerConnection(self._access, peer, sock, self._limits)
+            task = asyncio.get_running_loop().create_task(connection.run())
+            self._connections[task] = connection
+            task.add_done_callback(self._forget)
+
+    def _lost_listener(self, error: OSError) -> None:
+        """Nobody can reach it any more: better no daemon than one that only seems to run."""
+        what = f"{self._name} lost its listener on {self.socket_path}: {error.strerror}"
+        self._failure = Failed(what, "start it again")
+        self._stopping.set()
+
+    def _evicts(self) -> bool:
+        """End the caller that was silent longest; one that has not even said hello goes before the others."""
+        idle = [one for one in self._connections.values() if one.idle_s(self._limits.evict_idle_s) is not None]
+        if not idle:
+            return False
+        max(idle, key=lambda one: (not one.is_established, one.idle_s(self._limits.evict_idle_s) or 0.0)).finish()
+        return True
+
+    def _turn_away(self, sock: socket.socket) -> None:
+        """The buffer of a new socket takes a short line at once."""
+        message = f"{self._limits.max_connections} connections are open"
+        refusal = DaemonError(ErrorCode.STATE_ERROR, message, "close some, or try again later", Unavailable.name)
+        with suppress(OSError), sock:
+            sock.send(encode_error(Raw(), refusal))
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._connections[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("daemon=%s event=fatal", self._name, exc_info=error)

@@ -1,0 +1,141 @@
+"""One connection's conversation, without its I/O: a line in, a line out.
+
+Nothing is allowed before the handshake; after it, what the token's scopes say, until a rotation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+from uuid import uuid4
+
+from msgspec import Raw, Struct
+
+from dari.daemon.caller_scopes import limit_scopes
+from dari.daemon.errors import DaemonError, ErrorCode, to_daemon_error
+from dari.daemon.methods import Method, params_reader
+from dari.daemon.peer import PeerCredentials
+from dari.daemon.protocol import (
+    HANDSHAKE,
+    MAX_LINE_BYTES,
+    PROTOCOL_VERSION,
+    HandshakeParams,
+    HandshakeResult,
+    check_request,
+    decode_request,
+    encode_error,
+    encode_result,
+)
+from dari.daemon.tokens import Claims, Tokens
+from dari.errors import DariError
+from dari.os_errors import expected
+
+logger = logging.getLogger("dari.daemon")
+
+# The principal that the peer's executable proves to be, None where the platform proves nothing,
+# LookupError when the process cannot be found at all.
+Identify = Callable[[PeerCredentials], str | None]
+WhileConnected = Callable[[Coroutine[Any, Any, object]], Awaitable[object]]
+
+_read_handshake = params_reader(HandshakeParams)
+
+
+class CallerGone(Exception):
+    """The caller hung up while its call was running; there is nobody to answer."""
+
+
+def prove_nothing(peer: PeerCredentials) -> None:
+    """Linux has no code signatures, and `/proc/<pid>/exe` names an interpreter: nothing is proven."""
+
+
+class SessionAccess(Struct, frozen=True):
+    """What every connection of a daemon shares."""
+
+    daemon: str
+    methods: Mapping[str, Method]
+    tokens: Tokens
+    identify: Identify
+
+
+class DaemonSession:
+    """The state is the claims of the token and the epoch they were verified in."""
+
+    def __init__(self, access: SessionAccess, peer: PeerCredentials, while_connected: WhileConnected) -> None:
+        self._access = access
+        self._peer = peer
+        self._while_connected = while_connected
+        self._claims: Claims | None = None
+        self._epoch = 0
+
+    @property
+    def is_established(self) -> bool:
+        return self._claims is not None
+
+    async def answer(self, line: bytes) -> bytes:
+        """The reply to one line; every failure is a reply too."""
+        request_id, name = Raw(), ""
+        try:
+            request = decode_request(line)
+            request_id = request.id
+            name, params = check_request(request)
+            reply = encode_result(request_id, await self._perform(name, params))
+            if len(reply) > MAX_LINE_BYTES:
+                raise DaemonError(ErrorCode.IO_ERROR, f"the reply has {len(reply)} bytes", "ask for less at a time")
+            return reply
+        except CallerGone:
+            raise
+        except DariError as error:
+            return encode_error(request_id, to_daemon_error(error))
+        except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                raise
+            return self._internal_error(request_id, name)
+        except Exception as error:
+            if (refused := expected(error)) is not None:
+                return encode_error(request_id, to_daemon_error(refused))
+            return self._internal_error(request_id, name)
+
+    async def _perform(self, name: str, params: bytes) -> object:
+        if name == HANDSHAKE:
+            return self._shake_hands(params)
+        method = self._allowed(name)
+        assert self._claims is not None
+        with limit_scopes(self._claims.scopes):
+            if method.ends_with_caller:
+                return await self._while_connected(method.call(params))
+            return await method.call(params)
+
+    def _shake_hands(self, params: bytes) -> HandshakeResult:
+        self._claims = None
+        wanted = _read_handshake(params)
+        if wanted.protocol_version != PROTOCOL_VERSION:
+            versions = f"expected {PROTOCOL_VERSION}, got {wanted.protocol_version}"
+            raise DaemonError(ErrorCode.INVALID_PARAMS, f"protocol_version mismatch: {versions}")
+        claims = self._access.tokens.verify(wanted.token)
+        try:
+            principal = self._access.identify(self._peer)
+        except LookupError as error:
+            raise DaemonError(ErrorCode.AUTH_FAILED, "peer cannot be identified") from error
+        if principal is not None and principal != claims.aud:
+            mismatch = f"token aud '{claims.aud}' does not match principal '{principal}'"
+            raise DaemonError(ErrorCode.PRINCIPAL_MISMATCH, mismatch)
+        self._claims, self._epoch = claims, self._access.tokens.epoch
+        return HandshakeResult(str(uuid4()), PROTOCOL_VERSION, claims.aud, list(claims.scopes), principal is not None)
+
+    def _allowed(self, name: str) -> Method:
+        if self._claims is None:
+            raise DaemonError(ErrorCode.AUTH_FAILED, "session not established")
+        if self._epoch != self._access.tokens.epoch:
+            raise DaemonError(ErrorCode.SESSION_EXPIRED, "session expired after token rotation")
+        method = self._access.methods.get(name)
+        if method is None:
+            raise DaemonError(ErrorCode.METHOD_NOT_FOUND, f"unknown method: {name[:100]}")
+        if method.scope not in self._claims.scopes:
+            raise DaemonError(ErrorCode.PERMISSION_DENIED, f"scope '{method.scope}' required")
+        return method
+
+    def _internal_error(self, request_id: Raw, name: str) -> bytes:
+        logger.exception("daemon=%s event=fatal method=%s", self._access.daemon, name)
+        return encode_error(request_id, DaemonError(ErrorCode.INTERNAL_ERROR, "internal error"))
