@@ -210,7 +210,7 @@ def main() -> int:
     parser.add_argument("--socket", type=Path)
     parser.add_argument("--protocol", default="negotiate")
     given = parser.parse_args()
-    log.set_up()
+    log.configure_logging()
 
     async def serve() -> int:
         settings = ServeSettings(

@@ -15,7 +15,7 @@ from dari.transport.supervisor import Supervisor
 
 
 def main(given: Arguments) -> int:
-    log.set_up("warning")
+    log.configure_logging("warning")
 
     async def serve() -> int:
         settings = ServeSettings(

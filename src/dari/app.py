@@ -12,7 +12,7 @@ from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from dari.system.service import SystemService
-from dari.system.tools import SystemTools
+from dari.system.tools import DariTools
 from dari.version import VERSION
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
         http_port=settings.http_port or DEFAULT_PORT,
         further_tokens=further_tokens,
     )
-    registry.add_toolkit(SystemTools(system))
+    registry.add_toolkit(DariTools(system))
     registry.defer(lambda: proxy_tools(proxy_client()))
     terminal = cache(lambda: terminal_service(terminal_client()))
     registry.defer(lambda: terminal_tools(terminal()))

@@ -8,7 +8,7 @@ import sys
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def set_up(level: str = "info") -> None:
+def configure_logging(level: str = "info") -> None:
     """Send the logs of this process to stderr, one line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
@@ -18,6 +18,6 @@ def set_up(level: str = "info") -> None:
     logger.propagate = False
 
 
-def event(transport: str, name: str, detail: str = "") -> str:
+def format_event(transport: str, name: str, detail: str = "") -> str:
     """A log line with the keywords of design 000, WS3."""
     return f"transport={transport} event={name}" + (f" {detail}" if detail else "")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 from dari.os_errors import expected
 
 PANIC_EXIT = 101
@@ -34,7 +34,7 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
         if refused is not None:
             _log.error("%s\nhint: %s", refused.message, refused.hint)
             return 1
-        _log.exception(event("process", "fatal"))
+        _log.exception(format_event("process", "fatal"))
         return PANIC_EXIT
 
 

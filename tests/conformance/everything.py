@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--http-port", type=int, default=0, help="default: any free one")
     parser.add_argument("--log", choices=log.LEVELS, default="warning")
     given = parser.parse_args()
-    log.set_up(given.log)
+    log.configure_logging(given.log)
 
     async def serve() -> int:
         settings = ServeSettings(transport=given.transport, http_port=given.http_port, token_path=None)

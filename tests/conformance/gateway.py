@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--isolation", choices=("shared", "per-client", "per-call"), default="shared")
     given = parser.parse_args()
     os.environ["DARI_HOME"] = str(given.home / "dari")
-    log.set_up("warning")
+    log.configure_logging("warning")
     profiles = given.home / "mcp.json"
     entry = {**_entry(given.upstream), "protocol": given.protocol, "isolation": given.isolation}
     profiles.write_text(json.dumps({"mcpServers": {NAME: entry}}))

@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari.bridge.service import Bridge
     from dari.running import run_to_exit
 
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
     place = Place(arguments.run_dir and arguments.run_dir.absolute(), arguments.state_dir)
     os.chdir("/")  # no folder of anybody stays in use because of us
 

@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari import log
     from dari.running import run_to_exit
 
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
     return run_to_exit(lambda: _serve(arguments))
 
 

@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari.proxy.daemon import Place, serve
     from dari.running import raise_file_limit, run_to_exit
 
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
     raise_file_limit()
 
     # Many requests make garbage that is gone at once; looking for cycles every 700 objects costs them 2 µs each.

@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari.terminal.daemon import Options, Place, serve
     from dari.transport.peers import read_uids
 
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
     gc.set_threshold(50_000, 20, 100)
     usual = Place.of_environment()
     place = Place(arguments.socket or usual.socket, arguments.config or usual.config)

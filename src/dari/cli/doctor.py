@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from dari import app
-from dari.system.check import worst
+from dari.system.check import worst_status
 from dari.system.service import SystemService
-from dari.system.tools import Diagnosis
+from dari.system.tools import DoctorReport
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "failed": "FAIL"}
 
@@ -15,11 +15,11 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "failed": "FAIL"}
 def run_doctor(*, as_json: bool) -> int:
     """Print every check; exit 1 when one failed."""
     checks = SystemService(app.token_path(), app.socket_path(), app.DEFAULT_PORT, app.further_tokens).checks()
-    status = worst(checks)
+    status = worst_status(checks)
     if as_json:
         from dari.rpc.codec import encode
 
-        sys.stdout.write(encode(Diagnosis(status, checks)).decode() + "\n")
+        sys.stdout.write(encode(DoctorReport(status, checks)).decode() + "\n")
     else:
         for check in checks:
             print(f"{_MARKS[check.status]}  {check.name:<9} {check.found}")

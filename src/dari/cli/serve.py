@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run_up(arguments: argparse.Namespace) -> int:
     """The hub in the foreground."""
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
 
     async def main() -> int:
         socket = Path(arguments.socket).absolute() if arguments.socket else app.socket_path()
@@ -44,7 +44,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 
 def run_mcp(arguments: argparse.Namespace) -> int:
-    log.set_up(arguments.log)
+    log.configure_logging(arguments.log)
 
     async def main() -> int:
         settings = _settings(arguments, arguments.transport, None)

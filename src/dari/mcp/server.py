@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from dari.core.context import LEVELS, LoggingMessage
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.registry import Registry
-from dari.log import event
+from dari.log import format_event
 from dari.mcp import inflight, list_cache, methods
 from dari.mcp.batch import receive_batch
 from dari.mcp.client_requests import StateSigner
@@ -93,7 +93,7 @@ class Server:
                 self._response(message, channel)
                 return
             if _log.isEnabledFor(logging.DEBUG):
-                _log.debug(event(channel.transport, "request", f"method={method} id={request_id}"))
+                _log.debug(format_event(channel.transport, "request", f"method={method} id={request_id}"))
             params = message.params or EMPTY_PARAMS
             if request_id is UNSET:
                 lifecycle.receive_notification(self, channel, method, params)

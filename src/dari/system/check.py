@@ -19,7 +19,7 @@ class Check(Struct, frozen=True):
     hint: str = ""
 
 
-def worst(checks: Iterable[Check]) -> Status:
+def worst_status(checks: Iterable[Check]) -> Status:
     """The status of the whole: the worst of its parts."""
     found = {check.status for check in checks}
     order: tuple[Status, ...] = ("failed", "warning", "ok")

@@ -84,7 +84,7 @@ class SystemService:
         return Check("home", "ok", str(home))
 
     def _disk(self) -> Check:
-        from dari.system.disk import check_disk
+        from dari.system.disk_check import check_disk
 
         return check_disk((paths.home(), self._socket_path.parent))
 
@@ -127,7 +127,7 @@ class SystemService:
         return Check("socket", "ok", f"{path} answers")
 
     def _port(self) -> Check:
-        from dari.system.listeners import check_ports  # and with it what speaks HTTP
+        from dari.system.port_check import check_ports  # and with it what speaks HTTP
 
         return check_ports(self._socket_path, self._http_port, {"dari": self._token_path, **self._further_tokens()})
 

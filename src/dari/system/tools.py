@@ -8,27 +8,27 @@ from msgspec import Struct
 
 from dari.core.tool import tool
 from dari.mcp.versions import SUPPORTED
-from dari.system.check import Check, Status, worst
+from dari.system.check import Check, Status, worst_status
 from dari.system.service import SystemService
 from dari.version import VERSION
 
 
-class Pong(Struct):
+class PingReply(Struct):
     pong: bool
 
 
-class Version(Struct):
+class VersionInfo(Struct):
     dari: str
     protocols: list[str]
     parts: dict[str, str]
 
 
-class Diagnosis(Struct):
+class DoctorReport(Struct):
     status: Status
     checks: list[Check]
 
 
-class SystemTools:
+class DariTools:
     """Tools named `dari_<method>`."""
 
     prefix = "dari"
@@ -37,17 +37,17 @@ class SystemTools:
         self._system = system
 
     @tool()
-    async def ping(self) -> Pong:
+    async def ping(self) -> PingReply:
         """Answer at once; returns {pong: true}."""
-        return Pong(pong=True)
+        return PingReply(pong=True)
 
     @tool()
-    async def version(self) -> Version:
+    async def version(self) -> VersionInfo:
         """Tell the version of Dari, the protocol revisions it speaks and the libraries under it."""
-        return Version(VERSION, list(SUPPORTED), self._system.parts())
+        return VersionInfo(VERSION, list(SUPPORTED), self._system.parts())
 
     @tool()
-    async def doctor(self) -> Diagnosis:
+    async def doctor(self) -> DoctorReport:
         """Check token file, socket, port, home directory and versions; returns one entry per check with a hint."""
         checks = await asyncio.to_thread(self._system.checks)
-        return Diagnosis(worst(checks), checks)
+        return DoctorReport(worst_status(checks), checks)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from dari.core.scopes import MCP_GRANT, Grant
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.headers import PARAM_PREFIX
 from dari.mcp.server import Server
 from dari.mcp.session import Session
@@ -139,7 +139,7 @@ class Endpoint:
             exchange.refuse(404, exchange.absence)
 
     def _broke(self, exchange: Exchange, error: Exception) -> None:
-        _log.exception(event("http", "fatal"))
+        _log.exception(format_event("http", "fatal"))
         exchange.refuse(500, f"{type(error).__name__}: {error}")
 
     def answered(self, exchange: Exchange) -> None:

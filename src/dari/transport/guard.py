@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dari.errors import Failed
-from dari.log import event
+from dari.log import format_event
 from dari.os_errors import FULL, reason
 from dari.paths import make_dirs, write_private
 from dari.transport.authority import BadAuthority, authority_of, origin_of
@@ -75,7 +75,7 @@ class TokenFile:
         except OSError:
             self._token, self._stamp = b"", None
         except Failed as error:
-            _log.error(event("http", "token", f"{error.message}; hint: {error.hint}"))
+            _log.error(format_event("http", "token", f"{error.message}; hint: {error.hint}"))
 
     def _refresh(self) -> None:
         info = os.stat(self.path)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from dari.core.scopes import Grant
 from dari.daemon.tcp_peer import knows_tcp_owners
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.endpoint import Endpoint
@@ -124,7 +124,7 @@ def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
     """What a listener lets in that its owner may not have meant."""
     if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
         _log.warning(
-            event(
+            format_event(
                 "http",
                 "exposed",
                 f"--http-bind {host} lets other machines connect, and the token travels unencrypted; "
@@ -133,4 +133,6 @@ def _warn(host: str, allowed_uids: tuple[int, ...] | None) -> None:
         )
     if allowed_uids is None or not knows_tcp_owners():
         why = "--allow-uid any" if allowed_uids is None else f"{sys.platform} does not tell the user of a connection"
-        _log.warning(event("http", "unchecked", f"every user of this machine may connect ({why}); the token decides"))
+        _log.warning(
+            format_event("http", "unchecked", f"every user of this machine may connect ({why}); the token decides")
+        )

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dari.core.scopes import Grant
 from dari.core.slices import Sliced
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.rpc.codec import INTERNAL_ERROR, INVALID_REQUEST, error_message
@@ -138,7 +138,7 @@ class LineLink(ReplyChannel):
         try:
             self._server.receive(message, self)
         except Exception as error:
-            _log.exception(event(self.transport, "fatal"))
+            _log.exception(format_event(self.transport, "fatal"))
             self.reply(error_message(None, INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}"))
 
     def _read_on(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_uid
 from dari.errors import InvalidInput
-from dari.log import event
+from dari.log import format_event
 from dari.transport.heads import Refusal
 
 ANY_USER = "any"
@@ -49,7 +49,7 @@ class PeerCheck:
         if uid not in self._reported and len(self._reported) < MAX_REPORTED:
             self._reported.add(uid)
             whose = "cannot be found out" if uid is None else str(uid)
-            _log.warning(event("http", "refused", f"peer uid={whose}; --allow-uid names further users"))
+            _log.warning(format_event("http", "refused", f"peer uid={whose}; --allow-uid names further users"))
 
 
 def read_uids(names: Iterable[str]) -> tuple[int, ...] | None:

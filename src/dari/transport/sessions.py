@@ -12,7 +12,7 @@ from itertools import islice
 from uuid import uuid4
 
 from dari.core.scopes import Grant
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.server import Server
 from dari.mcp.session import Session
 from dari.transport.events import Streams
@@ -132,7 +132,7 @@ class Sessions:
         for half in (share.unused, share.used):
             for session in islice(half.values(), MAX_LOOKED_AT):
                 if not self._is_busy(session):
-                    _log.info(event("http", "session_evicted", f"session={session.id[:8]} peer={session.peer}"))
+                    _log.info(format_event("http", "session_evicted", f"session={session.id[:8]} peer={session.peer}"))
                     self.end(session, "the session was idle, and there are too many")
                     return True
         return False
@@ -141,5 +141,5 @@ class Sessions:
         return bool(session.running) or session.streams.is_watched
 
     def _expire(self, session: Session) -> None:
-        _log.info(event("http", "session_expired", f"session={session.id[:8]}"))
+        _log.info(format_event("http", "session_expired", f"session={session.id[:8]}"))
         self.end(session, "the session expired")

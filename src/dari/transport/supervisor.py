@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dari.core.scopes import MCP_GRANT, Grant
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
 
@@ -65,7 +65,7 @@ class Supervisor:
                 if hub is not None:
                     await hub.stop()
                     if hub.url:
-                        _log.info(event("http", "stop"))
+                        _log.info(format_event("http", "stop"))
                 self._server.close()
 
     async def _start_http(self) -> HttpHub:
@@ -75,7 +75,7 @@ class Supervisor:
         await hub.start()
         if hub.url:
             token = self._settings.token_path
-            _log.info(event("http", "start", f"url={hub.url}" + (f" token_path={token}" if token else "")))
+            _log.info(format_event("http", "start", f"url={hub.url}" + (f" token_path={token}" if token else "")))
             if self._announce is not None:
                 self._announce(hub.url, "" if token is None else str(token))
         return hub
@@ -84,7 +84,7 @@ class Supervisor:
         """Serve stdin and stdout; with a hub, what happens to one of the two leaves the other alone."""
         from dari.transport.stdio import serve_stdio
 
-        _log.info(event("stdio", "start"))
+        _log.info(format_event("stdio", "start"))
         ended = asyncio.Event()
         stdio = asyncio.create_task(serve_stdio(self._server, self._grant, ended))
         stopping = asyncio.create_task(self._stop.wait())
@@ -93,16 +93,16 @@ class Supervisor:
         try:
             await asyncio.wait({stdio, stopping, *([failing] if failing else [])}, return_when=asyncio.FIRST_COMPLETED)
             if hub is not None and failing is not None and failing.done() and not stopping.done():
-                _log.error(event("http", "fatal", f"{failing.result()}; stdio goes on"))
+                _log.error(format_event("http", "fatal", f"{failing.result()}; stdio goes on"))
                 breaking = asyncio.create_task(hub.stop())
                 await asyncio.wait({stdio, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if stdio.done():
                 stdio.result()
-                _log.info(event("stdio", "eof"))
+                _log.info(format_event("stdio", "eof"))
                 if hub is not None and breaking is None:
                     return await self._until_stopped(hub)
             else:
-                _log.info(event("stdio", "stop"))
+                _log.info(format_event("stdio", "stop"))
                 if hub is not None:
                     ended.set()
                     await asyncio.gather(hub.stop(), asyncio.wait({stdio}, timeout=self._settings.stop_grace_s))
@@ -116,7 +116,7 @@ class Supervisor:
         try:
             await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
             if failing.done() and not stopping.done():
-                _log.error(event("http", "fatal", str(failing.result())))
+                _log.error(format_event("http", "fatal", str(failing.result())))
                 return 1
             return 0
         finally:

@@ -15,7 +15,7 @@ from typing import cast
 from dari.core.scopes import Grant
 from dari.daemon.peer import ConnectedSocket, peer_credentials
 from dari.daemon.probe import clear_stale
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.server import Server
 from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
 from dari.transport.lines import LineLink
@@ -42,11 +42,11 @@ class _Connection(asyncio.Protocol):
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
         self.transport = cast(asyncio.Transport, transport)
         if not _is_ours(transport.get_extra_info("socket")):
-            _log.warning(event("unix", "refused", "the peer is another user"))
+            _log.warning(format_event("unix", "refused", "the peer is another user"))
             self.transport.abort()
             return
         if len(self._owner.connections) >= MOST_CONNECTIONS and not self._owner.evicts():
-            _log.warning(event("unix", "refused", f"{MOST_CONNECTIONS} connections are open"))
+            _log.warning(format_event("unix", "refused", f"{MOST_CONNECTIONS} connections are open"))
             self.transport.abort()
             return
         self._owner.connections[self] = asyncio.get_running_loop().time()
@@ -166,7 +166,7 @@ class UnixServer:
         if not idle:
             return False
         chosen = next((one for one in idle if one.channel is None), idle[0])
-        _log.info(event("unix", "evicted", "a silent connection went for a new one"))
+        _log.info(format_event("unix", "evicted", "a silent connection went for a new one"))
         self.connections.pop(chosen, None)
         chosen.close()
         return True

@@ -14,7 +14,7 @@ from uvicorn import Server as Uvicorn
 
 from dari.daemon.listener import is_listening
 from dari.errors import Unavailable
-from dari.log import event
+from dari.log import format_event
 from dari.transport.endpoint import Endpoint
 from dari.transport.health import Scope, Send
 from dari.transport.http import McpProtocol, make_protocol
@@ -140,7 +140,7 @@ class WebServer:
         if now_s - self._swept_s > SWEEP_S:
             self._swept_s = now_s
             expired = sum(sessions.sweep() for sessions in {endpoint.sessions for endpoint in self._all()})
-            _log.debug(event("http", "sweep", f"expired={expired}"))
+            _log.debug(format_event("http", "sweep", f"expired={expired}"))
 
     def _require_listening(self) -> None:
         if self.endpoint.is_stopping:

@@ -19,7 +19,7 @@ from dari.bridge.children.program import find_program
 from dari.bridge.children.spec import ChildSpec
 from dari.bridge.children.subreaper import become_subreaper
 from dari.errors import InvalidInput, Unavailable
-from dari.log import event
+from dari.log import format_event
 from dari.paths import own_paths
 from dari.sandbox.builder import SandboxedCommand, build_command
 from dari.sandbox.capabilities import SandboxCapabilities
@@ -78,7 +78,7 @@ class Children:
             machine=self._machine,
         )
         for warning in prepared.warnings:
-            _log.warning(event("child", "sandbox", f"server={spec.name} {warning}"))
+            _log.warning(format_event("child", "sandbox", f"server={spec.name} {warning}"))
         try:
             self._guard.watch(mark)
             if prepared.scratch is not None:

@@ -18,7 +18,7 @@ from dari.bridge.children import guardian
 from dari.bridge.children.exits import watch_exit
 from dari.bridge.children.marks import Mark
 from dari.errors import Unavailable
-from dari.log import event
+from dari.log import format_event
 
 COUNT = 2
 MAX_QUICK_STARTS = 6
@@ -109,7 +109,7 @@ class Guard:
             return
         if not self.pids:
             raise problem
-        _log.warning(event("child", "guardian", f"one is missing: {problem.message}"))
+        _log.warning(format_event("child", "guardian", f"one is missing: {problem.message}"))
         self._retry_later()
 
     def _start(self, number: int) -> None:
@@ -148,7 +148,7 @@ class Guard:
         self._drop(number)
         if not self._marks:
             return  # the next child brings new ones
-        _log.warning(event("child", "guardian", f"pid={process.pid} was killed and is replaced"))
+        _log.warning(format_event("child", "guardian", f"pid={process.pid} was killed and is replaced"))
         if len(self._starts_s) > MAX_QUICK_STARTS + COUNT:
             self._retry_later()
             if not self.pids:
@@ -157,7 +157,7 @@ class Guard:
         try:
             self._complete()
         except Unavailable as error:
-            _log.error(event("child", "guardian", f"{error.message}; the children are ended"))
+            _log.error(format_event("child", "guardian", f"{error.message}; the children are ended"))
             self._lose()
 
     def _lose(self) -> None:
@@ -174,7 +174,7 @@ class Guard:
             try:
                 self._complete()
             except Unavailable as error:
-                _log.error(event("child", "guardian", error.message))
+                _log.error(format_event("child", "guardian", error.message))
                 self._lose()
 
     def _drop(self, number: int) -> None:

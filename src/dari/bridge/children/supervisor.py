@@ -13,7 +13,7 @@ from msgspec import Struct
 from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import Restart, Snapshot, State, Supervision
 from dari.errors import DariError, TimedOut, Unavailable
-from dari.log import event
+from dari.log import format_event
 
 INIT_S = 10.0
 IDLE_EXIT_S = 300.0
@@ -215,7 +215,7 @@ class Supervisor(Generic[S]):
     def _failed(self, error: DariError) -> None:
         self._error = error
         state = self._supervision.failed(self._clock(), error.message)
-        _log.warning(event("child", state, f"server={self.name} {error.message}"))
+        _log.warning(format_event("child", state, f"server={self.name} {error.message}"))
         self._changed()
 
     async def _watch(self, session: S) -> None:

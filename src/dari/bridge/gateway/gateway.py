@@ -25,7 +25,7 @@ from dari.core.events import ListKind
 from dari.core.registry import Registry
 from dari.core.tool import Tool
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 
 RETRY_S = 5.0
 LONGEST_RETRY_S = 300.0
@@ -175,9 +175,9 @@ class Gateway:
                 self._publish()
                 return
             except DariError as error:
-                _log.warning(event("bridge", "unseen", f"server={upstream.id} {error.message}"))
+                _log.warning(format_event("bridge", "unseen", f"server={upstream.id} {error.message}"))
             except Exception:
-                _log.exception(event("bridge", "fatal", f"server={upstream.id}"))
+                _log.exception(format_event("bridge", "fatal", f"server={upstream.id}"))
             finally:
                 if self._is_mounted(upstream):
                     self.settling.arrived(upstream.id)
@@ -276,7 +276,7 @@ class Gateway:
                 continue
             if change is not None:
                 told = f"added={change.added} changed={change.changed} removed={change.removed}"
-                _log.info(event("bridge", "reload", told))
+                _log.info(format_event("bridge", "reload", told))
             self.reload()
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

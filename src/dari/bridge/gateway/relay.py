@@ -21,7 +21,7 @@ from dari.core.events import ListChanged, ListKind
 from dari.core.registry import Registry
 from dari.core.tool import Tool
 from dari.errors import DariError, Unavailable
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.client import Client
 from dari.mcp.client.eras import Stateless
@@ -199,7 +199,7 @@ class Relay(Relayer):
                 await self._changed(client)
             except DariError as error:
                 self._settled.set()
-                _log.log(logging.WARNING if starts else logging.DEBUG, event("bridge", "relay", error.message))
+                _log.log(logging.WARNING if starts else logging.DEBUG, format_event("bridge", "relay", error.message))
                 await self._pause(pause_s)
                 pause_s = min(pause_s * 2, LONGEST_RETRY_S if starts else LONGEST_LOOK_S)
 

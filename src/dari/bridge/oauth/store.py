@@ -17,7 +17,7 @@ from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.login import FORMAT, Login, Secrets, file_name
 from dari.daemon.lock import FileLock
 from dari.errors import Unavailable
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.client.failures import Unauthorized
 from dari.paths import private_dir, write_private
 from dari.rpc.codec import UNREADABLE
@@ -131,7 +131,9 @@ class KeptLogin:
         try:
             await self._keychain.set(self._account, msgspec.json.encode(secrets).decode())
         except Unavailable as error:
-            _log.warning(event("bridge", "keyring", f"profile={self.profile} {error.message}; using a 0600 file"))
+            _log.warning(
+                format_event("bridge", "keyring", f"profile={self.profile} {error.message}; using a 0600 file")
+            )
             return False
         return True
 
@@ -139,7 +141,9 @@ class KeptLogin:
         try:
             await self._keychain.delete(self._account)
         except Unavailable as error:
-            _log.warning(event("bridge", "keyring", f"profile={self.profile} {error.message}; an entry stays behind"))
+            _log.warning(
+                format_event("bridge", "keyring", f"profile={self.profile} {error.message}; an entry stays behind")
+            )
 
 
 def _read(path: Path) -> Login | None:
@@ -151,6 +155,6 @@ def _read(path: Path) -> Login | None:
         return None
     except (OSError, *UNREADABLE) as error:
         # Not the error's text: it may quote the file.
-        _log.warning(event("bridge", "oauth", f"{path.name} cannot be read ({type(error).__name__})"))
+        _log.warning(format_event("bridge", "oauth", f"{path.name} cannot be read ({type(error).__name__})"))
         return None
     return login if login.format == FORMAT else None

@@ -16,7 +16,7 @@ import msgspec
 from dari.bridge.schemas.cost import cost_of, value_count
 from dari.bridge.schemas.validation import BadSchema, compiled, complaints
 from dari.bridge.schemas.worker import HEAD
-from dari.log import event
+from dari.log import format_event
 from dari.rpc.codec import decode_any, encode
 
 MAX_COST_HERE = 2_000
@@ -174,4 +174,4 @@ class ArgumentCheck:
 
     def _give_up(self, reason: str) -> None:
         self._is_used = False
-        _log.warning(event("bridge", "schema", f"tool={self._name} {reason}"))
+        _log.warning(format_event("bridge", "schema", f"tool={self._name} {reason}"))

@@ -11,7 +11,7 @@ from dari.bridge.trust.items import ItemKind, ListedItem, item_of
 from dari.bridge.upstream.memory import JsonObject, ListName
 from dari.core.slices import sliced
 from dari.errors import Failed, InvalidInput
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.client.results import Listing
 from dari.rpc.codec import UNREADABLE, decode_any
 from dari.sanitising import value_for_model
@@ -88,4 +88,4 @@ def _prepared(name: ListName, listed: JsonObject) -> Prepared:
 
 
 def _left_out(server: str, name: ListName, what: str) -> None:
-    _log.warning(event("bridge", "list", f"server={server} list={name} left out {what}"))
+    _log.warning(format_event("bridge", "list", f"server={server} list={name} left out {what}"))

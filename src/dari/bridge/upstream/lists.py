@@ -16,7 +16,7 @@ from dari.bridge.upstream.memory import JsonObject, Known, KnownList, ListName, 
 from dari.bridge.upstream.target import Target
 from dari.core.events import ListKind
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.client.results import Listing
 from dari.sanitising import value_for_model
 
@@ -167,9 +167,9 @@ class Lists:
             return
         error = task.exception()
         if isinstance(error, DariError):
-            _log.info(event("bridge", "stale", f"server={self._target.profile.id} {error.message}"))
+            _log.info(format_event("bridge", "stale", f"server={self._target.profile.id} {error.message}"))
         elif error is not None:
-            _log.error(event("bridge", "fatal", f"server={self._target.profile.id}"), exc_info=error)
+            _log.error(format_event("bridge", "fatal", f"server={self._target.profile.id}"), exc_info=error)
 
     def _items(self, name: ListName) -> list[JsonObject] | None:
         listed = self.known.lists.get(name)

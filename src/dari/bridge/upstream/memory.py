@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 from dari.paths import private_dir
 from dari.rpc.codec import UNREADABLE
 
@@ -84,7 +84,7 @@ class Memory:
         except (OSError, DariError, UnicodeEncodeError) as error:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
-            _log.warning(event("bridge", "memory", f"{path}: {error}"))
+            _log.warning(format_event("bridge", "memory", f"{path}: {error}"))
 
     def forget(self, key: str) -> None:
         self._path(key).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from dari.bridge.upstream.caller import NOBODY
 from dari.bridge.upstream.sessions import Sessions
 from dari.core.events import ResourceUpdated
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 
 RETRY_S = 2.0
 FIRST_S = 5.0
@@ -70,6 +70,6 @@ class Subscriptions:
                         if isinstance(update, ResourceUpdated):
                             self._on_update(update.uri)
             except DariError as error:
-                _log.info(event("bridge", "subscription", f"uri={uri} {error.message}"))
+                _log.info(format_event("bridge", "subscription", f"uri={uri} {error.message}"))
             tried.set()
             await asyncio.sleep(RETRY_S)

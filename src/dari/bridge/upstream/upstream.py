@@ -35,7 +35,7 @@ from dari.core.context import LEVELS, Level, LoggingMessage, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.core.pending import PendingResult
 from dari.errors import DariError
-from dari.log import event
+from dari.log import format_event
 from dari.mcp.client.events import Event, LogMessage
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.results import Listing
@@ -355,7 +355,7 @@ class Upstream:
 
     def _on_start_note(self, note: str) -> None:
         self._start_note = note
-        _log.info(event("child", "download", f"server={self.id} {self.mask(note)}"))
+        _log.info(format_event("child", "download", f"server={self.id} {self.mask(note)}"))
         self.start_notes.publish(self.mask(note))
 
     async def _listing(self, session: UpstreamSession, name: ListName) -> Listing:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from dari.daemon.listener import is_listening
 from dari.errors import Conflict, Failed
-from dari.log import event
+from dari.log import format_event
 from dari.proxy.engine.client import Client
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.core import Core
@@ -201,7 +201,7 @@ class Engine:
             for one in server.sockets:
                 if not is_listening(one):
                     host, port = self._dead[name] = one.getsockname()[:2]
-                    _log.error(event("proxy", "listener_gone", f"{host}:{port} takes no more connections"))
+                    _log.error(format_event("proxy", "listener_gone", f"{host}:{port} takes no more connections"))
                     del self._servers[name]
                     server.close()
                     break
@@ -214,9 +214,9 @@ class Engine:
         try:
             await self._rebind(core, name, *where)
             self._dead.pop(name, None)
-            _log.info(event("proxy", "start", f"{where[0]}:{where[1]} again"))
+            _log.info(format_event("proxy", "start", f"{where[0]}:{where[1]} again"))
         except Failed as error:
-            _log.warning(event("proxy", "listener_gone", error.message))
+            _log.warning(format_event("proxy", "listener_gone", error.message))
         finally:
             self._reviving.discard(name)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from dari.system.check import Check, worst
+from dari.system.check import Check, worst_status
 from dari.transport.identity import hub_at, who_answers
 from dari.transport.ports import port_of
 
@@ -25,7 +25,7 @@ def check_ports(socket_path: Path, usual_port: int, tokens: Mapping[str, Path]) 
     told = [check for check in found if check is not None]
     if not told:
         return Check("port", "ok", f"127.0.0.1:{usual_port} is free")
-    status = worst(told)
+    status = worst_status(told)
     hint = next((check.hint for check in told if check.status == status), "")
     return Check("port", status, "; ".join(check.found for check in told), hint)
 

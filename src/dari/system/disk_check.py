@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dari.os_errors import expected, naming
-from dari.system.check import Check, worst
+from dari.system.check import Check, worst_status
 
 PROBE_BYTES = 64 * 1024
-LOW_BYTES = 50 * 1000 * 1000
+MIN_FREE_BYTES = 50 * 1000 * 1000
 
 
 def check_disk(folders: Iterable[Path]) -> Check:
     """Each folder, or what is there of it, takes a file; little room is a warning."""
     existing = dict.fromkeys(_existing(folder) for folder in folders)
     found = [_check(folder) for folder in existing]
-    status = worst(found)
+    status = worst_status(found)
     return next(check for check in found if check.status == status)
 
 
@@ -32,7 +32,7 @@ def _check(folder: Path) -> Check:
         fact, hint = (str(error), "check the disk") if refused is None else (refused.message, refused.hint)
         return Check("disk", "failed", fact, hint)
     shown = f"{free_bytes / 1e6:.0f} MB are free in {folder}"
-    if free_bytes < LOW_BYTES:
+    if free_bytes < MIN_FREE_BYTES:
         return Check("disk", "warning", shown, "free some space: recordings, sessions and logs need it")
     return Check("disk", "ok", shown)
 
