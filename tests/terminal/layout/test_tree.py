@@ -124,6 +124,16 @@ def test_the_text_of_a_layout_is_read_back(data: Draw, steps: int) -> None:
     assert read_layout(text, tree.panes) == Tree(tree.root, tree.root.cols, tree.root.rows)
 
 
+def test_a_pane_across_the_whole_window_takes_no_cell_of_a_nested_split_that_has_none_to_give() -> None:
+    tree = Tree.of("p0", 5, 25).split("p0", "p1", "horizontal", is_full=True)
+    tree = tree.split("p0", "p2", "vertical", size=1, is_before=True, is_full=True)
+    tree = tree.split("p2", "p3", "horizontal", size=1, is_full=True)
+    _assert_tiles(tree)
+    tree = tree.split("p0", "p4", "vertical", is_full=True)
+    _assert_tiles(tree)
+    _assert_tiles(tree.resize(1, 1))
+
+
 def test_an_operation_leaves_the_old_tree_as_it_was() -> None:
     tree = Tree.of("a", 80, 24)
     tree.split("a", "b", "horizontal")

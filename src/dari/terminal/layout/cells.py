@@ -93,6 +93,14 @@ def spare(cell: Cell, way: Orientation) -> int:
     return sum(each) if cell.orientation == way else min(each)
 
 
+def smallest(cell: Cell, way: Orientation) -> int:
+    """The size along `way` with every pane in it at its smallest."""
+    if isinstance(cell, Leaf):
+        return SMALLEST
+    each = [smallest(child, way) for child in cell.children]
+    return sum(each) + len(each) - 1 if cell.orientation == way else max(each)
+
+
 def adjust(cell: Cell, way: Orientation, change: int) -> Cell:
     """Grow or shrink by `change`, spread one cell at a time over the children that lie along `way`.
 
@@ -121,7 +129,10 @@ def adjust(cell: Cell, way: Orientation, change: int) -> Cell:
 
 
 def fit_children(cell: Cell) -> Cell:
-    """Children in proportion to their old sizes, so that they fill the cell's own size again."""
+    """Children in proportion to their old sizes, so that they fill the cell's own size again.
+
+    Every pane keeps at least one cell each way, provided that the cell is not below its `smallest` size.
+    """
     if isinstance(cell, Leaf):
         return cell
     way = cell.orientation
@@ -132,7 +143,10 @@ def fit_children(cell: Cell) -> Cell:
     left = size
     children: list[Cell] = []
     for index, child in enumerate(cell.children):
+        # tmux's share alone can leave a nested split, or those after it, too small for their panes.
+        rest = sum(smallest(other, way) + 1 for other in cell.children[index + 1 :])
         part = _share(child, way, previous, size, count - index, left)
+        part = max(smallest(child, way), min(part, left - rest))
         left -= part + 1
         child = with_size(with_size(child, way, part), across, size_along(cell, across))
         children.append(fit_children(child))
