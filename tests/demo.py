@@ -21,7 +21,7 @@ from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import tool
 from dari.errors import Conflict, NotFound, TimedOut, Unavailable
 from dari.mcp.server import Info, Server
-from dari.running import run_to_exit
+from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
 from dari.transport.supervisor import Supervisor
 

@@ -18,7 +18,7 @@ from dari.core.registry import Registry
 from dari.core.tool import tool
 from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFound, Unavailable
 from dari.mcp.error_mapping import to_dari_error
-from dari.os_errors import expected, naming, reason
+from dari.os_errors import describe_os_error, from_os_error, name_file_in_errors
 from dari.paths import write_private
 
 REFUSALS = [
@@ -56,7 +56,7 @@ def files_of_at_most(size_bytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(("number", "kind"), REFUSALS, ids=lambda value: errno.errorcode.get(value, ""))
 def test_an_errno_with_a_path_is_an_error_with_that_path_and_a_next_step(number: int, kind: type[DariError]) -> None:
-    told = expected(OSError(number, os.strerror(number), "/somewhere/file"))
+    told = from_os_error(OSError(number, os.strerror(number), "/somewhere/file"))
     assert type(told) is kind
     assert told.message.startswith("/somewhere/file: ")
     assert told.hint
@@ -64,7 +64,7 @@ def test_an_errno_with_a_path_is_an_error_with_that_path_and_a_next_step(number:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE])
 def test_a_disk_that_refuses_is_expected_without_a_path_too(number: int) -> None:
-    told = expected(OSError(number, os.strerror(number)))
+    told = from_os_error(OSError(number, os.strerror(number)))
     assert told is not None and told.hint
 
 
@@ -73,7 +73,7 @@ def test_a_disk_that_refuses_is_expected_without_a_path_too(number: int) -> None
     [ValueError("x"), KeyError("x"), OSError("no number"), OSError(errno.EINVAL, "x"), TimeoutError(), OSError(2, "x")],
 )
 def test_a_bug_stays_a_bug(bug: Exception) -> None:
-    assert expected(bug) is None
+    assert from_os_error(bug) is None
     assert "bug in the tool" in to_dari_error(bug, "a test").hint
 
 
@@ -82,16 +82,20 @@ def test_a_real_write_that_fails_names_the_file_and_not_its_draft(tmp_path: Path
     write_private(path, b"old")
     with files_of_at_most(1000), pytest.raises(OSError) as caught:
         write_private(path, b"x" * 5000)
-    told = expected(caught.value)
-    assert told is not None and told.message == f"{path}: {reason(caught.value)}"
+    told = from_os_error(caught.value)
+    assert told is not None and told.message == f"{path}: {describe_os_error(caught.value)}"
     assert path.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["kept.json"]
 
 
 def test_a_device_that_is_full_is_told_by_its_name() -> None:
-    with pytest.raises(OSError) as caught, naming("/dev/full"), open("/dev/full", "wb", buffering=0) as full:
+    with (
+        pytest.raises(OSError) as caught,
+        name_file_in_errors("/dev/full"),
+        open("/dev/full", "wb", buffering=0) as full,
+    ):
         full.write(b"x")
-    assert str(expected(caught.value)) == "/dev/full: the disk is full"
+    assert str(from_os_error(caught.value)) == "/dev/full: the disk is full"
 
 
 def test_a_database_on_a_full_disk_is_told_with_its_path(tmp_path: Path) -> None:
@@ -99,11 +103,11 @@ def test_a_database_on_a_full_disk_is_told_with_its_path(tmp_path: Path) -> None
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("CREATE TABLE kept (text)")
     database.execute("PRAGMA max_page_count = 3")
-    with pytest.raises(sqlite3.OperationalError) as caught, naming(path):
+    with pytest.raises(sqlite3.OperationalError) as caught, name_file_in_errors(path):
         for _ in range(100):
             database.execute("INSERT INTO kept VALUES (?)", ("x" * 4000,))
     database.close()
-    told = expected(caught.value)
+    told = from_os_error(caught.value)
     assert isinstance(told, Failed)
     assert told.message.startswith(f"{path}: the disk is full")
 
@@ -113,7 +117,7 @@ def test_a_database_that_only_says_something_wrong_is_a_bug(tmp_path: Path) -> N
     with pytest.raises(sqlite3.OperationalError) as caught:
         database.execute("SELEC nothing")
     database.close()
-    assert expected(caught.value) is None
+    assert from_os_error(caught.value) is None
 
 
 class Writing:
@@ -142,7 +146,7 @@ async def test_a_tool_that_handles_nothing_tells_the_path_and_what_to_do(tmp_pat
 
 
 def test_a_name_that_is_not_utf8_is_told_escaped() -> None:
-    told = expected(OSError(errno.ENOSPC, "x", b"/a/\xff"))
+    told = from_os_error(OSError(errno.ENOSPC, "x", b"/a/\xff"))
     assert told is not None and "\\udcff" in told.message
 
 

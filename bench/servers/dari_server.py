@@ -9,7 +9,7 @@ from bench.servers.arguments import Arguments, parse
 from bench.servers.dari_tools import registry_of
 from dari import log
 from dari.mcp.server import Info, Server
-from dari.running import run_to_exit
+from dari.runtime import run_to_exit
 from dari.settings import ServeSettings, Transport
 from dari.transport.supervisor import Supervisor
 

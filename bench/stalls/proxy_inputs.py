@@ -181,7 +181,7 @@ async def four_views(coding: str) -> Stall:
     from dari.proxy.flow import Flow
     from dari.proxy.traffic.filters import Filter
     from dari.proxy.traffic.traffic import Traffic
-    from dari.redaction import Redactor
+    from dari.text.redact import Redactor
 
     with tempfile.TemporaryDirectory() as folder:
         traffic = Traffic.open(Path(folder, "traffic"), Redactor())

@@ -1,7 +1,7 @@
 """What the operating system refuses (a full disk, a read-only one, a missing right) as an error with a next step.
 
 The edges ask: tools (`dari.mcp.error_mapping`), methods of daemons (`dari.daemon.session`),
-commands (`dari.running`). Where a write has no name of its own (`OSError.filename` is None), `naming` gives it one.
+commands (`dari.runtime`). Where a write has no name of its own (`OSError.filename` is None), `naming` gives it one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from dari.errors import Conflict, DariError, Denied, Failed, InvalidInput, NotFound, Unavailable
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ROOM = "free some space (`df -h` shows where), then try again"
 _OWNER = "check its owner and mode, or name another place"
 
@@ -43,7 +43,7 @@ _ROWS: dict[int, tuple[type[DariError], str, str]] = {
     errno.ENFILE: (Unavailable, "this machine has too many files open", "end what is not needed"),
     errno.ENOMEM: (Unavailable, "there is not enough memory", "end what is not needed"),
 }
-_WITHOUT_NAME = FULL | {errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+_WITHOUT_NAME = DISK_FULL_ERRNOS | {errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 """Of the others only those that name a file are about one; without a name they are as likely a bug of ours."""
 
 # <sqlite3.h>: the primary code is the low byte of what a connection reports.
@@ -55,7 +55,7 @@ _SQLITE = {
 }
 
 
-def expected(error: BaseException) -> DariError | None:
+def from_os_error(error: BaseException) -> DariError | None:
     """The error as one of ours; None when it is not the operating system's refusal of a file."""
     if isinstance(error, DariError):
         return error
@@ -69,19 +69,19 @@ def expected(error: BaseException) -> DariError | None:
     return None
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Why, in a few words: `the disk is full`."""
     row = _ROWS.get(error.errno or 0)
     return row[1] if row is not None else error.strerror or str(error)
 
 
-def advice(error: OSError, otherwise: str) -> str:
+def suggest_next_step(error: OSError, otherwise: str) -> str:
     """The next step: room on a full disk, else what the caller knows."""
-    return _ROOM if error.errno in FULL else otherwise
+    return _ROOM if error.errno in DISK_FULL_ERRNOS else otherwise
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str], instead_of: str | os.PathLike[str] = "") -> Iterator[None]:
+def name_file_in_errors(path: str | os.PathLike[str], instead_of: str | os.PathLike[str] = "") -> Iterator[None]:
     """Give an error of a write, which knows only a number, the name of the file that is written.
 
     `instead_of` is a draft of that file: a name that nobody knows.

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dari.errors import Denied, Failed, InvalidInput
-from dari.os_errors import FULL, naming, reason
+from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error, name_file_in_errors
 
 # What `sun_path` holds, without its closing NUL.
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
@@ -115,8 +115,8 @@ def make_dirs(path: Path, mode: int = 0o700) -> None:
         except FileExistsError:
             pass  # another process of ours was faster; the caller checks what is there now
         except OSError as error:
-            hint = "free some space" if error.errno in FULL else "check who owns its parent"
-            raise Failed(f"cannot make {level}: {reason(error)}", hint) from error
+            hint = "free some space" if error.errno in DISK_FULL_ERRNOS else "check who owns its parent"
+            raise Failed(f"cannot make {level}: {describe_os_error(error)}", hint) from error
 
 
 class StagedFile:
@@ -125,7 +125,7 @@ class StagedFile:
     def __init__(self, path: Path, data: bytes) -> None:
         self._path = path
         self._draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        with naming(path, instead_of=self._draft):
+        with name_file_in_errors(path, instead_of=self._draft):
             file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 with open(file, "wb") as stream:
@@ -140,7 +140,7 @@ class StagedFile:
     def commit(self) -> FileId:
         """Take the name; readers see the old or the new file, never a part."""
         try:
-            with naming(self._path, instead_of=self._draft):
+            with name_file_in_errors(self._path, instead_of=self._draft):
                 os.replace(self._draft, self._path)
         except BaseException:
             self.discard()

@@ -12,7 +12,7 @@ import argparse
 from dari import log
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
-from dari.running import run_to_exit
+from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
 from dari.transport.supervisor import Supervisor
 from tests.conformance.fixtures.changes import ChangeTools

@@ -16,7 +16,7 @@ from dari import log
 from dari.bridge.gateway.front import Fronts, Manner
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.service import Bridge
-from dari.running import run_to_exit
+from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
 from dari.transport.supervisor import Supervisor
 from tests.conformance.everything import announce

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict
-from dari.running import PANIC_EXIT, run_to_exit
+from dari.runtime import PANIC_EXIT, run_to_exit
 from dari.settings import ServeSettings
 from dari.transport.supervisor import Supervisor
 from tests.demo import demo_server

@@ -17,7 +17,7 @@ from dari.core.audit.files import Head
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
 from dari.core.audit.verify import VerifyReport, last_record, verify
 from dari.paths import home
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
 BROKEN = 3
@@ -234,7 +234,7 @@ def _json(line: bytes) -> str:
 
 
 def _plain(text: str, *, one_line: bool = True) -> str:
-    return for_terminal(text, one_line=one_line)
+    return escape_hidden(text, one_line=one_line)
 
 
 def _positive(text: str) -> int:

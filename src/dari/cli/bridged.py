@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari.bridge.daemon import serve
     from dari.bridge.place import Place
     from dari.bridge.service import Bridge
-    from dari.running import run_to_exit
+    from dari.runtime import run_to_exit
 
     log.configure_logging(arguments.log)
     place = Place(arguments.run_dir and arguments.run_dir.absolute(), arguments.state_dir)

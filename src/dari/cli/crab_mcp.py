@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     # Importing makes no garbage; looking for some costs a tenth of the start. `run_to_exit` turns it on again.
     gc.disable()
     from dari import log
-    from dari.running import run_to_exit
+    from dari.runtime import run_to_exit
 
     log.configure_logging(arguments.log)
     return run_to_exit(lambda: _serve(arguments))

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(given)
     from dari import log
     from dari.proxy.daemon import Place, serve
-    from dari.running import raise_file_limit, run_to_exit
+    from dari.runtime import raise_file_limit, run_to_exit
 
     log.configure_logging(arguments.log)
     raise_file_limit()

@@ -79,14 +79,14 @@ def _why(error: OSError, path: str) -> tuple[str, str]:
     from pathlib import Path
 
     from dari.errors import DariError
-    from dari.os_errors import FULL, expected
+    from dari.os_errors import DISK_FULL_ERRNOS, from_os_error
     from dari.paths import socket_address
 
     try:
         socket_address(Path(path))
     except DariError as too_long:
         return too_long.message, too_long.hint
-    refused = expected(error) if error.errno in FULL or error.filename is not None else None
+    refused = from_os_error(error) if error.errno in DISK_FULL_ERRNOS or error.filename is not None else None
     if refused is not None:
         return refused.message, refused.hint
     return absent

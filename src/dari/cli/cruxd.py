@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
         given = ["serve", *given]
     arguments = make_parser().parse_args(given)
     from dari import log
-    from dari.running import run_to_exit
+    from dari.runtime import run_to_exit
     from dari.terminal.daemon import Options, Place, serve
     from dari.transport.peers import read_uids
 

@@ -24,9 +24,9 @@ def guarded(run: Callable[[], int]) -> int:
         _silence()
         return 0
     except Exception as error:
-        from dari.os_errors import expected
+        from dari.os_errors import from_os_error
 
-        failure = expected(error)
+        failure = from_os_error(error)
         if failure is None:
             raise
         _silence()

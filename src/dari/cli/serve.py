@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dari import app, log
 from dari.cli.ports import client_command, tell_of_move
 from dari.errors import Conflict
-from dari.running import run_to_exit, settle_memory
+from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
 from dari.transport.identity import hub_at
 from dari.transport.peers import read_uids
@@ -98,7 +98,7 @@ async def _host(settings: ServeSettings) -> int:
         fronts.start()
         # The first client's first list should not wait for a toolkit to be imported.
         fronts.main.server.registry.tools  # noqa: B018
-        settle_memory()
+        tune_gc_for_serving()
         try:
             return await supervisor.run()
         finally:

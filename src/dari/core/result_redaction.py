@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from dari.core.content import AudioContent, EmbeddedResource, ImageContent, RawResult, ToolResult
-from dari.redaction import disclose
+from dari.text.redact import redact_secrets
 
 OutputPolicy = Literal["redacted", "as_is"]
 """`as_is` only for what a program printed on a screen, and for what passed a gate before it got here."""
@@ -23,10 +23,10 @@ def redact_result(value: Any) -> Any:
         return value
     if isinstance(value, EmbeddedResource):
         # A blob is base64 of something binary; there is no text in it to search.
-        return value if not isinstance(value.resource.text, str) else disclose(value)
+        return value if not isinstance(value.resource.text, str) else redact_secrets(value)
     if isinstance(value, ToolResult):
         content = [redact_result(block) for block in value.content]
-        return replace(value, content=content, structured_content=disclose(value.structured_content))
+        return replace(value, content=content, structured_content=redact_secrets(value.structured_content))
     if isinstance(value, list):
         return [redact_result(each) for each in value]
-    return disclose(value)
+    return redact_secrets(value)

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from dari.os_errors import naming
+from dari.os_errors import name_file_in_errors
 
 
 class FileLock:
@@ -23,7 +23,7 @@ class FileLock:
             os.close(file)
             return False
         try:
-            with naming(self.path):
+            with name_file_in_errors(self.path):
                 os.ftruncate(file, 0)
                 os.write(file, b"%d\n" % os.getpid())
         except OSError:

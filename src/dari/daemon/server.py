@@ -27,7 +27,7 @@ from dari.daemon.session import Identify, SessionAccess, prove_nothing
 from dari.daemon.system_methods import system_methods
 from dari.daemon.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
 from dari.errors import Conflict, Failed, Unavailable
-from dari.os_errors import expected
+from dari.os_errors import from_os_error
 from dari.paths import own_dir, private_dir, runtime_dir
 
 logger = logging.getLogger("dari.daemon")
@@ -102,7 +102,7 @@ class DaemonServer:
         try:
             await self._take_place()
         except OSError as error:
-            refused = expected(error)
+            refused = from_os_error(error)
             if refused is not None:
                 raise Failed(f"{self._name} cannot start: {refused.message}", refused.hint) from error
             raise Failed(f"{self._name} cannot start: {error}", "check the disk and the directory") from error

@@ -30,7 +30,7 @@ from dari.daemon.protocol import (
 )
 from dari.daemon.tokens import Claims, Tokens
 from dari.errors import DariError
-from dari.os_errors import expected
+from dari.os_errors import from_os_error
 
 logger = logging.getLogger("dari.daemon")
 
@@ -93,7 +93,7 @@ class DaemonSession:
                 raise
             return self._internal_error(request_id, name)
         except Exception as error:
-            if (refused := expected(error)) is not None:
+            if (refused := from_os_error(error)) is not None:
                 return encode_error(request_id, to_daemon_error(refused))
             return self._internal_error(request_id, name)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dari.daemon.bare import is_bare
 from dari.errors import Unavailable
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import private_dir
 
 MAX_LOG_BYTES = 1024 * 1024
@@ -105,6 +105,8 @@ def _open_log(path: Path) -> int:
     try:
         log = os.open(path, flags, 0o600)
     except OSError as error:
-        raise Unavailable(f"cannot open the log {path}: {reason(error)}", advice(error, "move it away")) from error
+        raise Unavailable(
+            f"cannot open the log {path}: {describe_os_error(error)}", suggest_next_step(error, "move it away")
+        ) from error
     os.fchmod(log, 0o600)
     return log

@@ -22,7 +22,7 @@ import msgspec
 
 from dari.daemon.errors import DaemonError, ErrorCode
 from dari.errors import Failed, InvalidInput
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import FileId, remove_own, write_private
 from dari.rpc.codec import UNREADABLE, encode
 
@@ -88,8 +88,8 @@ class Tokens:
             with suppress(OSError):
                 self._write(self._key)
             raise Failed(
-                f"cannot write token files in {self._run_dir}: {reason(error)}",
-                advice(error, "check its owner and mode"),
+                f"cannot write token files in {self._run_dir}: {describe_os_error(error)}",
+                suggest_next_step(error, "check its owner and mode"),
             ) from error
         self._key = key
         self.epoch += 1

@@ -12,9 +12,9 @@ from typing import Any
 
 from dari.errors import DariError, Failed
 from dari.mcp.versions import V2024_11
-from dari.os_errors import expected
-from dari.redaction import disclose_error
+from dari.os_errors import from_os_error
 from dari.rpc.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, encode
+from dari.text.redact import redact_error
 
 ERROR_META = "dari/error"
 """Where a failed result keeps the error object. Never in `structuredContent`: clients validate that against the tool's
@@ -52,14 +52,14 @@ def method_not_found(method: str) -> RpcError:
 def to_dari_error(error: BaseException, doing: str) -> DariError:
     """Any exception of a tool as one of ours. What neither we nor the system refuse is a bug: logged whole."""
     if isinstance(error, DariError):
-        return disclose_error(error)
-    refused = expected(error)
+        return redact_error(error)
+    refused = from_os_error(error)
     if refused is not None:
         _log.warning("transport=core event=refused %s: %s", doing, refused.message)
-        return disclose_error(refused)
+        return redact_error(refused)
     _log.error("transport=core event=fatal %s", doing, exc_info=error)
     hint = "this is a bug in the tool; the server's log has the traceback"
-    return disclose_error(Failed(f"{type(error).__name__}: {error}", hint))
+    return redact_error(Failed(f"{type(error).__name__}: {error}", hint))
 
 
 def error_data(failure: DariError) -> dict[str, Any]:

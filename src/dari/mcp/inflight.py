@@ -12,8 +12,8 @@ from dari.core.pending import PendingResult
 from dari.errors import DariError, Failed, TimedOut
 from dari.mcp.client_requests import InputRequired
 from dari.mcp.error_mapping import RpcError, error_data, error_result, maps_to_rpc_error, to_dari_error
-from dari.redaction import disclose
 from dari.rpc.codec import decode_members, encode, error_message, result_message
+from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
     from dari.mcp.request import Request
@@ -192,7 +192,9 @@ def _render_error(request: Request, error: BaseException) -> tuple[bytes, int]:
     if isinstance(error, InputRequired):
         return _render_result(request, _input_required(request, error)), 0
     if isinstance(error, RpcError):
-        return error_message(request.request_id, error.code, disclose(error.message), disclose(error.data)), error.code
+        return error_message(
+            request.request_id, error.code, redact_secrets(error.message), redact_secrets(error.data)
+        ), error.code
     failure = to_dari_error(error, f"{request.method} failed")
     if request.method == "tools/call" and not maps_to_rpc_error(request.version):
         return _render_result(request, error_result(failure)), 0

@@ -13,8 +13,8 @@ from dari.core.context import LEVELS, ClientRequest, Context, Level, LoggingMess
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.client_requests import ClientAnsweredError, InputRequired, RequestState, read_answer, require_capabilities
 from dari.mcp.error_mapping import RpcError, invalid_params
-from dari.redaction import disclose
 from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, notification_message
+from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
     from dari.mcp.reply_channel import ReplyChannel
@@ -103,13 +103,13 @@ class Request(Context):
         meta = self.params.meta
         token = UNSET if meta is UNSET else meta.progress_token
         if token is not UNSET:
-            said = UNSET if message is None else disclose(message)
+            said = UNSET if message is None else redact_secrets(message)
             report = Progress(token, progress, UNSET if total is None else total, said)
             self.channel.emit(notification_message("notifications/progress", report))
 
     def note(self, record: LoggingMessage) -> None:
         if self._is_heard(record.level):
-            self.channel.emit(notification_message("notifications/message", disclose(record)))
+            self.channel.emit(notification_message("notifications/message", redact_secrets(record)))
 
     async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         if self.session is None:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from dari.proxy.content import recoded
 from dari.proxy.flow import Headers
 from dari.proxy.traffic import headers
-from dari.redaction import MARK, disclose_text, redact_body, redact_headers, redact_url
-from dari.redaction.text import MAX_CHARS
+from dari.text.redact import MARK, redact_body, redact_headers, redact_string, redact_url
+from dari.text.redact.text import MAX_CHARS
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _SECURE = {"ws": "http", "wss": "https"}
@@ -87,7 +87,7 @@ def body_without_secrets(body: bytes, head: Headers) -> bytes:
             text = data.decode(headers.charset(head) or "utf-8")
         except (LookupError, UnicodeDecodeError):
             return data
-        shown = redact_body(text, headers.mime(head)).text if len(text) <= MAX_CHARS else disclose_text(text)
+        shown = redact_body(text, headers.mime(head)).text if len(text) <= MAX_CHARS else redact_string(text)
         return data if shown == text else shown.encode()
 
     return recoded(body, head, hidden) if body else body

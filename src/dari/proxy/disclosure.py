@@ -15,7 +15,7 @@ import msgspec
 
 from dari.daemon.stub import iter_exposed
 from dari.errors import DariError
-from dari.redaction import disclose, disclose_error
+from dari.text.redact import redact_error, redact_secrets
 
 ADMIN = "admin"
 S = TypeVar("S")
@@ -40,9 +40,9 @@ def _gated(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
         try:
             value = await function(*positional, **named)
         except DariError as error:
-            raise disclose_error(error) from error.__cause__
+            raise redact_error(error) from error.__cause__
         if len(msgspec.json.encode(value)) <= _INLINE_BYTES:
-            return disclose(value)
-        return await asyncio.to_thread(disclose, value)
+            return redact_secrets(value)
+        return await asyncio.to_thread(redact_secrets, value)
 
     return shown

@@ -23,7 +23,7 @@ from dari.proxy.rules.book import RuleBook
 from dari.proxy.state_files import StateFiles
 from dari.proxy.throttle import FlowThrottle, Throttle
 from dari.proxy.traffic.traffic import Limits, Traffic
-from dari.redaction import Redactor
+from dari.text.redact import Redactor
 
 if TYPE_CHECKING:
     from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without

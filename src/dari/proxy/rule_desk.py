@@ -23,7 +23,7 @@ from dari.proxy.rules.rule import KINDS, Allow, AnyRule, MapLocal, MapRemote, Mo
 from dari.proxy.rules.shortlist import SEES_TUNNELS
 from dari.proxy.traffic import views
 from dari.proxy.traffic.traffic import flow_id_of
-from dari.redaction import MARK, disclose
+from dari.text.redact import MARK, redact_secrets
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
@@ -154,7 +154,7 @@ class RuleDesk:
                 f"rule {id} must be a map_remote rule", "list them: dari proxy rules list --kind map_remote"
             )
         updated, _ = await self._change(lambda book: book.update(id, {"keeps_credentials": keeps}))
-        return disclose(_view(updated.rule, self._book.hits(id), updated.warnings))  # type: ignore[no-any-return]
+        return redact_secrets(_view(updated.rule, self._book.hits(id), updated.warnings))  # type: ignore[no-any-return]
 
     @expose("rules.update", "rules.write")
     async def update(self, id: str, changes: dict[str, Any]) -> RuleView:
@@ -263,7 +263,7 @@ def _kept_home(old: AnyRule, changes: dict[str, Any]) -> dict[str, Any]:
     if isinstance(old, Mock) and isinstance(matcher, str):
         was = old.matcher if "://" in old.matcher else f"http://{old.matcher}"
         held = msgspec.to_builtins(old, builtin_types=(bytes,))
-        if not answers_same_origin(matcher, was) and disclose(held) is not held:
+        if not answers_same_origin(matcher, was) and redact_secrets(held) is not held:
             raise Conflict(
                 f"mock {old.id} holds secrets of {old.matcher}, and {matcher} is another origin",
                 "mock the recorded request again with that matcher: they are left out then",

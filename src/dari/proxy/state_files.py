@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dari.errors import DariError, Failed
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import StagedFile, private_dir, write_private
 from dari.proxy.configuration import Configuration
 from dari.proxy.rules.book import RuleBook
@@ -126,5 +126,6 @@ def saves(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Failed(
-            f"cannot write {path}: {reason(error)}", advice(error, "free some space, or check the folder")
+            f"cannot write {path}: {describe_os_error(error)}",
+            suggest_next_step(error, "free some space, or check the folder"),
         ) from error

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, Failed
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.sender import Answered, Sender
 from dari.proxy.traffic import headers, replay, views
 from dari.proxy.traffic.diffs import Diff
@@ -26,7 +26,7 @@ from dari.proxy.traffic.search import Found
 from dari.proxy.traffic.summary import Summary
 from dari.proxy.traffic.traffic import flow_id_of
 from dari.proxy.traffic.views import BodyView
-from dari.redaction import disclose
+from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
     from dari.proxy.machine import Machine
@@ -202,7 +202,7 @@ class TrafficDesk:
         """The same, secrets and all to wherever the URL leads: for a person."""
         self._machine.need_running()
         request = await self._traffic.replay(flow_id_of(request_id), edits, keeps_secrets=True)
-        return disclose(await self._sender.send(request, timeout_s))  # type: ignore[no-any-return]
+        return redact_secrets(await self._sender.send(request, timeout_s))  # type: ignore[no-any-return]
 
     @expose("traffic.replay", "control")
     async def replay(self, request_id: str, edits: replay.Edits = replay.Edits(), timeout_s: float = 30.0) -> Answered:  # noqa: B008
@@ -268,7 +268,9 @@ class TrafficDesk:
         try:
             size = await asyncio.to_thread(_write, target, pieces)
         except OSError as error:
-            raise Failed(f"cannot write {target}: {reason(error)}", advice(error, "name another file")) from error
+            raise Failed(
+                f"cannot write {target}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
+            ) from error
         return Exported(path or str(target), size)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from dari.os_errors import expected, naming
+from dari.os_errors import from_os_error, name_file_in_errors
 from dari.system.check import Check, worst_status
 
 PROBE_BYTES = 64 * 1024
@@ -28,7 +28,7 @@ def _check(folder: Path) -> Check:
         _write_probe(folder)
         free_bytes = _free_bytes(folder)
     except OSError as error:
-        refused = expected(error)
+        refused = from_os_error(error)
         fact, hint = (str(error), "check the disk") if refused is None else (refused.message, refused.hint)
         return Check("disk", "failed", fact, hint)
     shown = f"{free_bytes / 1e6:.0f} MB are free in {folder}"
@@ -39,7 +39,7 @@ def _check(folder: Path) -> Check:
 
 def _write_probe(folder: Path) -> None:
     probe = folder / f".dari-doctor.{os.getpid()}.{os.urandom(4).hex()}"
-    with naming(folder, instead_of=probe):
+    with name_file_in_errors(folder, instead_of=probe):
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(file, "wb") as stream:

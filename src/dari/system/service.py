@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dari import paths
 from dari.errors import InvalidInput
-from dari.os_errors import reason
+from dari.os_errors import describe_os_error
 from dari.system.check import Check
 from dari.version import VERSION
 
@@ -74,7 +74,7 @@ class SystemService:
                 return Check("home", "failed", f"{home} cannot be made below {above}", "set DARI_HOME to another place")
             return Check("home", "ok", f"{home} will be made at the first start")
         except OSError as error:
-            return Check("home", "failed", f"{home}: {reason(error)}", "set DARI_HOME to another place")
+            return Check("home", "failed", f"{home}: {describe_os_error(error)}", "set DARI_HOME to another place")
         if not stat.S_ISDIR(info.st_mode):
             return Check("home", "failed", f"{home} is not a directory", "move it away, or set DARI_HOME")
         if not os.access(home, os.W_OK):
@@ -95,7 +95,7 @@ class SystemService:
         except (FileNotFoundError, NotADirectoryError):
             return Check("token", "ok", f"{path} will be made at the first start")
         except OSError as error:
-            return Check("token", "failed", f"{path}: {reason(error)}", "set DARI_HOME to another place")
+            return Check("token", "failed", f"{path}: {describe_os_error(error)}", "set DARI_HOME to another place")
         mode = stat.S_IMODE(info.st_mode)
         if not stat.S_ISREG(info.st_mode):
             return Check("token", "failed", f"{path} is not a regular file", "remove it; a new one is made at start")
@@ -116,7 +116,7 @@ class SystemService:
         except (FileNotFoundError, NotADirectoryError):
             return Check("socket", "ok", f"{path} is not there; `dari up` makes it")
         except OSError as error:
-            return Check("socket", "failed", f"{path}: {reason(error)}", "set DARI_HOME to another place")
+            return Check("socket", "failed", f"{path}: {describe_os_error(error)}", "set DARI_HOME to another place")
         if not stat.S_ISSOCK(info.st_mode):
             return Check("socket", "failed", f"{path} is not a socket", "move it away")
         mode = stat.S_IMODE(info.st_mode)

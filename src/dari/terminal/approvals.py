@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from dari.errors import Conflict, NotFound, Unavailable
-from dari.redaction import disclose
+from dari.text.redact import redact_secrets
 
 KEPT_S = 600.0
 MOST_WAITING = 100
@@ -119,7 +119,7 @@ class Approvals:
                 self._record.replace(self._record.with_suffix(".old.jsonl"))
             handle = os.open(self._record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                os.write(handle, json.dumps(disclose(line), ensure_ascii=False).encode(errors="replace") + b"\n")
+                os.write(handle, json.dumps(redact_secrets(line), ensure_ascii=False).encode(errors="replace") + b"\n")
             finally:
                 os.close(handle)
         except OSError as error:

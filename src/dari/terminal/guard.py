@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
-from dari.sanitising import for_terminal
 from dari.terminal.engine.keys import Key
 from dari.terminal.panes import events
 from dari.terminal.panes.integration import find_shell, kind_of
@@ -25,6 +24,7 @@ from dari.terminal.policy.policy import Policy, Verdict
 from dari.terminal.policy.typed import TypedLine
 from dari.terminal.policy.words import Dialect
 from dari.terminal.quiet import KEY
+from dari.text.sanitize import escape_hidden
 
 SHOWN_CHARS = 2000
 REMEMBERED, REMEMBERED_CHARS = 256, 500
@@ -248,7 +248,7 @@ def _is_usual(shell: str) -> bool:
 
 def _shown(text: str) -> str:
     """The text as a person may read it; of one too long its beginning, its size and its digest."""
-    shown = for_terminal(text.strip("\n"))
+    shown = escape_hidden(text.strip("\n"))
     if len(shown) <= SHOWN_CHARS:
         return f"`{shown}`"
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]

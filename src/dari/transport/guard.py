@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dari.errors import Failed
 from dari.log import format_event
-from dari.os_errors import FULL, reason
+from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error
 from dari.paths import make_dirs, write_private
 from dari.transport.authority import BadAuthority, authority_of, origin_of
 from dari.transport.peers import PeerCheck
@@ -46,9 +46,9 @@ class TokenFile:
                 write_private(path, make_token().encode() + b"\n")
             self._refresh()
         except OSError as error:
-            room = "free some space, or " if error.errno in FULL else ""
+            room = "free some space, or " if error.errno in DISK_FULL_ERRNOS else ""
             raise Failed(
-                f"cannot use token file {path}: {reason(error)}", f"{room}choose another --token-path"
+                f"cannot use token file {path}: {describe_os_error(error)}", f"{room}choose another --token-path"
             ) from None
 
     def accepts(self, authorization: bytes, now_s: float) -> bool:

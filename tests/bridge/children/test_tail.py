@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.bridge.children.plain import harmless
 from dari.bridge.children.tail import MOST_BYTES, MOST_LINE_BYTES, MOST_LINES, Tail
+from dari.text.plain import harmless
 
 
 def test_each_line_has_its_time() -> None:

@@ -15,7 +15,7 @@ from dari.bridge.door.terminal import DoorTerminal
 from dari.bridge.place import Place
 from dari.bridge.profiles.places import Surroundings
 from dari.bridge.service import Bridge
-from dari.running import run_to_exit
+from dari.runtime import run_to_exit
 from tests.bridge.door.rig import make_server
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dari.proxy.flow import Frame
-from dari.redaction import MARK
+from dari.text.redact import MARK
 from tests import planted
 from tests.proxy.tools.rig import Crab, crab, tool_call
 from tests.wires import Json

@@ -13,7 +13,7 @@ from dari.proxy.traffic.entries import Look
 from dari.proxy.traffic.filters import Filter
 from dari.proxy.traffic.replay import Edits
 from dari.proxy.traffic.traffic import Limits, Traffic
-from dari.redaction import Redactor as RealRedactor
+from dari.text.redact import Redactor as RealRedactor
 from tests.proxy.traffic.flows import SECRET, Hiding, flow, running
 
 LONG = b"y" * 50_000

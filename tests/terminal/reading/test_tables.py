@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.terminal.reading import parse_structured
-from dari.terminal.reading.widths import cells, text_width
+from dari.text.width import cells, text_width
 
 
 def table(text: str) -> tuple[list[str] | None, list[list[str]] | None]:

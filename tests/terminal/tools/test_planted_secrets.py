@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dari.core.tool import ToolSpec
-from dari.redaction import MARK
 from dari.terminal.approvals import Approvals
 from dari.terminal.tools.toolkit import FAMILIES
+from dari.text.redact import MARK
 from tests import planted
 from tests.terminal.tools.rig import Client, client_in
 

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from dari.bridge.children.child import LAST_WORDS_S, Child
-from dari.bridge.children.plain import harmless
 from dari.bridge.children.spec import Patience
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MOST_BYTES
+from dari.text.plain import harmless
 from dari.transport.channels.pipes import PipeChannel
 
 WRITE_S = 30.0

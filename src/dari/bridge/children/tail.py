@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dari.bridge.children.plain import harmless
+from dari.text.plain import harmless
 
 MOST_BYTES = 16 * 1024
 MOST_LINES = 200

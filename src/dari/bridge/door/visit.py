@@ -16,7 +16,7 @@ from dari.bridge.door.terminal import DoorTerminal
 from dari.bridge.profiles.places import Surroundings
 from dari.core.scopes import MCP_GRANT
 from dari.errors import DariError, InvalidInput
-from dari.os_errors import expected
+from dari.os_errors import from_os_error
 from dari.rpc.codec import encode
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Visit(asyncio.Protocol):
                 code = ENDED_WITH_HOST
                 terminal.err("error: the daemon was asked to end before the command had\nhint: run it again\n")
         except Exception as error:
-            if (refused := expected(error)) is not None:
+            if (refused := from_os_error(error)) is not None:
                 code = refused.exit_code
                 terminal.err(f"error: {refused.message}\n" + (f"hint: {refused.hint}\n" if refused.hint else ""))
             else:

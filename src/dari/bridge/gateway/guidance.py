@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dari.bridge.gateway.mount import Mount
-from dari.sanitising import for_model
+from dari.text.sanitize import sanitize_for_model
 
 MOST_CHARS = 8000
 MOST_CHARS_EACH = 1500
@@ -36,7 +36,7 @@ def _line(mount: Mount, separator: str) -> str:
     known = "its tools are not known yet" if tools is None else f"{len(tools)} tools"
     named = f", named {mount.id}{separator}…" if separator else ""
     about = mount.upstream.profile.description
-    return f"- {mount.id}: {_cut(for_model(about)[0], _LINE_CHARS) + '; ' if about else ''}{known}{named}"
+    return f"- {mount.id}: {_cut(sanitize_for_model(about)[0], _LINE_CHARS) + '; ' if about else ''}{known}{named}"
 
 
 def _cut(text: str, most: int) -> str:

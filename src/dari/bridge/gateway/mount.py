@@ -18,7 +18,7 @@ from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate, literal_prefix
 from dari.core.scopes import CONTROL
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
-from dari.sanitising import for_model
+from dari.text.sanitize import sanitize_for_model
 
 Names = dict[str, str]
 """Name or URI as the server has it → as it is shown."""
@@ -46,7 +46,7 @@ class Mount:
     def about(self) -> str:
         """What the server is for: as the profile says, then as it says itself."""
         said = (self.upstream.profile.description or "", self.upstream.instructions)
-        return for_model(" ".join(part.strip() for part in said if part.strip())[:MAX_ABOUT_CHARS])[0]
+        return sanitize_for_model(" ".join(part.strip() for part in said if part.strip())[:MAX_ABOUT_CHARS])[0]
 
     @property
     def prompts(self) -> tuple[JsonObject, ...]:

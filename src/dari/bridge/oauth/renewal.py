@@ -25,7 +25,7 @@ from dari.bridge.profiles.secret import Mask
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.failures import Unauthorized
 from dari.mcp.client.oauth import Refusal, run_flow
-from dari.redaction import redact_text
+from dari.text.redact import redact_text
 
 if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider

@@ -14,7 +14,7 @@ from dari.bridge.profiles.nodes import JsonValue
 from dari.bridge.profiles.nodes import Path as Place
 from dari.bridge.profiles.reading import YAML_ENDINGS, read
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import make_dirs
 
 EMPTY = '{\n  "version": "1",\n  "servers": []\n}\n'
@@ -116,7 +116,8 @@ class ProfileFile:
             raise NotFound(f"{self.path} is not there", "add a server first") from None
         except OSError as error:
             raise Failed(
-                f"cannot write {self.path}: {reason(error)}", advice(error, "check the folder and its owner")
+                f"cannot write {self.path}: {describe_os_error(error)}",
+                suggest_next_step(error, "check the folder and its owner"),
             ) from error
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import msgspec
 
 from dari.bridge.trust.pin_store import HeldItem
-from dari.hidden import find_hidden
-from dari.sanitising import for_terminal
+from dari.text.invisible import find_hidden
+from dari.text.sanitize import escape_hidden
 
 WIDTH = 100
 MAX_LINES = 400
@@ -38,7 +38,7 @@ def heading(held: HeldItem) -> str:
     name = f"{held.kind} {held.server}/{held.name}" if held.name else f"{held.kind} of {held.server}"
     was = f", perhaps the former {held.was!r}" if held.was else ""
     rejected = f", rejected by {held.rejected_by}" if held.rejected_by else ""
-    return for_terminal(
+    return escape_hidden(
         f"{name}: {held.reason}{was}{rejected} ({held.before[:12] or 'new'} -> {held.digest[:12]})", one_line=True
     )
 
@@ -47,7 +47,7 @@ _ORDER = {name: at for at, name in enumerate(("name", "title", "text", "descript
 
 
 def _field(field: str, old: list[str], new: list[str]) -> list[str]:
-    shown = for_terminal(field, one_line=True)
+    shown = escape_hidden(field, one_line=True)
     start = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
     start = max(0, (min(len(old), len(new)) if start is None else start) - 2)
     left, right = old[start : start + MAX_LINES], new[start : start + MAX_LINES]
@@ -60,9 +60,9 @@ def _field(field: str, old: list[str], new: list[str]) -> list[str]:
 def _lines(value: object) -> list[str]:
     """Text is wrapped, so that a changed word in one long line stands out; anything else is indented JSON."""
     if not isinstance(value, str):
-        return for_terminal(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)).split("\n")
+        return escape_hidden(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)).split("\n")
     lines: list[str] = []
-    for line in for_terminal(value).split("\n"):
+    for line in escape_hidden(value).split("\n"):
         if len(line) <= WIDTH:
             lines.append(line)
             continue
@@ -75,7 +75,7 @@ def _lines(value: object) -> list[str]:
 def _warnings(field: str, value: object) -> Iterator[str]:
     for text in _texts(value):
         for hidden in find_hidden(text):
-            yield for_terminal(f"! {field} hides {hidden}", one_line=True)
+            yield escape_hidden(f"! {field} hides {hidden}", one_line=True)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -26,10 +26,10 @@ from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
-from dari.hidden import may_hide
 from dari.mcp.client.failures import NotSent, RemoteError
 from dari.rpc.codec import UNREADABLE, decode_any, encode
-from dari.sanitising import value_for_model
+from dari.text.invisible import may_contain_hidden
+from dari.text.sanitize import sanitize_value_for_model
 
 Review = Callable[[UpstreamSession], Awaitable[None]]
 
@@ -299,7 +299,7 @@ class Calls:
         data = bytes(result)
         max_bytes = self._max_bytes
         is_large = max_bytes is not None and len(data) > max_bytes
-        is_hiding = caller.for_model and may_hide(data)
+        is_hiding = caller.for_model and may_contain_hidden(data)
         if not is_large and not is_hiding:
             return result
         try:
@@ -311,7 +311,7 @@ class Calls:
             excess: Excess = "truncate" if cut else "refuse"
             value = limited(value, max_bytes, on_excess=excess, what=f"the result of {self._id}/{name}")
         if is_hiding:
-            value, _ = value_for_model(value)
+            value, _ = sanitize_value_for_model(value)
         return Raw(encode(value))
 
     def _failed(self, error: BaseException, name: str, caller: Caller, started: float, arguments: bytes) -> None:

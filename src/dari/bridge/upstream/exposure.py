@@ -13,7 +13,7 @@ from dari.bridge.schemas.checker import ArgumentCheck, SchemaWorker
 from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE, decode_members
-from dari.sanitising import value_for_model
+from dari.text.sanitize import sanitize_value_for_model
 
 JsonObject = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Exposure:
             original = item.get("name")
             if not isinstance(original, str) or not self.is_allowed(original):
                 continue
-            shown = cleaned.get(id(item)) or value_for_model(item)[0]
+            shown = cleaned.get(id(item)) or sanitize_value_for_model(item)[0]
             shown = {**shown, "name": self._rules.rename.get(original, original)}
             if original in self._rules.describe:
                 shown["description"] = self._rules.describe[original]

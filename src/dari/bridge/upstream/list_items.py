@@ -14,7 +14,7 @@ from dari.errors import Failed, InvalidInput
 from dari.log import format_event
 from dari.mcp.client.results import Listing
 from dari.rpc.codec import UNREADABLE, decode_any
-from dari.sanitising import value_for_model
+from dari.text.sanitize import sanitize_value_for_model
 
 MAX_ITEMS: dict[ListName, int] = {"tools": 2_000, "prompts": 2_000, "resourceTemplates": 2_000, "resources": 10_000}
 MAX_LIST_BYTES = 8 * 1024 * 1024
@@ -84,7 +84,7 @@ def _prepared(name: ListName, listed: JsonObject) -> Prepared:
             pinned = item_of(kind, listed)
         except InvalidInput:
             pinned = None  # the comparison says so of the same item
-    return Prepared(listed, value_for_model(listed)[0], pinned)
+    return Prepared(listed, sanitize_value_for_model(listed)[0], pinned)
 
 
 def _left_out(server: str, name: ListName, what: str) -> None:

@@ -18,7 +18,7 @@ from dari.core.events import ListKind
 from dari.errors import DariError
 from dari.log import format_event
 from dari.mcp.client.results import Listing
-from dari.sanitising import value_for_model
+from dari.text.sanitize import sanitize_value_for_model
 
 Fetch = Callable[[ListName], Awaitable[Listing]]
 _KINDS: dict[ListName, ListKind] = {
@@ -113,7 +113,7 @@ class Lists:
         self.templates = _cleaned(review.shown.get("template", []), shown)
         self.resources = _cleaned(self._items("resources") or [], shown)
         texts = review.shown.get("instructions", [])
-        self.instructions = str(value_for_model(texts[0].get("text", ""))[0]) if texts else ""
+        self.instructions = str(sanitize_value_for_model(texts[0].get("text", ""))[0]) if texts else ""
         after = (self._shown_tools(), self.prompts, self.templates, self.resources)
         kinds = [kind for kind, old, new in zip(_ORDER, before, after, strict=True) if old != new]
         for kind in dict.fromkeys(kinds):
@@ -184,4 +184,4 @@ _ORDER: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resources")
 
 def _cleaned(items: list[JsonObject], shown: Mapping[int, JsonObject]) -> tuple[JsonObject, ...]:
     """With the pins every prompt, template and resource reaches a model through here: nothing hidden comes along."""
-    return tuple(shown.get(id(item)) or value_for_model(item)[0] for item in items)
+    return tuple(shown.get(id(item)) or sanitize_value_for_model(item)[0] for item in items)

@@ -112,7 +112,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux
     from dari.cli.crux.output import Output
     from dari.errors import DariError
-    from dari.os_errors import expected
+    from dari.os_errors import from_os_error
 
     parser = make_parser(name)
     words, rest = _split_off(words) if name in ("split-pane", "new-window") else (words, [])
@@ -125,7 +125,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     except BrokenPipeError:
         raise
     except (DariError, OSError) as problem:
-        error = expected(problem)
+        error = from_os_error(problem)
         if error is None:
             raise
         out.tell(error)

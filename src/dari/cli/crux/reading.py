@@ -8,7 +8,7 @@ import os
 import sys
 
 from dari.cli.crux.options import OK, Crux, add_pane
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 
 EXAMPLES = {
     "get-text": """
@@ -79,7 +79,8 @@ def run_screenshot(arguments: argparse.Namespace, crux: Crux) -> int:
         if error.errno == errno.ELOOP:
             raise Failed(f"{path} must be a file of its own, it is a link", "name another file, or remove it") from None
         raise Failed(
-            f"cannot write {path}: {reason(error)}", advice(error, "give a path that you may write to")
+            f"cannot write {path}: {describe_os_error(error)}",
+            suggest_next_step(error, "give a path that you may write to"),
         ) from None
     told = {"path": os.path.abspath(path), "width": shot["width"], "height": shot["height"]}
     crux.out.show(told, [f"{path}: {shot['width']}x{shot['height']}"])

@@ -12,7 +12,7 @@ from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, one_line, pairs
 from dari.cli.proxy.words import for_shell
 from dari.errors import Failed
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 
 _CA = """
 dari proxy ca                                     is there one, until when, how to trust it
@@ -96,7 +96,9 @@ async def _export(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     try:
         path.write_text(found["pem"])
     except OSError as error:
-        raise Failed(f"cannot write {path}: {reason(error)}", advice(error, "name another file")) from error
+        raise Failed(
+            f"cannot write {path}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
+        ) from error
     out.show({**found, "path": str(path)}, [f"{path} has the certificate, SHA-256 {found['sha256']}"])
     return 0
 

@@ -17,7 +17,7 @@ from dari.cli.proxy.filters import add_filters, filter_of
 from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, encoded, one_line, size
 from dari.errors import Conflict, Denied, Failed
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 
 _EXPORT = """
 dari proxy har export                             all of it, to crab-<time>.har in this folder
@@ -126,4 +126,6 @@ def _move(draft: Path, target: Path) -> None:
             os.fchmod(file, 0o600)
             shutil.copyfileobj(source, copy)
     except OSError as error:
-        raise Failed(f"cannot write {target}: {reason(error)}", advice(error, "name another file")) from error
+        raise Failed(
+            f"cannot write {target}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
+        ) from error

@@ -14,7 +14,7 @@ from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, leaf
 from dari.cli.proxy.output import Output, duration, one_line, pairs, printable, shown, size
 from dari.errors import Failed, InvalidInput, NotFound
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 
 SHOW = """
 dari proxy traffic show 17                        head, bodies, rules, TLS; secrets are hidden
@@ -132,7 +132,9 @@ async def _save(crab: Crab, request_id: str, direction: str, path: Path, out: Ou
         with path.open("wb") as file:
             return await _copy(crab, request_id, direction, file, out)
     except OSError as error:
-        raise Failed(f"cannot write {path}: {reason(error)}", advice(error, "name another file")) from error
+        raise Failed(
+            f"cannot write {path}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
+        ) from error
 
 
 async def _copy(crab: Crab, request_id: str, direction: str, stream: BinaryIO, out: Output) -> int:

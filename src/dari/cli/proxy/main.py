@@ -111,9 +111,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return asyncio.run(handle())
     except (DariError, OSError) as problem:
         from dari.cli.proxy.failures import tell
-        from dari.os_errors import expected
+        from dari.os_errors import from_os_error
 
-        error = expected(problem)
+        error = from_os_error(problem)
         if error is None:
             raise
         tell(error, out)

@@ -28,7 +28,7 @@ from dari.cli.proxy.output import Output, encoded, size, takes_colour
 from dari.cli.proxy.upstream_environment import upstream_of
 from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.faults import ProxyAlreadyRunning
 
 _RUN = """
@@ -275,4 +275,6 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise Failed(f"cannot write {path}: {reason(error)}", advice(error, "name another file")) from error
+        raise Failed(
+            f"cannot write {path}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
+        ) from error

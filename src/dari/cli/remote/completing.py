@@ -17,7 +17,7 @@ from dari.cli.remote.payloads import first_sentence
 from dari.cli.remote.schemas import Shape, choices_of, type_text, types_of
 from dari.cli.remote.world import World
 from dari.errors import DariError
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream
@@ -47,8 +47,8 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     words, current = _words(arguments.line)
     for each in dict.fromkeys(_candidates(words, current, world)):
         if each.value.startswith(current):
-            meaning = for_terminal(each.meaning, one_line=True)[:100]
-            world.say(f"{for_terminal(each.value, one_line=True)}\t{meaning}")
+            meaning = escape_hidden(each.meaning, one_line=True)[:100]
+            world.say(f"{escape_hidden(each.value, one_line=True)}\t{meaning}")
     return OK
 
 

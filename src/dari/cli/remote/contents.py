@@ -14,9 +14,9 @@ from dari.cli.remote.world import World
 from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from dari.errors import InvalidInput
 from dari.mcp.client.results import Block
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.rpc.codec import UNREADABLE, decode_any
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _MAX_JSON_CHARS = 4_000_000
 _SUFFIXES = {
@@ -70,7 +70,8 @@ class Saved:
                 return path
         except OSError as error:
             raise InvalidInput(
-                f"cannot save to {self._folder}: {reason(error)}", advice(error, "name another folder")
+                f"cannot save to {self._folder}: {describe_os_error(error)}",
+                suggest_next_step(error, "name another folder"),
             ) from error
 
 
@@ -84,30 +85,30 @@ def block_text(block: Block, store: Saved) -> str:
     if isinstance(block, TextContent):
         return text_of(block.text)
     if isinstance(block, ImageContent | AudioContent):
-        return for_terminal(
+        return escape_hidden(
             f"[{'image' if isinstance(block, ImageContent) else 'audio'}: {store.keep(block.data, block.mime_type)}]"
         )
     if isinstance(block, EmbeddedResource):
         return contents_text(block.resource, store)
     if isinstance(block, ResourceLink):
         said = f" – {block.description}" if isinstance(block.description, str) else ""
-        return for_terminal(f"[link: {block.name} <{block.uri}>{said}]", one_line=True)
+        return escape_hidden(f"[link: {block.name} <{block.uri}>{said}]", one_line=True)
     return pretty(block.fields)
 
 
 def contents_text(contents: Contents, store: Saved) -> str:
     """A resource's contents with the address in front."""
-    head = f"[resource: {for_terminal(contents.uri, one_line=True)}"
+    head = f"[resource: {escape_hidden(contents.uri, one_line=True)}"
     mime = contents.mime_type if isinstance(contents.mime_type, str) else ""
     if isinstance(contents.blob, str):
-        return f"{head}, {for_terminal(store.keep(contents.blob, mime), one_line=True)}]"
-    return f"{head}{f', {for_terminal(mime, one_line=True)}' if mime else ''}]\n{text_of(contents.text or '')}"
+        return f"{head}, {escape_hidden(store.keep(contents.blob, mime), one_line=True)}]"
+    return f"{head}{f', {escape_hidden(mime, one_line=True)}' if mime else ''}]\n{text_of(contents.text or '')}"
 
 
 def text_of(text: str) -> str:
     """Text, harmless; JSON documents laid out (design 001 §4)."""
     value = as_json(text)
-    return for_terminal(text) if value is None else pretty(value)
+    return escape_hidden(text) if value is None else pretty(value)
 
 
 def as_json(text: str) -> Any:

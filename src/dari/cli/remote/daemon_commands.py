@@ -21,7 +21,7 @@ from dari.cli.remote.payloads import print_json, print_table
 from dari.cli.remote.world import World
 from dari.daemon.lock import lock_holder
 from dari.errors import InvalidInput, NotFound
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 from dari.version import VERSION
 
 NAME = "daemon"
@@ -85,9 +85,9 @@ async def _stop(arguments: argparse.Namespace, world: World) -> int:
     if arguments.json:
         print_json(world.terminal, {"server": arguments.server, "stopped": stopped > 0})
     elif stopped:
-        world.say(for_terminal(f"'{arguments.server}' has ended; its next use starts it again", one_line=True))
+        world.say(escape_hidden(f"'{arguments.server}' has ended; its next use starts it again", one_line=True))
     else:
-        world.say(for_terminal(f"'{arguments.server}' was not running", one_line=True))
+        world.say(escape_hidden(f"'{arguments.server}' was not running", one_line=True))
     return OK
 
 

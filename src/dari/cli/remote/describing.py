@@ -10,7 +10,7 @@ from dari.cli.remote.payloads import wrapped
 from dari.cli.remote.schemas import Argument, Schema, Shape, example_of, type_text, types_of
 from dari.cli.remote.words import OWN_OPTIONS
 from dari.cli.remote.world import World
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _HINTS = (
     ("readOnlyHint", True, "changes nothing"),
@@ -22,9 +22,9 @@ _HINTS = (
 
 
 def describe_tool(server: str, shown: dict[str, Any], world: World, command: str = "call-tool") -> None:
-    name = for_terminal(str(shown.get("name", "")), one_line=True)
+    name = escape_hidden(str(shown.get("name", "")), one_line=True)
     title = shown.get("title")
-    world.say(f"{server}/{name}" + (f" – {for_terminal(title, one_line=True)}" if isinstance(title, str) else ""))
+    world.say(f"{server}/{name}" + (f" – {escape_hidden(title, one_line=True)}" if isinstance(title, str) else ""))
     description = shown.get("description")
     for line in wrapped(description, world.terminal.columns) if isinstance(description, str) else ():
         world.say(line)
@@ -34,7 +34,7 @@ def describe_tool(server: str, shown: dict[str, Any], world: World, command: str
     if output is not None:
         members = ", ".join(f"{each.name} ({type_text(each.schema, output.root)})" for each in output.arguments)
         _say_part(
-            world, "returns", [f"  {for_terminal(members, one_line=True)}" if members else "  structured content"]
+            world, "returns", [f"  {escape_hidden(members, one_line=True)}" if members else "  structured content"]
         )
     if hints := _hints(shown):
         _say_part(world, "the server says", [f"  {hints}"])
@@ -52,7 +52,7 @@ def example_calls(server: str, name: str, shape: Shape, program: str, command: s
     if values:
         text = json.dumps(values, ensure_ascii=False)
         calls.append(f"  {program} {command} {address} --params {shlex.quote(text)}")
-    return [for_terminal(call, one_line=True) for call in calls]
+    return [escape_hidden(call, one_line=True) for call in calls]
 
 
 def _flags(argument: Argument, value: Any, root: Schema) -> list[str]:
@@ -77,7 +77,7 @@ def _say_arguments(shape: Shape, world: World) -> None:
         if "default" in each.schema:
             facts.append(f"default {json.dumps(each.schema['default'], ensure_ascii=False)}")
         lines.append(
-            "  " + for_terminal(f"--{each.name}  ({'; '.join([*facts, *_bounds(each.schema)])})", one_line=True)
+            "  " + escape_hidden(f"--{each.name}  ({'; '.join([*facts, *_bounds(each.schema)])})", one_line=True)
         )
         lines += wrapped(each.description, world.terminal.columns, "      ")
     _say_part(world, "arguments", lines)

@@ -10,7 +10,7 @@ from dari.cli.remote.hints import as_typed
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.world import World
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 NAME = "doctor"
 HELP = "check files, servers, daemon, sandbox, programs, pins, approvals and the audit log"
@@ -46,4 +46,4 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 def _lines(check: Check, world: World) -> list[str]:
     word, style = _MARKS[check.mark]
     told = [f"{painted(word, style, world.terminal)}  {check.name:<9} {plain(check.found)}"]
-    return told + [f"      hint: {line}" for line in for_terminal(as_typed(check.hint)).splitlines()]
+    return told + [f"      hint: {line}" for line in escape_hidden(as_typed(check.hint)).splitlines()]

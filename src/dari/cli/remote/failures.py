@@ -8,7 +8,7 @@ from dari.cli.remote.terminal import Terminal
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.mcp.client.failures import RemoteError
 from dari.rpc.codec import encode
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 OK, USAGE, NETWORK, TOOL, OTHER = range(5)
 
@@ -33,9 +33,9 @@ def tell(error: BaseException, terminal: Terminal) -> None:
     else:
         message = f"{type(error).__name__}: {error}"
         hint = "this is a fault of ours; the same command with --log tells more"
-    terminal.err(f"{painted('error:', '31', terminal)} {for_terminal(as_typed(message))}\n")
+    terminal.err(f"{painted('error:', '31', terminal)} {escape_hidden(as_typed(message))}\n")
     if hint:
-        terminal.err(f"{painted('hint:', '36', terminal)} {for_terminal(as_typed(hint))}\n")
+        terminal.err(f"{painted('hint:', '36', terminal)} {escape_hidden(as_typed(hint))}\n")
 
 
 def as_configuration(error: DariError) -> DariError:

@@ -15,7 +15,7 @@ from dari.mcp.client.answers import Elicitation
 from dari.mcp.client.failures import RemoteError
 from dari.mcp.client.reading import read
 from dari.rpc.codec import METHOD_NOT_FOUND
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _TRIES = 3
 _DECLINED = {"action": "decline"}
@@ -42,7 +42,7 @@ async def answer(method: str, params: Raw, world: World, server: str) -> Any:
 
 
 async def _elicit(asked: Elicitation, world: World, server: str) -> dict[str, Any]:
-    message = for_terminal(asked.message)
+    message = escape_hidden(asked.message)
     if not world.terminal.stdin_is_tty:
         world.warn(f"server '{server}' asked: {message} – declined, because nobody is at a terminal", "run it in one")
         return _DECLINED
@@ -115,4 +115,4 @@ def _prompt(field: Argument, root: Schema, default: Any) -> str:
         ending = f"default {json.dumps(default, ensure_ascii=False)}"
     else:
         ending = "required; empty declines" if field.is_required else "empty leaves it out"
-    return for_terminal(f"  {name}{said} [{kind}; {ending}]: ", one_line=True)
+    return escape_hidden(f"  {name}{said} [{kind}; {ending}]: ", one_line=True)

@@ -22,7 +22,7 @@ from dari.errors import DariError, InvalidInput, NotFound
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import PromptResult
 from dari.rpc.codec import decode_any
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 NAME = "get-prompt"
 HELP = "Fill in a prompt, and print its messages."
@@ -103,7 +103,7 @@ def _messages(result: Raw, store: Saved) -> list[str]:
         prompt = read(result, PromptResult, "prompts/get result")
     except DariError:
         return [pretty(decode_any(result))]
-    lines = [for_terminal(prompt.description)] if prompt.description else []
+    lines = [escape_hidden(prompt.description)] if prompt.description else []
     for message in prompt.messages:
         lines.append(f"[{message.role}]\n{block_text(message.content, store)}")
     return lines or ["(nothing)"]

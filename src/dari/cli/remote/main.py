@@ -21,8 +21,8 @@ from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_commo
 from dari.cli.remote.terminal import ProcessTerminal, Terminal
 from dari.cli.remote.world import World
 from dari.errors import DariError, InvalidInput
-from dari.os_errors import expected
-from dari.sanitising import for_terminal
+from dari.os_errors import from_os_error
+from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
     from dari.bridge.profiles.places import Surroundings
@@ -97,11 +97,11 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
         tell(error, terminal)
         return exit_code(error)
     except Exception as error:
-        if (refused := expected(error)) is not None:
+        if (refused := from_os_error(error)) is not None:
             tell(refused, terminal)
             return exit_code(refused)
         if "--log" in argv:
-            terminal.err(for_terminal("".join(traceback.format_exception(error))))
+            terminal.err(escape_hidden("".join(traceback.format_exception(error))))
         tell(error, terminal)
         return OTHER
     finally:

@@ -7,7 +7,7 @@ import time
 from dari.cli.remote.payloads import cut
 from dari.cli.remote.terminal import Terminal
 from dari.core.context import Progress
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _EVERY_S = 0.05
 _BAR = 24
@@ -18,7 +18,7 @@ class Meter:
 
     def __init__(self, terminal: Terminal, name: str) -> None:
         self._terminal = terminal
-        self._name = for_terminal(name, one_line=True)
+        self._name = escape_hidden(name, one_line=True)
         self._drawn_s = 0.0
         self._is_drawn = False
 
@@ -41,7 +41,7 @@ class Meter:
             self._terminal.err("\r\x1b[K")
 
     def _line(self, progress: Progress, total: float | None) -> str:
-        said = for_terminal(progress.message, one_line=True) if isinstance(progress.message, str) else ""
+        said = escape_hidden(progress.message, one_line=True) if isinstance(progress.message, str) else ""
         if total is None:
             return f"{self._name}  {progress.progress:g}  {said}".rstrip()
         share = max(0.0, min(1.0, progress.progress / total))

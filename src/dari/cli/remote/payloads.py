@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Raw
 
 from dari.cli.remote.terminal import Terminal
-from dari.hidden import find_hidden
-from dari.sanitising import for_terminal
+from dari.text.invisible import find_hidden
+from dari.text.sanitize import escape_hidden
 
 # Inside a JSON string control characters are escapes already; outside of one they are blanks.
 _BLANKS = re.compile(r"[\x00-\x08\x0b-\x1f]")
@@ -57,7 +57,7 @@ def json_for_terminal(text: str) -> str:
 
 def print_table(terminal: Terminal, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Columns as wide as their widest cell; the last one is cut at the edge of a screen, never in a pipe."""
-    cells = [[for_terminal(cell, one_line=True) for cell in row] for row in (head, *rows)]
+    cells = [[escape_hidden(cell, one_line=True) for cell in row] for row in (head, *rows)]
     widths = [max(width_of(row[at]) for row in cells) for at in range(len(head))]
     for number, row in enumerate(cells):
         padded = [cell + " " * (width - width_of(cell)) for cell, width in zip(row, widths, strict=True)]
@@ -97,7 +97,7 @@ def _width(character: str) -> int:
 def wrapped(text: str, columns: int, indent: str = "  ") -> list[str]:
     """Prose of a server, harmless, its own line ends kept."""
     lines: list[str] = []
-    for line in for_terminal(text).strip().splitlines():
+    for line in escape_hidden(text).strip().splitlines():
         lines += textwrap.wrap(line, max(40, min(columns, 110)), initial_indent=indent, subsequent_indent=indent) or [
             ""
         ]

@@ -13,7 +13,7 @@ from dari.cli.remote.payloads import print_json
 from dari.cli.remote.tracing import duration, traced
 from dari.cli.remote.world import World
 from dari.errors import DariError
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
             who = " ".join(part for part in (each["name"], each["serverVersion"]) if part) or "it"
             tools = "unknown tools" if each["tools"] is None else f"{each['tools']} tools"
             line = f"✓ {each['server']} is warm: {who}, protocol {each['protocol']}, {tools} ({duration(each['ms'])})"
-            world.say(for_terminal(line, one_line=True))
+            world.say(escape_hidden(line, one_line=True))
     return max((code for code in answers if isinstance(code, int)), default=OK)
 
 

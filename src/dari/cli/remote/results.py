@@ -18,7 +18,7 @@ from dari.errors import DariError
 from dari.mcp.client.reading import read
 from dari.mcp.client.results import Block, CallResult, read_block
 from dari.rpc.codec import UNREADABLE, decode_any
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _OWN = ("content", "structuredContent", "isError", "_meta", "resultType")
 
@@ -41,7 +41,7 @@ def show_result(result: Raw, arguments: argparse.Namespace, world: World, name: 
         print_json(world.terminal, result)
     else:
         mark = "✗" if is_error else "✓"
-        world.say(f"{mark} {for_terminal(name, one_line=True)} ({duration(ms)})")
+        world.say(f"{mark} {escape_hidden(name, one_line=True)} ({duration(ms)})")
         for text in _texts(result, told, store):
             world.say(text)
     if arguments.output and (arguments.raw or arguments.json):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dari.cli.remote.terminal import Terminal
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 GAP = "  "
@@ -13,7 +13,7 @@ GAP = "  "
 
 def plain(text: object) -> str:
     """One line that no terminal obeys; servers and files of other people are told this way."""
-    return for_terminal(str(text), one_line=True)
+    return escape_hidden(str(text), one_line=True)
 
 
 def table(rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:

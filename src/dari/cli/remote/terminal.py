@@ -1,7 +1,7 @@
 """The person's side of a command: two streams out, one in, and what is known of the screen.
 
 `out` is the result and nothing else; `err` is everything a person or a log reads. Text is printed as it is: whoever
-prints what a server said makes it harmless first (`dari.sanitising`).
+prints what a server said makes it harmless first (`dari.text.sanitize`).
 """
 
 from __future__ import annotations

@@ -73,6 +73,6 @@ def _log(world: World, upstream: Upstream, line: str) -> None:
 
 def masked(upstream: Upstream, text: str) -> str:
     """Without the profile's secrets, and without what looks like one."""
-    from dari.redaction import redact_text
+    from dari.text.redact import redact_text
 
     return redact_text(upstream.mask(text)).text

@@ -15,7 +15,7 @@ from dari.cli.remote.terminal import Terminal
 from dari.cli.remote.trial_steps import Step, Trial
 from dari.cli.remote.world import World
 from dari.errors import InvalidInput
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 NAME = "test"
 HELP = "try a server step by step: profile, program or address, sandbox, start, protocol, tools, schemas"
@@ -99,7 +99,7 @@ def _lines(step: Step, terminal: Terminal) -> list[str]:
     word, style = _MARKS[step.mark]
     told = [f"  {painted(word, style, terminal)}  {step.name:<10} {step.ms:7.1f} ms  {plain(step.found)}".rstrip()]
     # The last words of a child have several lines.
-    for number, line in enumerate(for_terminal(as_typed(step.hint)).splitlines() if step.hint else ()):
+    for number, line in enumerate(escape_hidden(as_typed(step.hint)).splitlines() if step.hint else ()):
         told.append(f"        {'hint: ' if number == 0 else '  '}{line}")
     return told
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dari.cli.remote.failures import painted
 from dari.cli.remote.hints import as_typed
 from dari.cli.remote.terminal import Terminal
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
@@ -34,14 +34,14 @@ class World(Struct):
 
     def note(self, line: str) -> None:
         """A line on stderr; made harmless here."""
-        self.terminal.err(f"{for_terminal(as_typed(line))}\n")
+        self.terminal.err(f"{escape_hidden(as_typed(line))}\n")
 
     def warn(self, text: str, hint: str = "") -> None:
-        self.terminal.err(f"{painted('warning:', '33', self.terminal)} {for_terminal(as_typed(text))}\n")
+        self.terminal.err(f"{painted('warning:', '33', self.terminal)} {escape_hidden(as_typed(text))}\n")
         if hint:
-            self.terminal.err(f"{painted('hint:', '36', self.terminal)} {for_terminal(as_typed(hint))}\n")
+            self.terminal.err(f"{painted('hint:', '36', self.terminal)} {escape_hidden(as_typed(hint))}\n")
 
     def log(self, line: str) -> None:
         """A line for `--log`; the caller has masked its secrets."""
         if self.logs:
-            self.terminal.err(f"[log] {for_terminal(line, one_line=True)}\n")
+            self.terminal.err(f"[log] {escape_hidden(line, one_line=True)}\n")

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dari.redaction import disclose, is_plain
-from dari.redaction.names import Sensitivity, sensitivity
+from dari.text.redact import is_surely_clean, redact_secrets
+from dari.text.redact.names import Sensitivity, sensitivity
 
 
 def redact_json(data: bytes) -> bytes:
@@ -16,7 +16,7 @@ def redact_json(data: bytes) -> bytes:
     value = msgspec.json.decode(data)
     if _is_harmless(value):
         return data
-    redacted = disclose(value)
+    redacted = redact_secrets(value)
     return data if redacted is value else msgspec.json.encode(redacted)
 
 
@@ -29,7 +29,7 @@ def _is_harmless(value: Any) -> bool:
             return False
         kind = type(each)
         if kind is str:
-            if not is_plain(each):
+            if not is_surely_clean(each):
                 return False
         elif kind is not int and kind is not bool and kind is not float and each is not None:
             return False
@@ -38,9 +38,9 @@ def _is_harmless(value: Any) -> bool:
 
 def redact_value(value: object) -> object:
     """A parsed JSON value with secrets replaced: values of secret names whole, the rest by their shape."""
-    return disclose(value)
+    return redact_secrets(value)
 
 
 @lru_cache(maxsize=4096)
 def _is_everyday(name: str) -> bool:
-    return is_plain(name) and sensitivity(name) is Sensitivity.HARMLESS
+    return is_surely_clean(name) and sensitivity(name) is Sensitivity.HARMLESS

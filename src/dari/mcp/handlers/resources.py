@@ -18,8 +18,8 @@ from dari.mcp.handlers.subscriptions import MAX_SUBSCRIPTIONS
 from dari.mcp.inflight import InflightCall
 from dari.mcp.list_cache import UNCACHEABLE, without_caching
 from dari.mcp.request import Request
-from dari.redaction import disclose
 from dari.rpc.codec import INVALID_PARAMS, encode
+from dari.text.redact import redact_secrets
 
 NOT_FOUND = -32002
 """Until 2025-11-25; later revisions say Invalid params."""
@@ -51,7 +51,7 @@ async def _read_later(request: Request, uri: str, waiting: Coroutine[Any, Any, N
 
 def _render(request: Request, uri: str, reader: Resource | ResourceTemplate, body: Body | RawResult) -> bytes:
     if not isinstance(body, RawResult):
-        body = body if reader.output == "as_is" else disclose(body)
+        body = body if reader.output == "as_is" else redact_secrets(body)
         contents = encode({"contents": [Contents.of(uri, body, reader.mime_type)]})
         return UNCACHEABLE + contents[1:] if request.is_stateless else contents
     raw = bytes(body.body)

@@ -19,9 +19,9 @@ from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import coding, headers, urls, views
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
-from dari.redaction import disclose
-from dari.redaction.shapes import hide_shapes
 from dari.rpc.codec import encode
+from dari.text.redact import redact_secrets
+from dari.text.redact.patterns import hide_patterns
 from dari.version import VERSION
 
 BODY_BYTES = 4 * 1024 * 1024
@@ -44,7 +44,7 @@ def export(
             continue
         made = entry(flow, bodies, redactor, body_bytes if include_bodies else 0)
         # An agent reads the file, not us: it passes the same gate as a result.
-        yield separator + encode(made if redactor is REVEALED else disclose(made))
+        yield separator + encode(made if redactor is REVEALED else redact_secrets(made))
         separator = b",\n"
     yield b"\n]}}\n"
 
@@ -169,7 +169,7 @@ def _size(flow: Flow, from_client: bool, redactor: Redactor) -> int:
 
 
 def _shows_secret(data: bytes, redactor: Redactor) -> bool:
-    return redactor is not REVEALED and hide_shapes(data.decode("latin-1"))[1] > 0
+    return redactor is not REVEALED and hide_patterns(data.decode("latin-1"))[1] > 0
 
 
 def _frame(opcode: int, payload: bytes, redactor: Redactor) -> str:

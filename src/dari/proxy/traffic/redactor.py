@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from dari import redaction
 from dari.proxy.flow import Headers
+from dari.text import redact
 
 
 class Redactor(Protocol):
-    """`dari.redaction` has the real one."""
+    """`dari.text.redact` has the real one."""
 
     def headers(self, headers: Headers) -> Headers: ...
 
@@ -32,5 +32,5 @@ class Revealed:
 
 
 REVEALED = Revealed()
-HIDING: Redactor = redaction.Redactor()
+HIDING: Redactor = redact.Redactor()
 """What every reader gets who does not ask for the originals."""

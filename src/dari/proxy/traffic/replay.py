@@ -11,7 +11,7 @@ from dari.proxy.credentials import body_without_secrets, is_same_origin, without
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.traffic import headers, views
 from dari.proxy.traffic.bodies import Bodies
-from dari.redaction import MARK
+from dari.text.redact import MARK
 
 # Each belongs to one connection, or is made anew by whoever sends.
 _PER_HOP = {

@@ -13,7 +13,7 @@ from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.traffic import coding, headers
 from dari.proxy.traffic.bodies import Bodies
 from dari.proxy.traffic.redactor import HIDING, REVEALED, Redactor
-from dari.redaction import MARK
+from dari.text.redact import MARK
 
 MAX_CHARS = 32_000
 _PRETTY_BYTES = 2 * 1024 * 1024

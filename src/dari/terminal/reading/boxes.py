@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from dari.terminal.reading.result import Parsed, ranges
-from dari.terminal.reading.widths import cells, cut
+from dari.text.width import cells, cut
 
 _BORDER = re.compile(r"[\s+|:\-=*─━═╌┄│┃║┌┬┐├┼┤└┴┘╭╮╯╰╒╤╕╞╪╡╘╧╛╔╦╗╠╬╣╚╩╝╓╥╖╟╫╢╙╨╜┏┳┓┣╋┫┗┻┛┡╇┩┢╈┪┠╂┨┯┷╷╵╶╴]++")
 _LINES = frozenset("-=─━═╌┄")

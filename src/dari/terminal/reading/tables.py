@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dari.terminal.reading.boxes import is_border, read_box
 from dari.terminal.reading.result import Parsed, Text, ranges, share
-from dari.terminal.reading.widths import cells, cut, text_width
+from dari.text.width import cells, cut, text_width
 
 _RULE = re.compile(r"[-=─━]{2,}+(?: +[-=─━]++)*|[-=─━](?: +[-=─━]++)+")
 _CELL = re.compile(r"\S++(?: \S++)*")

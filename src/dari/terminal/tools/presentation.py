@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from dari.errors import InvalidInput
-from dari.sanitising import for_terminal
 from dari.terminal.policy.cleaning import Cleaned, clean_output
+from dari.text.sanitize import escape_hidden
 
 CHARS_PER_TOKEN = 4
 MAX_TOKENS = 10_000
@@ -16,7 +16,7 @@ _SGR = re.compile(r"(\x1b\[[\d;:]*m)")
 
 def shown(text: str, max_tokens: int = MAX_TOKENS) -> Cleaned:
     """The text with what hides made visible, cut to about so many tokens; its start and its end stay."""
-    return clean_output(text, for_terminal, _budget(max_tokens))
+    return clean_output(text, escape_hidden, _budget(max_tokens))
 
 
 def shown_formatted(text: str, max_tokens: int = MAX_TOKENS) -> Cleaned:
@@ -30,7 +30,7 @@ def shown_formatted(text: str, max_tokens: int = MAX_TOKENS) -> Cleaned:
         cut = text.find("\n", len(text) - budget) + 1
         left_out, text = cut, text[cut:]
     parts = _SGR.split(text)
-    pieces = [part if at % 2 else for_terminal(part) for at, part in enumerate(parts)]
+    pieces = [part if at % 2 else escape_hidden(part) for at, part in enumerate(parts)]
     return Cleaned("".join(pieces), left_out > 0, left_out)
 
 
@@ -42,7 +42,7 @@ def fitting_lines(text: str, max_tokens: int = MAX_TOKENS) -> tuple[str, int]:
     budget = _budget(max_tokens)
     taken: list[str] = []
     size = 0
-    for line in for_terminal(text).split("\n"):
+    for line in escape_hidden(text).split("\n"):
         size += len(line) + 1
         if taken and size > budget:
             break

@@ -71,12 +71,12 @@ class Prompts:
         )
 
     async def pane_overview(self, context: Context, given: dict[str, str]) -> list[PromptMessage]:
-        from dari.sanitising import for_terminal
+        from dari.text.sanitize import escape_hidden
 
         panes = (await self._terminal().panes.list_panes()).panes
         listed = [
-            f"- {pane.id} ({for_terminal(pane.name, one_line=True)}): {for_terminal(pane.process, one_line=True)} in "
-            f"{for_terminal(pane.cwd, one_line=True)}, {pane.cols}×{pane.rows}{'' if pane.is_alive else ', ended'}"
+            f"- {pane.id} ({escape_hidden(pane.name, one_line=True)}): {escape_hidden(pane.process, one_line=True)} in "
+            f"{escape_hidden(pane.cwd, one_line=True)}, {pane.cols}×{pane.rows}{'' if pane.is_alive else ', ended'}"
             f"{', focused' if pane.is_focused else ''}"
             for pane in panes
         ]

@@ -18,7 +18,7 @@ from dari.core.content import AudioContent, ImageContent, RawResult
 from dari.core.context import Context
 from dari.core.tool import Tool
 from dari.errors import DariError
-from dari.sanitising import for_terminal
+from dari.text.sanitize import escape_hidden
 
 COLOURED = ("crux_get_formatted_output",)
 _SGR = re.compile(r"(\x1b\[[\d;:]*m)")
@@ -34,7 +34,7 @@ def screened(tool: Tool) -> Tool:
             found = run(arguments, context)
             return _cleaned(await found if isawaitable(found) else found, is_coloured)
         except DariError as error:
-            error.message, error.hint = for_terminal(error.message), for_terminal(error.hint)
+            error.message, error.hint = escape_hidden(error.message), escape_hidden(error.hint)
             raise
 
     return replace(tool, run=clean, is_async=True)
@@ -43,8 +43,8 @@ def screened(tool: Tool) -> Tool:
 def clean_text(text: str, is_coloured: bool = False) -> str:
     """With what hides made visible; SGR sequences stay when colours are wanted."""
     if not is_coloured:
-        return for_terminal(text)
-    return "".join(part if at % 2 else for_terminal(part) for at, part in enumerate(_SGR.split(text)))
+        return escape_hidden(text)
+    return "".join(part if at % 2 else escape_hidden(part) for at, part in enumerate(_SGR.split(text)))
 
 
 def _cleaned(value: Any, is_coloured: bool) -> Any:

@@ -12,13 +12,13 @@ from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.sanitising import for_terminal, value_for_terminal
 from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId
 from dari.terminal.tools.commands import seconds
 from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
+from dari.text.sanitize import escape_hidden, sanitize_value_for_terminal
 
 
 class InsightTools:
@@ -62,7 +62,7 @@ class InsightTools:
     ) -> DetectedIntent:
         """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
         found = await self._insights.detect_intent(pane_id or "", command_id or "", offset, limit)
-        return msgspec.convert(value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
+        return msgspec.convert(sanitize_value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
 
     @tool(scope="control", idempotent=False, output="as_is")
     async def capture_pane(
@@ -114,7 +114,7 @@ class InsightTools:
             )
             before, pane_id = begin.capture_id, begin.pane_id
         found = await self._insights.visual_diff(before or "", after or "", pane_id or "")
-        plain: dict[str, Any] = value_for_terminal(msgspec.to_builtins(replace(found, image="")))
+        plain: dict[str, Any] = sanitize_value_for_terminal(msgspec.to_builtins(replace(found, image="")))
         image = ImageContent(data=found.image, mime_type=found.mime_type)
         told = {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}
         return ToolResult([image, TextContent(text=_told(plain))], told)
@@ -136,7 +136,7 @@ def _told(diff: dict[str, Any]) -> str:
 
 def _cleaned(found: ParsedOutput) -> ParsedOutput:
     """With nothing in any text that hides."""
-    return msgspec.convert(value_for_terminal(asdict(found)), ParsedOutput)
+    return msgspec.convert(sanitize_value_for_terminal(asdict(found)), ParsedOutput)
 
 
 def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
@@ -167,4 +167,4 @@ def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
 
 
 def _size(found: ParsedOutput) -> int:
-    return len(for_terminal(msgspec.json.encode(found).decode()))
+    return len(escape_hidden(msgspec.json.encode(found).decode()))

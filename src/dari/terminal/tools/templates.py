@@ -44,10 +44,10 @@ class PaneTexts:
     async def state(self, context: Context, values: dict[str, str]) -> str:
         import msgspec
 
-        from dari.sanitising import value_for_terminal
+        from dari.text.sanitize import sanitize_value_for_terminal
 
         found = await self._terminal().reading.get_pane_state(values["id"])
-        return msgspec.json.encode(value_for_terminal(msgspec.to_builtins(found))).decode()
+        return msgspec.json.encode(sanitize_value_for_terminal(msgspec.to_builtins(found))).decode()
 
     async def _ids(self, typed: str, known: dict[str, str]) -> list[str]:
         panes = (await self._terminal().panes.list_panes()).panes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dari.cli.crux.line import Line, Place
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
-from dari.os_errors import advice, reason
+from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import make_dirs
 
 TYPE_CHECKING = False
@@ -37,7 +37,8 @@ def install(folder: str, place: Place) -> str:
         os.replace(new, path)
     except OSError as error:
         raise Failed(
-            f"cannot write {path}: {reason(error)}", advice(error, "name a folder that you may write to")
+            f"cannot write {path}: {describe_os_error(error)}",
+            suggest_next_step(error, "name a folder that you may write to"),
         ) from None
     return path
 

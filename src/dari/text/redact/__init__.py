@@ -1,21 +1,20 @@
 """Secrets hidden in what an agent reads: text, URLs, headers, and whole results (`values`, the gate)."""
 
-from dari.redaction.judgement import is_secret
-from dari.redaction.names import is_secret_name
-from dari.redaction.shapes import MARK
-from dari.redaction.text import (
+from dari.text.redact.names import is_secret, is_secret_name
+from dari.text.redact.patterns import MARK
+from dari.text.redact.text import (
     MAX_CHARS,
     Headers,
     Redacted,
     RedactedHeaders,
     Redactor,
-    is_plain,
+    is_surely_clean,
     redact_body,
     redact_headers,
     redact_text,
     redact_url,
 )
-from dari.redaction.values import disclose, disclose_error, disclose_text
+from dari.text.redact.values import redact_error, redact_secrets, redact_string
 
 __all__ = [
     "MARK",
@@ -24,10 +23,10 @@ __all__ = [
     "Redacted",
     "RedactedHeaders",
     "Redactor",
-    "disclose",
-    "disclose_error",
-    "disclose_text",
-    "is_plain",
+    "redact_secrets",
+    "redact_error",
+    "redact_string",
+    "is_surely_clean",
     "is_secret",
     "is_secret_name",
     "redact_body",

@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote_plus
 
+from dari.text.redact.patterns import MARK, is_opaque
+
 
 class Sensitivity(IntEnum):
     """What the name alone says about the value."""
@@ -157,3 +159,22 @@ def _is_key(words: list[str]) -> bool:
 
 def _is_number(words: list[str]) -> bool:
     return any(word in _NUMBERS and before in _NUMBERED for before, word in pairwise(words))
+
+
+_TELLS_NOTHING = frozenset({"", MARK, "true", "false", "null", "none", "undefined", "yes", "no", "nil", "*", "..."})
+_NUMBER = re.compile(r"-?\d{1,10}(?:\.\d{1,10})?")
+
+
+def is_secret(name: str, value: str, *, in_query: bool = False) -> bool:
+    """Has this value to be hidden? Flags and empty values tell nothing, and stay."""
+    level = sensitivity(name, in_query=in_query)
+    if level is Sensitivity.HARMLESS:
+        return False
+    plain = value.strip(" \t\"'\\;,").lower() if len(value) < 200 else value
+    if plain in _TELLS_NOTHING:
+        return False
+    if level is Sensitivity.SUSPICIOUS:
+        return is_opaque(value.strip(" \t\\"), name)
+    if level is Sensitivity.UNLESS_COUNT:
+        return _NUMBER.fullmatch(plain) is None
+    return True

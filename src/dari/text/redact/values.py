@@ -15,10 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dari.errors import DariError
-from dari.redaction.judgement import is_secret
-from dari.redaction.names import Sensitivity, is_secret_name, sensitivity
-from dari.redaction.shapes import MARK, is_card_number
-from dari.redaction.text import MAX_CHARS, is_known_clean, is_plain, redact_text
+from dari.text.redact.names import Sensitivity, is_secret, is_secret_name, sensitivity
+from dari.text.redact.patterns import MARK, is_card_number
+from dari.text.redact.text import MAX_CHARS, is_known_clean, is_surely_clean, redact_text
 
 _MAX_DEPTH = 64
 _PUBLIC_FIELDS = frozenset({"session_id", "progress_token", "next_cursor"})
@@ -38,22 +37,22 @@ _CUT_CHARS = 4096
 _MAX_REMEMBERED_CHARS = 4096
 
 
-def disclose(value: Any) -> Any:
+def redact_secrets(value: Any) -> Any:
     """The value with its secrets replaced by `<redacted>`; the very object when there are none in it."""
     return _shown(value, 0)
 
 
-def disclose_error(error: DariError) -> DariError:
+def redact_error(error: DariError) -> DariError:
     """The error with nothing secret in its message and hint. It is changed in place, so that its type stays."""
-    error.message = disclose_text(error.message)
-    error.hint = disclose_text(error.hint)
+    error.message = redact_string(error.message)
+    error.hint = redact_string(error.hint)
     error.args = (error.message, *error.args[1:])
     return error
 
 
-def disclose_text(text: str) -> str:
+def redact_string(text: str) -> str:
     """Any length: what is longer than one search takes goes in pieces, cut between words."""
-    if is_plain(text) or is_known_clean(text):
+    if is_surely_clean(text) or is_known_clean(text):
         return text
     if len(text) <= _MAX_REMEMBERED_CHARS:
         shown = _remembered(text)
@@ -75,7 +74,7 @@ def disclose_text(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _shown_name(name: str) -> str:
     """Names repeat from result to result, and are hardly ever secrets themselves."""
-    return disclose_text(name)
+    return redact_string(name)
 
 
 @lru_cache(maxsize=1024)
@@ -88,7 +87,7 @@ def _remembered(text: str) -> str:
 def _shown(value: Any, depth: int) -> Any:
     kind = type(value)
     if kind is str:
-        return disclose_text(value)
+        return redact_string(value)
     if value is None or kind is bool or kind is int or kind is float:
         return value
     if depth >= _MAX_DEPTH:
@@ -211,7 +210,7 @@ def _shown_number(value: int) -> int | str:
 
 def _shown_bytes(value: bytes) -> bytes:
     text = value.decode(errors="replace")
-    shown = disclose_text(text)
+    shown = redact_string(text)
     return value if shown is text or shown == text else shown.encode()
 
 
@@ -219,6 +218,6 @@ def _shown_base64(value: str) -> str:
     try:
         raw = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        return disclose_text(value)
+        return redact_string(value)
     shown = _shown_bytes(raw)
     return value if shown is raw else base64.b64encode(shown).decode()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from dari.redaction.judgement import is_secret
-from dari.redaction.names import MAX_NAME_CHARS, Sensitivity, sensitivity
-from dari.redaction.shapes import MARK, compiled
+from dari.text.redact.names import MAX_NAME_CHARS, Sensitivity, is_secret, sensitivity
+from dari.text.redact.patterns import MARK, compiled
 
 _JSON_KEY = r'"((?:[^"\\\r\n]|\\u[0-9a-fA-F]{4}){1,100})(\\{0,15}+)"\s{0,20}+:\s{0,20}+'
 _JSON_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*"?'

@@ -8,7 +8,7 @@ import sys
 RAISE = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from dari.running import raise_file_limit
+from dari.runtime import raise_file_limit
 print(raise_file_limit({wanted}), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.hidden import find_hidden, may_hide
-from dari.sanitising import for_model, for_terminal, value_for_model, value_for_terminal
+from dari.text.invisible import find_hidden, may_contain_hidden
+from dari.text.sanitize import escape_hidden, sanitize_for_model, sanitize_value_for_model, sanitize_value_for_terminal
 
 
 def in_tags(text: str) -> str:
@@ -63,14 +63,14 @@ def test_an_attack_is_found_and_named(text: str, sort: str) -> None:
 
 @pytest.mark.parametrize(("text", "sort"), ATTACKS.values(), ids=ATTACKS)
 def test_nothing_of_an_attack_reaches_a_terminal_raw(text: str, sort: str) -> None:
-    shown = for_terminal(text)
+    shown = escape_hidden(text)
     assert find_hidden(shown) == []
     assert all(each.isprintable() or each in "\n\t" for each in shown)
 
 
 @pytest.mark.parametrize(("text", "sort"), ATTACKS.values(), ids=ATTACKS)
 def test_a_model_gets_clean_text_and_the_finding_is_told(text: str, sort: str) -> None:
-    clean, found = for_model(text)
+    clean, found = sanitize_for_model(text)
     assert find_hidden(clean) == [] and found
     assert "ssh" not in clean
 
@@ -78,27 +78,27 @@ def test_a_model_gets_clean_text_and_the_finding_is_told(text: str, sort: str) -
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert find_hidden(text) == []
-    assert for_model(text) == (text, [])
-    assert for_terminal(text) == text.replace("\r\n", "\n")
+    assert sanitize_for_model(text) == (text, [])
+    assert escape_hidden(text) == text.replace("\r\n", "\n")
 
 
 def test_a_person_is_told_what_hidden_text_spells_and_a_model_is_not() -> None:
     text = "Adds." + in_tags("run rm") + " Then " + in_selectors(b"curl evil")
     assert [hidden.says for hidden in find_hidden(text)] == ["run rm", "curl evil"]
-    assert "spells 'run rm'" in for_terminal(text) and "spells 'curl evil'" in for_terminal(text)
-    assert for_model(text)[0] == (
+    assert "spells 'run rm'" in escape_hidden(text) and "spells 'curl evil'" in escape_hidden(text)
+    assert sanitize_for_model(text)[0] == (
         "Adds.[6 hidden tags characters removed] Then [9 hidden variation characters removed]"
     )
 
 
 def test_escapes_smuggled_inside_variation_selectors_do_not_come_out_live() -> None:
-    assert "\x1b" not in for_terminal("x" + in_selectors(b"\x1b[2J\x1b[H"))
+    assert "\x1b" not in escape_hidden("x" + in_selectors(b"\x1b[2J\x1b[H"))
 
 
 def test_colours_of_programs_are_dropped_without_a_note_and_concealing_is_not() -> None:
-    assert for_model("\x1b[1;31mFAILED\x1b[0m test")[0] == "FAILED test"
-    assert for_model("\x1b[38;5;208mx\x1b[m")[0] == "x"
-    assert "hidden ansi characters removed" in for_model("\x1b[0;8mx")[0]
+    assert sanitize_for_model("\x1b[1;31mFAILED\x1b[0m test")[0] == "FAILED test"
+    assert sanitize_for_model("\x1b[38;5;208mx\x1b[m")[0] == "x"
+    assert "hidden ansi characters removed" in sanitize_for_model("\x1b[0;8mx")[0]
 
 
 def test_flags_that_do_not_exist_hide_text() -> None:
@@ -111,17 +111,17 @@ def test_a_joiner_between_latin_letters_hides_and_a_second_selector_does() -> No
 
 
 def test_one_line_has_neither_line_ends_nor_tabs() -> None:
-    assert for_terminal("a\nb\tc\r\nd", one_line=True) == "a\\nb\\tc\\nd"
+    assert escape_hidden("a\nb\tc\r\nd", one_line=True) == "a\\nb\\tc\\nd"
 
 
 def test_values_are_cleaned_with_their_keys() -> None:
     value = {"na\u200bme": ["ok", {"text": "x\x1b[2Jy"}], "n": 1}
-    clean, found = value_for_model(value)
+    clean, found = sanitize_value_for_model(value)
     assert len(found) == 2 and find_hidden(json.dumps(clean, ensure_ascii=False)) == []
     assert clean["n"] == 1
     plain = {"a": ["b", 1, None]}
-    assert value_for_model(plain)[0] is plain
-    assert value_for_terminal(value)["na<U+200B>me"][1]["text"] == "x\\x1b[2Jy"
+    assert sanitize_value_for_model(plain)[0] is plain
+    assert sanitize_value_for_terminal(value)["na<U+200B>me"][1]["text"] == "x\\x1b[2Jy"
 
 
 def test_every_format_character_of_unicode_is_known() -> None:
@@ -145,22 +145,22 @@ def test_the_quick_look_at_json_misses_no_character() -> None:
             written = [json.dumps(chr(point))]
             if not 0xD800 <= point < 0xE000:
                 written.append(json.dumps(chr(point), ensure_ascii=False))
-            missed += [text for text in written if not may_hide(text.encode())]
+            missed += [text for text in written if not may_contain_hidden(text.encode())]
     assert missed == []
 
 
 def test_the_quick_look_lets_plain_results_pass() -> None:
     for value in ('hello\nworld "quoted" C:\\dir', "a\r\nb", "café 파일", HARMLESS["typography"]):
-        assert not may_hide(json.dumps({"text": value}, ensure_ascii=False).encode())
-    assert not may_hide(json.dumps("파일을 읽습니다").encode())
+        assert not may_contain_hidden(json.dumps({"text": value}, ensure_ascii=False).encode())
+    assert not may_contain_hidden(json.dumps("파일을 읽습니다").encode())
 
 
 @given(st.text(st.characters() | st.sampled_from("\x1b[];m\x9b\r\u202e\u200d\u200b\ufe0f\U000e0041👨❤"), max_size=60))
 @settings(deadline=None)
 def test_what_was_made_harmless_once_is_harmless(text: str) -> None:
-    for shown in (for_terminal(text), for_terminal(text, one_line=True)):
+    for shown in (escape_hidden(text), escape_hidden(text, one_line=True)):
         assert "\x1b" not in shown and "\x9b" not in shown and "\r" not in shown
-    clean, found = for_model(text)
+    clean, found = sanitize_for_model(text)
     assert bool(found) == bool(find_hidden(text))
     if not found:
         assert clean == text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.redaction import (
+from dari.text.redact import (
     MARK,
     MAX_CHARS,
     Redactor,

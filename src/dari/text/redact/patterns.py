@@ -14,7 +14,7 @@ MARK = "<redacted>"
 
 _AWS = ("akia", "asia", "aroa", "aida", "agpa", "anpa", "abia", "acca")
 _B = r"(?<![A-Za-z0-9])"
-SHAPES: tuple[tuple[str, str], ...] = (
+SECRET_PATTERNS: tuple[tuple[str, str], ...] = (
     (
         "private key",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]*-----|\Z)",
@@ -104,11 +104,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL)
 
 
-def hide_shapes(text: str) -> tuple[str, int]:
+def hide_patterns(text: str) -> tuple[str, int]:
     """Every secret known by its shape replaced, and how many there were."""
     total = 0
     lowered = text.lower()
-    for hint, pattern in SHAPES:
+    for hint, pattern in SECRET_PATTERNS:
         if hint in lowered:
             text, count = compiled(pattern).subn(MARK, text)
             total += count
@@ -118,10 +118,10 @@ def hide_shapes(text: str) -> tuple[str, int]:
     return text, total
 
 
-def has_shape(text: str) -> bool:
+def may_match_pattern(text: str) -> bool:
     """May a secret be in it by its shape? Only the signs are asked for; `hide_shapes` looks closer."""
     lowered = text.lower()
-    for hint, _ in SHAPES:
+    for hint, _ in SECRET_PATTERNS:
         if hint in lowered:
             return True
     return _CARD.search(text) is not None or _RESIDENT.search(text) is not None

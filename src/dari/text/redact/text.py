@@ -14,10 +14,9 @@ from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from dari.redaction.documents import hide_json, hide_markup
-from dari.redaction.judgement import is_secret
-from dari.redaction.names import is_secret_name
-from dari.redaction.shapes import MARK, compiled, has_shape, hide_shapes
+from dari.text.redact.documents import hide_json, hide_markup
+from dari.text.redact.names import is_secret, is_secret_name
+from dari.text.redact.patterns import MARK, compiled, hide_patterns, may_match_pattern
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -76,27 +75,27 @@ def redact_headers(headers: Iterable[tuple[bytes, bytes]]) -> RedactedHeaders:
 
 def redact_url(url: str) -> Redacted:
     """Query and fragment by name, userinfo, and secrets by shape anywhere."""
-    return _redacted(url, (_by_field, hide_shapes))
+    return _redacted(url, (_by_field, hide_patterns))
 
 
 def redact_body(body: bytes | str, content_type: str = "") -> Redacted:
     """A decoded body (no gzip). What exceeds `MAX_CHARS` is cut off, never passed on unread."""
     text = body if isinstance(body, str) else bytes(body[: (MAX_CHARS + _OVERLAP_CHARS) * 4]).decode(errors="replace")
     if content_type.lower().strip().startswith("application/x-www-form-urlencoded"):
-        return _redacted(text, (_by_field, hide_shapes))
+        return _redacted(text, (_by_field, hide_patterns))
     return redact_text(text)
 
 
 def redact_text(text: str) -> Redacted:
     """Any text: JSON, XML, multipart, logs, WebSocket messages."""
-    return _redacted(text, (_by_name, hide_shapes))
+    return _redacted(text, (_by_name, hide_patterns))
 
 
-def is_plain(text: str) -> bool:
+def is_surely_clean(text: str) -> bool:
     """Would `redact_text` surely give this text back? It asks for signs only, in a tenth of the time."""
     if len(text) < _MIN_SECRET_CHARS and "=" not in text and ":" not in text:
         return True
-    return _HARMLESS_SIGNS.search(text) is None and len(text) <= MAX_CHARS and not has_shape(text)
+    return _HARMLESS_SIGNS.search(text) is None and len(text) <= MAX_CHARS and not may_match_pattern(text)
 
 
 class Redactor:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Sort = Literal["ansi", "control", "bidi", "invisible", "tags", "variation", "surrogate"]
+HiddenKind = Literal["ansi", "control", "bidi", "invisible", "tags", "variation", "surrogate"]
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # Everything that is Default_Ignorable in Unicode and not in another class, soft hyphen and separators included.
@@ -72,10 +72,10 @@ _FAR_UTF8 = (b"\xf3\xa0", b"\xf0\x9b\xb2", b"\xf0\x9d\x85")
 """How the characters of `_FAR` begin."""
 
 
-class Hidden(Struct, frozen=True):
+class HiddenRun(Struct, frozen=True):
     """A run of such characters. `says` is the text that tags or variation selectors spell, else empty."""
 
-    sort: Sort
+    sort: HiddenKind
     start: int
     count: int
     says: str = ""
@@ -89,7 +89,7 @@ class Hidden(Struct, frozen=True):
 _compiled = functools.lru_cache(maxsize=4)(re.compile)
 
 
-def may_hide(data: bytes) -> bool:
+def may_contain_hidden(data: bytes) -> bool:
     """Is a closer look at this JSON needed? The check of the hot path: 0.2 µs for a plain result."""
     if b"\\" in data and _ESCAPED.search(data) is not None:
         return True
@@ -100,9 +100,9 @@ def may_hide(data: bytes) -> bool:
     return _compiled(_NEAR).search(data.decode(errors="replace")) is not None
 
 
-def find_hidden(text: str) -> list[Hidden]:
+def find_hidden(text: str) -> list[HiddenRun]:
     """Every run, in order; empty for what people usually write."""
-    found: list[Hidden] = []
+    found: list[HiddenRun] = []
     suspect = _CONTROLS if text.isascii() else _compiled(_NEAR if _compiled(_FAR).search(text) is None else _ANY)
     at = 0
     while (candidate := suspect.search(text, at)) is not None:
@@ -111,8 +111,8 @@ def find_hidden(text: str) -> list[Hidden]:
             raise AssertionError(f"U+{ord(candidate[0]):04X} is suspect, and no sort of hidden character")
         at = run.end()
         if run.lastgroup != "allowed":
-            sort: Sort = run.lastgroup  # type: ignore[assignment]
-            found.append(Hidden(sort, run.start(), at - run.start(), _says(sort, run[0])))
+            sort: HiddenKind = run.lastgroup  # type: ignore[assignment]
+            found.append(HiddenRun(sort, run.start(), at - run.start(), _says(sort, run[0])))
     return found
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from dari.redaction import MARK, is_secret_name, redact_headers, redact_text, redact_url
-from dari.redaction.names import Sensitivity, sensitivity
+from dari.text.redact import MARK, is_secret_name, redact_headers, redact_text, redact_url
+from dari.text.redact.names import Sensitivity, sensitivity
 
 SECRET = tuple(
     re.split(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from dari.errors import DariError
 from dari.log import format_event
-from dari.os_errors import expected
+from dari.os_errors import from_os_error
 
 PANIC_EXIT = 101
 _log = logging.getLogger("dari")
@@ -30,7 +30,7 @@ def run_to_exit(main: Callable[[], Awaitable[int]]) -> int:
     except KeyboardInterrupt:
         return 0
     except Exception as failure:
-        refused = expected(failure)
+        refused = from_os_error(failure)
         if refused is not None:
             _log.error("%s\nhint: %s", refused.message, refused.hint)
             return 1
@@ -57,7 +57,7 @@ def raise_file_limit(wanted: int = 65_536) -> int:
     return most
 
 
-def settle_memory() -> None:
+def tune_gc_for_serving() -> None:
     """For a program that has loaded what it needs and now serves: what is here stays, and is not looked through again.
 
     A tenth of the time of a busy gateway went into looking for garbage among its modules and schemas.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dari.hidden import Hidden, find_hidden
+from dari.text.invisible import HiddenRun, find_hidden
 
 _COLOUR = re.compile(r"(?:\x1b\[|\x9b)(?!(?:[\d;]*;)?0*8(?:;|m))[\d;:]*m")
 _KEPT_WHOLE = 8
 """A run of more is told as a number: a thousand escapes are no use to a reader."""
 
 
-def for_terminal(text: str, *, one_line: bool = False) -> str:
+def escape_hidden(text: str, *, one_line: bool = False) -> str:
     """The text with nothing left that a terminal obeys or does not show. Line ends and tabs stay, unless `one_line`."""
     pieces: list[str] = []
     done = 0
@@ -23,7 +23,7 @@ def for_terminal(text: str, *, one_line: bool = False) -> str:
     return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
 
 
-def for_model(text: str) -> tuple[str, list[Hidden]]:
+def sanitize_for_model(text: str) -> tuple[str, list[HiddenRun]]:
     """The text with each hidden run replaced by a note of its size, and the runs, for the audit log and for people.
 
     What a run spells is not in the note: to write it out would do what its author wanted.
@@ -39,27 +39,29 @@ def for_model(text: str) -> tuple[str, list[Hidden]]:
     return "".join((*pieces, text[done:])), found
 
 
-def value_for_model(value: Any) -> tuple[Any, list[Hidden]]:
+def sanitize_value_for_model(value: Any) -> tuple[Any, list[HiddenRun]]:
     """Any JSON value, keys included, through `for_model`; the value itself when nothing is hidden in it."""
-    found: list[Hidden] = []
+    found: list[HiddenRun] = []
     cleaned = _cleaned(value, found)
     return (cleaned if found else value), found
 
 
-def value_for_terminal(value: Any) -> Any:
+def sanitize_value_for_terminal(value: Any) -> Any:
     """Any JSON value with its texts made harmless, for printing in another form than JSON."""
     if isinstance(value, str):
-        return for_terminal(value)
+        return escape_hidden(value)
     if isinstance(value, dict):
-        return {for_terminal(str(key), one_line=True): value_for_terminal(each) for key, each in value.items()}
+        return {
+            escape_hidden(str(key), one_line=True): sanitize_value_for_terminal(each) for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [value_for_terminal(each) for each in value]
+        return [sanitize_value_for_terminal(each) for each in value]
     return value
 
 
-def _cleaned(value: Any, found: list[Hidden]) -> Any:
+def _cleaned(value: Any, found: list[HiddenRun]) -> Any:
     if isinstance(value, str):
-        text, here = for_model(value)
+        text, here = sanitize_for_model(value)
         found += here
         return text
     if isinstance(value, dict):
@@ -69,14 +71,14 @@ def _cleaned(value: Any, found: list[Hidden]) -> Any:
     return value
 
 
-def _note(text: str, hidden: Hidden) -> str:
+def _note(text: str, hidden: HiddenRun) -> str:
     """Colours go without a word, as programs use them all the time; "conceal" (8) is no colour."""
     if hidden.sort == "ansi" and _COLOUR.fullmatch(text, hidden.start, hidden.start + hidden.count):
         return ""
     return f"[{hidden.count} hidden {hidden.sort} characters removed]"
 
 
-def _visible(text: str, hidden: Hidden) -> str:
+def _visible(text: str, hidden: HiddenRun) -> str:
     run = text[hidden.start : hidden.start + hidden.count]
     if hidden.sort in ("ansi", "control"):
         return "".join(f"\\x{ord(each):02x}" if not each.isprintable() else each for each in run)
@@ -85,4 +87,4 @@ def _visible(text: str, hidden: Hidden) -> str:
     else:
         shown = f"<{hidden.count} {hidden.sort} characters>"
     # What a run spells comes from the attacker too; tags hold printable ASCII, bytes of selectors may be anything.
-    return f"{shown}<spells {for_terminal(hidden.says, one_line=True)!r}>" if hidden.says else shown
+    return f"{shown}<spells {escape_hidden(hidden.says, one_line=True)!r}>" if hidden.says else shown

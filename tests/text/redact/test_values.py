@@ -15,7 +15,7 @@ from dari.core.resource import Resource
 from dari.core.tool import tool
 from dari.errors import Failed
 from dari.mcp.server import Info, Server
-from dari.redaction import MARK, MAX_CHARS, disclose
+from dari.text.redact import MARK, MAX_CHARS, redact_secrets
 from tests import planted
 from tests.wires import Json, MemoryWire, call, initialize
 
@@ -121,13 +121,13 @@ async def test_no_tool_resource_error_or_notification_of_any_part_shows_a_plante
 
 def test_a_value_without_secrets_is_given_back_itself() -> None:
     page = Page("ok", headers=(("Accept", "*/*"),))
-    assert disclose(page) is page
+    assert redact_secrets(page) is page
     value = {"a": [1, "two", {"three": None}], "max_tokens": 5, "timestamp": 1790000000123}
-    assert disclose(value) is value
+    assert redact_secrets(value) is value
 
 
 def test_the_type_of_a_struct_stays_and_so_does_its_way_of_being_encoded() -> None:
-    assert msgspec.json.encode(disclose(Page("password: plum"))) == b'{"title":"password: <redacted>"}'
+    assert msgspec.json.encode(redact_secrets(Page("password: plum"))) == b'{"title":"password: <redacted>"}'
 
 
 def test_another_servers_result_is_passed_on_as_it_is() -> None:
@@ -139,18 +139,18 @@ def test_another_servers_result_is_passed_on_as_it_is() -> None:
 
 def test_the_schema_of_a_secret_parameter_stays_and_its_default_goes() -> None:
     schema = {"properties": {"token": {"type": "string", "description": "API token", "default": "plum"}}}
-    assert disclose(schema) == {
+    assert redact_secrets(schema) == {
         "properties": {"token": {"type": "string", "description": "API token", "default": MARK}}
     }
 
 
 def test_a_schema_that_says_no_type_is_known_by_its_words() -> None:
     schema = {"properties": {"token": {"description": "API token"}, "password": {"$ref": "#/$defs/Password"}}}
-    assert disclose(schema) is schema
-    assert disclose({"token": {"value": "plum"}}) == {"token": MARK}
+    assert redact_secrets(schema) is schema
+    assert redact_secrets({"token": {"value": "plum"}}) == {"token": MARK}
 
 
 def test_a_text_longer_than_one_search_is_searched_to_its_end() -> None:
     text = "harmless words " * (MAX_CHARS // 10) + " password=plum"
-    shown = disclose(text)
+    shown = redact_secrets(text)
     assert "plum" not in shown and shown.startswith("harmless words ") and len(shown) > MAX_CHARS
