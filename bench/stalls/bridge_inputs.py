@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 async def _listed(tools: list[dict[str, Any]], call: bytes | None = None) -> Stall:
     """One server behind a bridge: its tools are listed, and one is called."""
-    from dari.bridge.profiles.places import Surroundings
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.service import Bridge
     from dari.bridge.upstream.caller import Caller
     from dari.errors import DariError
@@ -43,7 +43,7 @@ async def _listed(tools: list[dict[str, Any]], call: bytes | None = None) -> Sta
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"version": "1", "servers": [entry]}))
         file.chmod(0o600)
-        around = Surroundings(root / "home", root, {"PATH": "/usr/bin:/bin", "HOME": str(root / "home")})
+        around = ClientEnvironment(root / "home", root, {"PATH": "/usr/bin:/bin", "HOME": str(root / "home")})
         async with Bridge(root / "state") as bridge:
             upstream = bridge.view(around).upstream("x")
             await upstream.about()

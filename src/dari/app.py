@@ -90,9 +90,9 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
 
 def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
     """The hub's servers: everything at one address, and each set and each server at its own."""
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.choice import Choice
     from dari.bridge.gateway.front import Fronts, Manner
-    from dari.bridge.profiles.places import Surroundings
 
     manner = Manner(
         instructions=INSTRUCTIONS,
@@ -100,7 +100,7 @@ def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
         add_built_ins=lambda registry: add_built_ins(registry, settings),
         approvals=bridge.approvals,
     )
-    view = bridge.view(Surroundings.of_process())
+    view = bridge.view(ClientEnvironment.of_process())
     return Fronts(view, manner, Choice(profile=settings.profile, server=settings.server, mode=settings.mode))
 
 
@@ -117,9 +117,9 @@ def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
     texts = _profile_texts()
     # To read them as what they are takes longer than a handshake; a file without the word cannot ask for it.
     if choice.profile or choice.server or (choice.mode is None and any(b"search" in text for text in texts)):
-        from dari.bridge.profiles.book import ProfileBook
+        from dari.bridge.config.service import ConfigService
 
-        meant = chosen(ProfileBook().load(), choice)
+        meant = chosen(ConfigService().load(), choice)
     registry = Registry()
     if meant.has(OWN):
         add_built_ins(registry, settings)
@@ -138,10 +138,10 @@ def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
 
 def _profile_texts() -> list[bytes]:
     """The files that may name servers, those that are there."""
-    from dari.bridge.profiles.places import Surroundings
+    from dari.bridge.config.locations import ClientEnvironment
 
     texts = []
-    for place in Surroundings.of_process().places():
+    for place in ClientEnvironment.of_process().places():
         try:
             texts.append(place.path.read_bytes())
         except OSError:

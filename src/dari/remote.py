@@ -21,10 +21,10 @@ from typing import Any, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
-from dari.bridge.profiles.arguments import endpoint_profile
-from dari.bridge.profiles.places import Surroundings
-from dari.bridge.profiles.profile import Profile, Source, StdioSettings
-from dari.bridge.profiles.secret import Secret
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.overrides import endpoint_profile
+from dari.bridge.config.profile import Profile, ProfileSource, StdioSettings
+from dari.bridge.config.secret import Secret
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.status import About, Status
@@ -167,7 +167,7 @@ class Servers:
             raise InvalidInput(f"{command!r} is no command", 'give its words as a list: ["npx", "-y", "server"]')
         profile = Profile(
             id=Path(command[0]).name,
-            source=Source("remote.run", 0, "argument"),
+            source=ProfileSource("remote.run", 0, "argument"),
             connection=StdioSettings(
                 command=command[0],
                 args=tuple(command[1:]),
@@ -185,7 +185,7 @@ async def servers(*, who: str = "script", ask: Ask | None = None, cwd: Path | No
     `who` is what the audit log calls this script; `ask(method, params)` answers what servers ask while they work.
     """
     async with Bridge(is_guest=True) as bridge:
-        yield Servers(bridge, bridge.view(Surroundings.of_process(cwd)), who, ask)
+        yield Servers(bridge, bridge.view(ClientEnvironment.of_process(cwd)), who, ask)
 
 
 @asynccontextmanager

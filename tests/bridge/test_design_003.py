@@ -1,6 +1,6 @@
 """Design 003 (AgentHub, Plan 10) line by line, on the real Bridge, with the server that the design names.
 
-Each test quotes the line it is about. Field by field the YAML is in tests/bridge/profiles/test_design_003.py; the
+Each test quotes the line it is about. Field by field the YAML is in tests/bridge/config/test_design_003.py; the
 sandbox, attempt by attempt, in tests/bridge/sandbox; other systems in tests/bridge/children/test_other_systems.py.
 """
 
@@ -24,7 +24,7 @@ import yaml
 from dari.bridge.children import family
 from dari.bridge.children.environment import build_environment
 from dari.bridge.children.guardian import find_marked
-from dari.bridge.profiles.places import Surroundings
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
@@ -76,7 +76,7 @@ class Hub:
             yield bridge
 
     def upstream(self, bridge: Bridge, id: str = "filesystem-server") -> Upstream:
-        return bridge.view(Surroundings(self.home, self.root, self.environ)).upstream(id)
+        return bridge.view(ClientEnvironment(self.home, self.root, self.environ)).upstream(id)
 
 
 def endpoint(name: str, command: str, args: list[str], **config: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from dari import log
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.gateway.front import Fronts, Manner
-from dari.bridge.profiles.places import Surroundings
 from dari.bridge.service import Bridge
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
@@ -38,7 +38,7 @@ def main() -> int:
     entry = {**_entry(given.upstream), "protocol": given.protocol, "isolation": given.isolation}
     profiles.write_text(json.dumps({"mcpServers": {NAME: entry}}))
     profiles.chmod(0o600)
-    around = Surroundings(given.home, given.home, {**os.environ, "CREWX_MCP_JSON": str(profiles)}, sys.platform)
+    around = ClientEnvironment(given.home, given.home, {**os.environ, "CREWX_MCP_JSON": str(profiles)}, sys.platform)
 
     async def serve() -> int:
         settings = ServeSettings(transport="http", http_port=0, token_path=None)

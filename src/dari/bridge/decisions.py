@@ -14,7 +14,7 @@ from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.trust.questions import Question
 
 if TYPE_CHECKING:
-    from dari.bridge.profiles.book import ProfileBook
+    from dari.bridge.config.service import ConfigService
     from dari.bridge.service import Bridge
 
 
@@ -70,13 +70,13 @@ class Decisions:
         self._note("forgotten", server, pins=count)
         return count
 
-    def trust(self, book: ProfileBook, path: Path, sha256: str) -> None:
+    def trust(self, book: ConfigService, path: Path, sha256: str) -> None:
         """Let a project's file with this content run what it names."""
         self._check()
         pin = book.trust(path, sha256)
         self._note("trusted", file=str(path), sha256=pin.sha256)
 
-    def distrust(self, book: ProfileBook, path: Path) -> bool:
+    def distrust(self, book: ConfigService, path: Path) -> bool:
         """False when it was not trusted."""
         self._check()
         was_trusted = book.distrust(path)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from dari.bridge.children.start_queue import StartQueue
-from dari.bridge.profiles.book import ProfileBook
-from dari.bridge.profiles.places import Surroundings
-from dari.bridge.profiles.trust import TrustStore
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.service import ConfigService
+from dari.bridge.config.trust import TrustStore
 from dari.bridge.trust.approvals import FIRST_WAIT_S, LONG_WAIT_S, Approvals
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
@@ -27,7 +27,7 @@ from dari.paths import home as dari_home
 
 if TYPE_CHECKING:
     from dari.bridge.children.children import Children
-    from dari.bridge.profiles.profile import Profile
+    from dari.bridge.config.profile import Profile
     from dari.mcp.client.oauth import OAuth
 
 MOST_VIEWS = 64
@@ -61,7 +61,7 @@ class Bridge:
         self._audits = audits
         self._is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
-        self._views: dict[Surroundings | tuple[object, ...], View] = {}
+        self._views: dict[ClientEnvironment | tuple[object, ...], View] = {}
         self.pool = Pool(lambda: self._parts)
 
     async def __aenter__(self) -> Self:
@@ -107,14 +107,14 @@ class Bridge:
     def memory(self) -> Memory:
         return Memory(self.home / "memory")
 
-    def view(self, around: Surroundings) -> View:
+    def view(self, around: ClientEnvironment) -> View:
         """The servers as a caller in this directory, with this environment, means them."""
         key = (around.home, around.cwd, tuple(sorted(around.environ.items())))
         view = self._views.get(key)
         if view is None:
             if len(self._views) >= MOST_VIEWS:
                 del self._views[next(iter(self._views))]
-            book = ProfileBook(around, TrustStore())
+            book = ConfigService(around, TrustStore())
             view = self._views[key] = View(around, book, self.pool.get, self.pool.retire)
         return view
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dari.bridge.profiles.arguments import endpoint_profile, overridden, read_headers
-from dari.bridge.profiles.book import ProfileBook
-from dari.bridge.profiles.catalog import Catalog, Listed
-from dari.bridge.profiles.places import Surroundings
-from dari.bridge.profiles.profile import Profile
-from dari.bridge.profiles.substitution import Context, resolve
-from dari.bridge.profiles.watch import Watch
+from dari.bridge.config.catalog import Catalog, CatalogEntry
+from dari.bridge.config.interpolate import InterpolationContext, resolve_profile
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.overrides import apply_overrides, endpoint_profile, parse_headers
+from dari.bridge.config.profile import Profile
+from dari.bridge.config.reload import ConfigWatcher
+from dari.bridge.config.service import ConfigService
 from dari.bridge.upstream.target import Target
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput
@@ -22,18 +22,18 @@ Retire = Callable[[Upstream], None]
 class View:
     """Looks at the files again whenever it is asked; a file that has not changed is not read."""
 
-    def __init__(self, around: Surroundings, book: ProfileBook, get: GetUpstream, retire: Retire) -> None:
+    def __init__(self, around: ClientEnvironment, book: ConfigService, get: GetUpstream, retire: Retire) -> None:
         self.around = around
         self.book = book
         self._get = get
         self._retire = retire
         self._given: dict[str, Upstream] = {}
-        self._watch: Watch | None = None
+        self._watch: ConfigWatcher | None = None
         self._unresolved: tuple[str, ...] = ()
 
     def catalog(self) -> Catalog:
         if self._watch is None:
-            self._watch = Watch(self.book)
+            self._watch = ConfigWatcher(self.book)
             return self._watch.catalog
         change = self._watch.poll()
         if change is not None:
@@ -57,17 +57,17 @@ class View:
         timeout_ms: int | None = None,
     ) -> Upstream:
         """The server that a command means (design 001 §6): the named one, the default one, or an address."""
-        given = read_headers(headers)
+        given = parse_headers(headers)
         if endpoint is not None:
             if id is not None:
                 raise InvalidInput("--server and --endpoint name two servers", "give one of them")
-            return self.of(overridden(endpoint_profile(endpoint), key=key, headers=given, timeout_ms=timeout_ms))
+            return self.of(apply_overrides(endpoint_profile(endpoint), key=key, headers=given, timeout_ms=timeout_ms))
         listed = self.catalog().select(id)
-        return self._resolved(listed, lambda one: overridden(one, key=key, headers=given, timeout_ms=timeout_ms))
+        return self._resolved(listed, lambda one: apply_overrides(one, key=key, headers=given, timeout_ms=timeout_ms))
 
     def of(self, profile: Profile) -> Upstream:
         """A server that stands in no file."""
-        return self._get(Target.of(resolve(profile, self._context()), self.around))
+        return self._get(Target.of(resolve_profile(profile, self._context()), self.around))
 
     def upstreams(self) -> tuple[Upstream, ...]:
         """All that may run. One that cannot be resolved is left out, and told in `problems`."""
@@ -82,7 +82,7 @@ class View:
         self._unresolved = tuple(unresolved)
         return tuple(found)
 
-    def _resolved(self, listed: Listed, change: Callable[[Profile], Profile]) -> Upstream:
+    def _resolved(self, listed: CatalogEntry, change: Callable[[Profile], Profile]) -> Upstream:
         from msgspec import structs
 
         assert listed.profile is not None
@@ -91,8 +91,8 @@ class View:
         self._given[listed.id] = upstream
         return upstream
 
-    def _context(self) -> Context:
-        return Context(
+    def _context(self) -> InterpolationContext:
+        return InterpolationContext(
             environ=self.around.environ,
             cwd=self.around.cwd,
             home=self.around.home,

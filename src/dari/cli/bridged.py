@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.door.terminal import DoorTerminal
     from dari.bridge.door.visit import MakeServer, RunCommand
-    from dari.bridge.profiles.places import Surroundings
     from dari.bridge.service import Bridge
     from dari.mcp.server import Server
 
@@ -46,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
 def commands_for(bridge: Bridge) -> RunCommand:
     """What the door runs, on this bridge."""
 
-    async def run_command(program: str, argv: list[str], terminal: DoorTerminal, around: Surroundings) -> int:
+    async def run_command(program: str, argv: list[str], terminal: DoorTerminal, around: ClientEnvironment) -> int:
         from dari.cli.remote.main import run
 
         return await run(program, argv, terminal, bridge, around)
@@ -58,7 +58,7 @@ def servers_for(bridge: Bridge) -> MakeServer:
     """What an MCP client at the door talks to: every server of its place, behind one."""
 
     @asynccontextmanager
-    async def make_server(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+    async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
         from dari.bridge.gateway.choice import choice_of
         from dari.bridge.gateway.front import Front, Manner
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dari import app, paths
+from dari.bridge.config.locations import FILE_NAMES
 from dari.bridge.oauth.store import LoginStore
 from dari.bridge.place import Place as BridgePlace
-from dari.bridge.profiles.places import NAMES
 from dari.cli.crux.tmux.shims import is_shim
 from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
@@ -95,7 +95,7 @@ def _items() -> Iterator[Item]:
     # A folder that CRUX_SOCKET names and that has another name may hold other things too.
     if terminal.name.endswith(".crux") and not terminal.is_relative_to(home):
         yield from _present(terminal, "the terminal: sessions, tokens, log")
-    for name in NAMES:
+    for name in FILE_NAMES:
         yield from _present(Path.home() / ".config" / "crewx" / name, "your servers, and keys that stand there", True)
     config = config_path(os.environ, Path.home())
     yield from _present(config, "your settings of the terminal", True)

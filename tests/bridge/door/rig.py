@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.door import wire
 from dari.bridge.door.door import Door
 from dari.bridge.door.terminal import DoorTerminal
-from dari.bridge.profiles.places import Surroundings
 from dari.mcp.server import Server
 from dari.version import VERSION
 from tests.demo import demo_server
@@ -28,13 +28,13 @@ class Commands:
         self.entered = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.release = asyncio.Event()
-        self.around: Surroundings | None = None
+        self.around: ClientEnvironment | None = None
         self.program = ""
         self.argv: list[str] = []
         self.terminal: DoorTerminal | None = None
         self.printed = 0
 
-    async def run(self, program: str, argv: list[str], terminal: DoorTerminal, around: Surroundings) -> int:
+    async def run(self, program: str, argv: list[str], terminal: DoorTerminal, around: ClientEnvironment) -> int:
         self.program, self.argv, self.terminal, self.around = program, argv, terminal, around
         self.entered.set()
         try:
@@ -152,7 +152,7 @@ async def visiting(run_dir: Path, *argv: str, **changes: Any) -> AsyncIterator[V
 
 
 @asynccontextmanager
-async def make_server(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
     server = demo_server()
     try:
         yield server

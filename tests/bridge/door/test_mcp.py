@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.door.knock import Refused, open_mcp
-from dari.bridge.profiles.places import Surroundings
 from dari.errors import Unavailable
 from dari.mcp.server import Server
 from tests.bridge.door.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
@@ -44,11 +44,11 @@ async def test_what_is_sent_with_the_first_line_is_not_lost(run_dir: Path) -> No
 
 
 async def test_a_server_is_made_for_where_its_client_stands_and_ends_with_it(run_dir: Path) -> None:
-    made: list[tuple[Surroundings, Mapping[str, Any]]] = []
+    made: list[tuple[ClientEnvironment, Mapping[str, Any]]] = []
     left = asyncio.Event()
 
     @asynccontextmanager
-    async def remember(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+    async def remember(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
         made.append((around, options))
         async with make_server(around, options) as server:
             yield server
@@ -68,7 +68,7 @@ async def test_a_client_that_leaves_cancels_its_calls(run_dir: Path) -> None:
     tools = DemoTools()
 
     @asynccontextmanager
-    async def slow(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+    async def slow(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
         yield demo_server(tools)
 
     async with open_door(run_dir, make_server=slow), visiting(run_dir, purpose="mcp") as visitor:
@@ -90,7 +90,7 @@ async def test_answers_still_come_after_the_client_closed_its_writing_end(run_di
 
 async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
     @asynccontextmanager
-    async def fails(around: Surroundings, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+    async def fails(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
         raise Unavailable("no profile is ready", "add one")
         yield
 

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile, ProfileSource
 from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.keychain import Keychain
-from dari.bridge.profiles.profile import Auth, HttpSettings, Profile, Source
 from dari.bridge.upstream.oauth import oauth_for
 from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
@@ -91,13 +91,15 @@ class Browser:
         return await asyncio.get_running_loop().create_future()
 
 
-def profile_at(url: str, auth: Auth | None = None, id: str = "notes", *, is_trusted: bool = True) -> Profile:
+def profile_at(url: str, auth: AuthSettings | None = None, id: str = "notes", *, is_trusted: bool = True) -> Profile:
     # The authority of these tests is at another port of this machine than the server.
-    connection = HttpSettings(url=url, auth=replace(auth or Auth(type="oauth2"), allows_private=is_trusted))
-    return Profile(id=id, source=Source("mcp.json", 1, "user"), connection=connection)
+    connection = HttpSettings(url=url, auth=replace(auth or AuthSettings(type="oauth2"), allows_private=is_trusted))
+    return Profile(id=id, source=ProfileSource("mcp.json", 1, "user"), connection=connection)
 
 
-def oauth_at(home: Path, url: str, auth: Auth | None = None, interact: Interact = NOBODY, keyring: Any = None) -> OAuth:
+def oauth_at(
+    home: Path, url: str, auth: AuthSettings | None = None, interact: Interact = NOBODY, keyring: Any = None
+) -> OAuth:
     oauth = oauth_for(profile_at(url, auth), url, home=home, keyring=keyring or NoKeychain(), interact=interact)
     assert oauth is not None
     return oauth
@@ -108,7 +110,7 @@ async def echo(url: str, oauth: OAuth, text: str = "hello") -> str:
         return (await client.call_tool("demo_size", {"text": text})).text
 
 
-async def log_in(home: Path, url: str, auth: Auth | None = None, **more: Any) -> Browser:
+async def log_in(home: Path, url: str, auth: AuthSettings | None = None, **more: Any) -> Browser:
     browser = Browser()
     assert await echo(url, oauth_at(home, url, auth, browser, **more)) == "5"
     return browser

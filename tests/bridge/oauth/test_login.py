@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from dari.bridge.config.profile import AuthSettings
+from dari.bridge.config.secret import Secret
 from dari.bridge.oauth.directions import Directions
-from dari.bridge.profiles.profile import Auth
-from dari.bridge.profiles.secret import Secret
 from dari.bridge.upstream.oauth import oauth_for
 from dari.errors import Denied
 from dari.mcp.client.failures import Unauthorized
@@ -54,17 +54,17 @@ async def test_the_file_is_for_nobody_else(tmp_path: Path) -> None:
 async def test_a_profile_without_auth_says_to_log_in_where_the_server_speaks_oauth(tmp_path: Path) -> None:
     async with authority() as them:
         with pytest.raises(Unauthorized) as caught:
-            await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, Auth()))
+            await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, AuthSettings()))
         assert caught.value.hint == "run: dari remote login notes"
         assert them.seen == []  # nothing was registered, nobody was asked
-        await log_in(tmp_path, them.resource_url, Auth())
-        assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, Auth())) == "5"
+        await log_in(tmp_path, them.resource_url, AuthSettings())
+        assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, AuthSettings())) == "5"
 
 
 async def test_a_server_that_does_not_speak_of_oauth_gets_a_hint_about_keys(tmp_path: Path) -> None:
     async with authority(advertises=False) as them:
         with pytest.raises(Unauthorized) as caught:
-            await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, Auth()))
+            await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, AuthSettings()))
         assert "apiKey" in caught.value.hint and "dari remote login notes" in caught.value.hint
 
 
@@ -202,7 +202,9 @@ async def test_more_rights_are_asked_for_when_a_call_needs_them(tmp_path: Path) 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 async def test_a_client_with_a_secret_needs_no_person(tmp_path: Path, method: str) -> None:
-    auth = Auth(type="oauth2", client_id="robot", client_secret=Secret("robot-secret"), scopes=("tools", "more"))
+    auth = AuthSettings(
+        type="oauth2", client_id="robot", client_secret=Secret("robot-secret"), scopes=("tools", "more")
+    )
     async with authority(methods=[method]) as them:
         them.clients["robot"] = {"client_secret": "robot-secret", "redirect_uris": []}
         assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, auth)) == "5"
@@ -214,7 +216,7 @@ async def test_a_client_with_a_secret_needs_no_person(tmp_path: Path, method: st
 
 
 async def test_the_secret_of_a_client_goes_to_no_other_authorization_server(tmp_path: Path) -> None:
-    auth = Auth(type="oauth2", client_id="robot", client_secret=Secret("robot-secret"))
+    auth = AuthSettings(type="oauth2", client_id="robot", client_secret=Secret("robot-secret"))
     async with authority() as them, authority() as others:
         them.clients["robot"] = {"client_secret": "robot-secret", "redirect_uris": []}
         assert await echo(them.resource_url, oauth_at(tmp_path, them.resource_url, auth)) == "5"
@@ -232,7 +234,9 @@ async def test_a_registered_client_scopes_port_and_path_of_the_profile_are_used(
     probe.close()
     await probe.wait_closed()
     back = f"http://localhost:{port}/come/back"
-    auth = Auth(type="oauth2", client_id="mine", redirect_url=back, scopes=("a", "b"), resource="https://r.example/x")
+    auth = AuthSettings(
+        type="oauth2", client_id="mine", redirect_url=back, scopes=("a", "b"), resource="https://r.example/x"
+    )
     async with authority(has_registration=False) as them:
         them.clients["mine"] = {"redirect_uris": [back]}
         await log_in(tmp_path, them.resource_url, auth)
@@ -246,7 +250,7 @@ async def test_a_registered_client_scopes_port_and_path_of_the_profile_are_used(
 
 async def test_a_client_metadata_document_takes_the_place_of_registration(tmp_path: Path) -> None:
     document = "https://dari.example/client.json"
-    auth = Auth(type="oauth2", client_metadata_url=document)
+    auth = AuthSettings(type="oauth2", client_metadata_url=document)
     async with authority(supports_documents=True) as them:
         them.clients[document] = {"redirect_uris": ANY_LOOPBACK}
         await log_in(tmp_path, them.resource_url, auth)
@@ -256,7 +260,7 @@ async def test_a_client_metadata_document_takes_the_place_of_registration(tmp_pa
 
 async def test_metadata_at_an_unusual_place_are_found_where_the_profile_says(tmp_path: Path) -> None:
     async with authority(metadata_path="/odd/place", advertises=False) as them:
-        auth = Auth(type="oauth2", metadata_url=f"{them.origin}/odd/place")
+        auth = AuthSettings(type="oauth2", metadata_url=f"{them.origin}/odd/place")
         await log_in(tmp_path, them.resource_url, auth)
         assert them.seen[0] == "GET /odd/place"
         them.expire()
@@ -266,7 +270,7 @@ async def test_metadata_at_an_unusual_place_are_found_where_the_profile_says(tmp
 
 async def test_addresses_in_the_profile_need_no_metadata_at_all(tmp_path: Path) -> None:
     async with authority(metadata_path="/nowhere", advertises=False, has_registration=False) as them:
-        auth = Auth(
+        auth = AuthSettings(
             type="oauth2",
             client_id="mine",
             authorization_url=f"{them.origin}/authorize",
@@ -310,11 +314,11 @@ async def test_a_server_cannot_send_us_to_another_port_of_this_machine(tmp_path:
 )
 async def test_addresses_on_this_machine_and_private_networks_are_not_asked(url: str) -> None:
     with pytest.raises(Denied, match="private network"):
-        await Directions(Auth(type="oauth2"), "https://mcp.example/mcp")._check_target(url)
+        await Directions(AuthSettings(type="oauth2"), "https://mcp.example/mcp")._check_target(url)
 
 
 async def test_the_servers_own_address_and_public_ones_are_asked() -> None:
-    directions = Directions(Auth(type="oauth2"), "http://127.0.0.1:5000/mcp")
+    directions = Directions(AuthSettings(type="oauth2"), "http://127.0.0.1:5000/mcp")
     await directions._check_target("http://127.0.0.1:5000/token")
     await directions._check_target("https://1.1.1.1/token")
 

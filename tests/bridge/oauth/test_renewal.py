@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.profiles.profile import Auth
+from dari.bridge.config.profile import AuthSettings
 from dari.errors import Unavailable
 from dari.mcp.client.client import Client
 from dari.mcp.client.failures import Unauthorized
@@ -80,7 +80,7 @@ async def test_a_refresh_that_was_revoked_says_to_log_in(tmp_path: Path) -> None
 
 
 async def test_a_revoked_login_of_a_registered_client_is_still_called_a_login(tmp_path: Path) -> None:
-    auth = Auth(type="oauth2", client_id="mine")
+    auth = AuthSettings(type="oauth2", client_id="mine")
     async with authority(has_registration=False) as them:
         them.clients["mine"] = {"redirect_uris": ANY_LOOPBACK}
         await log_in(tmp_path, them.resource_url, auth)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.profiles.places import Surroundings
+from dari.bridge.config.locations import ClientEnvironment
 from tests.bridge.real.servers import RealServer, write_profiles
 
 DARI = Path(sys.executable).with_name("dari")
@@ -41,8 +41,8 @@ class House:
         write_profiles(root / ".config" / "crewx" / "mcp.json", servers, **more)
 
     @property
-    def around(self) -> Surroundings:
-        return Surroundings(self.root, self.root, self.env, sys.platform)
+    def around(self) -> ClientEnvironment:
+        return ClientEnvironment(self.root, self.root, self.env, sys.platform)
 
     def remote(self, *words: str, in_process: bool = False) -> Done:
         """`dari remote …`, by the daemon, which is started when there is none, or in the process of the command."""

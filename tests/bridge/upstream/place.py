@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.profiles.places import Surroundings
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
@@ -37,11 +37,11 @@ class Place:
         self.file.write_text(json.dumps({"version": "1", "servers": servers, **top}))
         self.file.chmod(0o600)
 
-    def around(self, **environ: str) -> Surroundings:
+    def around(self, **environ: str) -> ClientEnvironment:
         import os
 
         given = {"PATH": os.environ["PATH"], "HOME": str(self.home), **environ}
-        return Surroundings(self.home, self.root, given)
+        return ClientEnvironment(self.home, self.root, given)
 
     def noted(self) -> list[str]:
         path = self.root / "lab.log"

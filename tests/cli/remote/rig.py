@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dari.bridge.profiles.places import Surroundings
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.cli.remote.main import run
 from dari.errors import InvalidInput
@@ -117,7 +117,7 @@ class Shop:
         return await self.on(Screen(**screen), *words, program=program)
 
     async def on(self, screen: Screen, *words: str, program: str = PROGRAM) -> Done:
-        around = Surroundings(self.home, self.cwd, dict(self.environ))
+        around = ClientEnvironment(self.home, self.cwd, dict(self.environ))
         code = await run(program, list(words), screen, self.bridge, around)
         return Done(code, screen.shown, screen.told)
 

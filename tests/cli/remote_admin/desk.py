@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.profiles.places import Surroundings
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.cli.remote.main import run
 from dari.errors import InvalidInput
@@ -96,8 +96,8 @@ class Person:
     def project_file(self) -> Path:
         return self.cwd / ".crewx/mcp.json"
 
-    def around(self) -> Surroundings:
-        return Surroundings(self.home, self.cwd, self.environ)
+    def around(self) -> ClientEnvironment:
+        return ClientEnvironment(self.home, self.cwd, self.environ)
 
     def servers(self, path: Path | None = None) -> dict[str, Any]:
         listed = json.loads((path or self.user_file).read_text())["servers"]

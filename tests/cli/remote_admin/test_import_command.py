@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.profiles.programs import PROGRAMS
+from dari.bridge.config.importers.sources import PROGRAMS
 from tests.cli.remote_admin.desk import Person, put
 
 # Where each program keeps its servers, and how it writes one that runs `run-<program>`.

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.door.wire import PROTOCOL
-from dari.bridge.profiles.places import Surroundings
 from dari.errors import Conflict, DariError, Denied, InvalidInput
 
 PURPOSES = ("cli", "mcp", "finish")
@@ -42,10 +42,12 @@ class Hello(Struct, frozen=True):
     stays: bool = False
     """The host is wanted from now on, whether it has work or not."""
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> ClientEnvironment:
         """Where the visitor stands: its folder, its home and its environment, not ours."""
         home = self.env.get("HOME", "")
-        return Surroundings(Path(home) if home.startswith("/") else Path.home(), Path(self.cwd), self.env, sys.platform)
+        return ClientEnvironment(
+            Path(home) if home.startswith("/") else Path.home(), Path(self.cwd), self.env, sys.platform
+        )
 
     def check(self, token: str, version: str, package: str) -> None:
         """Raise what the visitor is refused with."""

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.door import wire
 from dari.bridge.door.hello import Hello, read_hello
 from dari.bridge.door.outbox import Outbox
 from dari.bridge.door.terminal import DoorTerminal
-from dari.bridge.profiles.places import Surroundings
 from dari.core.scopes import MCP_GRANT
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dari.mcp.server import Server
     from dari.transport.lines import LineLink
 
-RunCommand = Callable[[str, list[str], DoorTerminal, Surroundings], Awaitable[int]]
+RunCommand = Callable[[str, list[str], DoorTerminal, ClientEnvironment], Awaitable[int]]
 """Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
-MakeServer: TypeAlias = "Callable[[Surroundings, Mapping[str, Any]], AbstractAsyncContextManager[Server]]"
+MakeServer: TypeAlias = "Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]"
 """Where a client stands and its options → the server it talks to, for as long as it does."""
 
 HELLO_S = 10.0

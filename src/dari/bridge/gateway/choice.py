@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from dari.errors import DariError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from dari.bridge.profiles.catalog import Catalog
+    from dari.bridge.config.catalog import Catalog
 
 OWN = "dari"
 """The server that our own tools count as."""

@@ -8,6 +8,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from dari.bridge.children.start_queue import Priority
+from dari.bridge.config.catalog import Catalog
+from dari.bridge.config.profile import PrefixRule
+from dari.bridge.config.reload import POLL_INTERVAL_S, ConfigWatcher
 from dari.bridge.gateway.calling import Calling
 from dari.bridge.gateway.choice import is_chosen
 from dari.bridge.gateway.guidance import guidance
@@ -15,9 +18,6 @@ from dari.bridge.gateway.mount import Mount, Names
 from dari.bridge.gateway.names import Naming, expose, fit
 from dari.bridge.gateway.settling import SETTLE_S, Settling
 from dari.bridge.gateway.watching import Watching, addressed
-from dari.bridge.profiles.catalog import Catalog
-from dari.bridge.profiles.profile import PrefixRule
-from dari.bridge.profiles.watch import INTERVAL_S, Watch
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import View
 from dari.core.context import LoggingMessage
@@ -57,7 +57,7 @@ class Gateway:
         is_labelled: bool = False,
         settle_s: float = SETTLE_S,
         retry_s: float = RETRY_S,
-        look_s: float = INTERVAL_S,
+        look_s: float = POLL_INTERVAL_S,
     ) -> None:
         self._view = view
         self._registry = registry
@@ -267,7 +267,7 @@ class Gateway:
     # Tasks
 
     async def _follow_files(self) -> None:
-        watch = Watch(self._view.book, self._view.catalog())
+        watch = ConfigWatcher(self._view.book, self._view.catalog())
         while True:
             seen = watch.catalog
             change = await asyncio.to_thread(watch.poll)

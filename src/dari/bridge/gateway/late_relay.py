@@ -12,9 +12,9 @@ from dari.core.events import ListKind
 from dari.core.registry import Registry
 
 if TYPE_CHECKING:
+    from dari.bridge.config.locations import ClientEnvironment
+    from dari.bridge.config.reload import ConfigWatcher
     from dari.bridge.gateway.relay import Relay
-    from dari.bridge.profiles.places import Surroundings
-    from dari.bridge.profiles.watch import Watch
 
 LOOK_S = 2.0
 LOADING_S = 10.0
@@ -29,7 +29,7 @@ class LateRelay:
         registry: Registry,
         choice: Choice,
         *,
-        around: Surroundings | None = None,
+        around: ClientEnvironment | None = None,
         on_log: Callable[[LoggingMessage], None] | None = None,
         look_s: float = LOOK_S,
     ) -> None:
@@ -74,13 +74,13 @@ class LateRelay:
         self._relay.start()
         self._loaded.set()
 
-    def _look(self) -> Watch:
-        from dari.bridge.profiles.book import ProfileBook
-        from dari.bridge.profiles.places import Surroundings
-        from dari.bridge.profiles.watch import Watch
+    def _look(self) -> ConfigWatcher:
+        from dari.bridge.config.locations import ClientEnvironment
+        from dari.bridge.config.reload import ConfigWatcher
+        from dari.bridge.config.service import ConfigService
 
-        self._around = self._around or Surroundings.of_process()
-        return Watch(ProfileBook(self._around))
+        self._around = self._around or ClientEnvironment.of_process()
+        return ConfigWatcher(ConfigService(self._around))
 
     def _load(self) -> Callable[[], Relay]:
         from dari.bridge.gateway.door_channel import DoorChannel

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from msgspec.structs import replace
 
-from dari.bridge.profiles.profile import Auth
+from dari.bridge.config.profile import AuthSettings
 from dari.errors import Denied, InvalidInput
 from dari.mcp.client.oauth import Http, Refusal, answer, exchange
 
@@ -32,7 +32,7 @@ JsonObject = dict[str, Any]
 class Directions:
     """Carries the requests of one flow, and answers those that the profile has settled."""
 
-    def __init__(self, auth: Auth, url: str) -> None:
+    def __init__(self, auth: AuthSettings, url: str) -> None:
         self._auth = auth
         self._url = url
         self._document: JsonObject | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dari.bridge.config.profile import AuthSettings
 from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.login import Login
 from dari.bridge.oauth.store import KeptLogin
-from dari.bridge.profiles.profile import Auth
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.failures import Unauthorized
 from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
@@ -18,7 +18,7 @@ _SPARE_S = 5.0
 class KeptOAuth(OAuth):
     """Tokens of one profile at one address. Without a person it renews what a login has left, and starts none."""
 
-    def __init__(self, kept: KeptLogin, url: str, auth: Auth, interact: Interact = NOBODY) -> None:
+    def __init__(self, kept: KeptLogin, url: str, auth: AuthSettings, interact: Interact = NOBODY) -> None:
         super().__init__(url.partition("?")[0], timeout_s=FLOW_TIMEOUT_S if interact.can_ask else QUIET_TIMEOUT_S)
         self._kept = kept
         self._full_url = url

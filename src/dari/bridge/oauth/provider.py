@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from dari.bridge.config.profile import AuthSettings
 from dari.bridge.oauth.login import Login
-from dari.bridge.profiles.profile import Auth
 from dari.errors import Unavailable
 from dari.installation import install_extra
 from dari.version import VERSION
@@ -27,7 +27,7 @@ Save = Callable[[Login], Awaitable[None]]
 class SdkStorage:
     """The SDK's `TokenStorage` over one login. What it stores is saved before it is used."""
 
-    def __init__(self, login: Login, auth: Auth, save: Save) -> None:
+    def __init__(self, login: Login, auth: AuthSettings, save: Save) -> None:
         self.provider: OAuthClientProvider | None = None
         self._login = login
         self._auth = auth
@@ -84,7 +84,11 @@ class SdkStorage:
 
 
 def code_provider(
-    url: str, auth: Auth, storage: SdkStorage, show: Show, take: Callable[[], Awaitable[AuthorizationCodeResult]]
+    url: str,
+    auth: AuthSettings,
+    storage: SdkStorage,
+    show: Show,
+    take: Callable[[], Awaitable[AuthorizationCodeResult]],
 ) -> OAuthClientProvider:
     """Authorization code with PKCE: a person allows the access in a browser."""
     from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -118,7 +122,7 @@ def code_provider(
     return storage.provider
 
 
-def credentials_provider(url: str, auth: Auth, storage: SdkStorage, login: Login) -> OAuthClientProvider:
+def credentials_provider(url: str, auth: AuthSettings, storage: SdkStorage, login: Login) -> OAuthClientProvider:
     """Client credentials: the profile's own id and secret are enough."""
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from dari.bridge.config.profile import AuthSettings
+from dari.bridge.config.secret import Mask
 from dari.bridge.oauth.callback import CallbackListener, wait_for_answer
 from dari.bridge.oauth.directions import Directions
 from dari.bridge.oauth.interact import Interact
@@ -20,8 +22,6 @@ from dari.bridge.oauth.provider import (
     use_redirect,
 )
 from dari.bridge.oauth.store import KeptLogin
-from dari.bridge.profiles.profile import Auth
-from dari.bridge.profiles.secret import Mask
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.failures import Unauthorized
 from dari.mcp.client.oauth import Refusal, run_flow
@@ -39,7 +39,7 @@ _CLIENT_UNKNOWN = ("invalid_client", "unauthorized_client")
 class Renewal:
     """Run it once, while the login is held. The SDK does the protocol; its storage is the login."""
 
-    def __init__(self, kept: KeptLogin, login: Login, url: str, auth: Auth, interact: Interact) -> None:
+    def __init__(self, kept: KeptLogin, login: Login, url: str, auth: AuthSettings, interact: Interact) -> None:
         self._kept = kept
         self._login = login
         self._url = url

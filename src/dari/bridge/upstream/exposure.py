@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from dari.bridge.profiles.profile import ToolRules
+from dari.bridge.config.profile import ToolRules
 from dari.bridge.schemas.checker import ArgumentCheck, SchemaWorker
 from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.errors import InvalidInput

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.kept import KeptOAuth
 from dari.bridge.oauth.keychain import Backend, Keychain
 from dari.bridge.oauth.store import LoginStore
-from dari.bridge.profiles.profile import HttpSettings, Profile
 from dari.mcp.client.oauth import OAuth
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from msgspec import Struct, field
 
 from dari.bridge.children.supervisor import INIT_S, Ending
-from dari.bridge.profiles.profile import Auth, HttpSettings, Profile
+from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
 from dari.bridge.upstream.asking import Asking
 from dari.bridge.upstream.memory import Era
 from dari.bridge.upstream.target import Target
@@ -183,7 +183,7 @@ def denied_hint(profile: Profile) -> str:
     return f"set apiKey in the profile '{profile.id}', or log in: dari remote login {profile.id}"
 
 
-def _bearer(auth: Auth) -> str:
+def _bearer(auth: AuthSettings) -> str:
     return auth.token.reveal() if auth.type == "bearer" and auth.token is not None else ""
 
 

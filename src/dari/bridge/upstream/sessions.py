@@ -9,8 +9,8 @@ from dari.bridge.children.downloads import MAX_DOWNLOAD_S, download_of
 from dari.bridge.children.start_queue import StartQueue, StartTurn
 from dari.bridge.children.supervision import Restart, State
 from dari.bridge.children.supervisor import Supervisor
+from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.limits.fallback import Addresses
-from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.mcp.client.failures import NotSent

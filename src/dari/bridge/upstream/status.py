@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dari.bridge.profiles.profile import Isolation
+from dari.bridge.config.profile import Isolation
 
 
 class Status(Struct, frozen=True, kw_only=True):

@@ -11,11 +11,11 @@ from msgspec import Struct
 from dari.bridge.children.environment import NETWORK, build_environment, network_secrets
 from dari.bridge.children.program import find_program
 from dari.bridge.children.spec import ChildSpec
-from dari.bridge.profiles.catalog import Listed
-from dari.bridge.profiles.places import Surroundings
-from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings
-from dari.bridge.profiles.secret import Mask
-from dari.bridge.profiles.substitution import Resolved
+from dari.bridge.config.catalog import CatalogEntry
+from dari.bridge.config.interpolate import ResolvedProfile
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
+from dari.bridge.config.secret import Mask
 from dari.bridge.upstream.memory import memory_key
 from dari.errors import InvalidInput, Unavailable
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
@@ -35,7 +35,7 @@ class Target(Struct, frozen=True):
     spec: ChildSpec | None = None
 
     @classmethod
-    def of(cls, resolved: Resolved, around: Surroundings, listed: Listed | None = None) -> Target:
+    def of(cls, resolved: ResolvedProfile, around: ClientEnvironment, listed: CatalogEntry | None = None) -> Target:
         profile = resolved.profile
         connection = profile.connection
         scope = _project_of(listed)
@@ -73,7 +73,7 @@ _POLICY = (
 )
 
 
-def child_spec(name: str, settings: StdioSettings, around: Surroundings, cwd: Path) -> ChildSpec:
+def child_spec(name: str, settings: StdioSettings, around: ClientEnvironment, cwd: Path) -> ChildSpec:
     return ChildSpec(
         name=name,
         command=(settings.command, *settings.args),
@@ -107,13 +107,13 @@ def confinement_of(settings: StdioSettings, cwd: Path) -> Confinement:
     )
 
 
-def pin_name(id: str, listed: Listed | None) -> str:
+def pin_name(id: str, listed: CatalogEntry | None) -> str:
     """By which name a server is known to the pins."""
     project = _project_of(listed)
     return f"{id}@{project}" if project else id
 
 
-def _project_of(listed: Listed | None) -> str:
+def _project_of(listed: CatalogEntry | None) -> str:
     """Readable, and different for folders of one name; empty for a server of the person."""
     if listed is None or listed.source.layer != "project":
         return ""
@@ -121,7 +121,7 @@ def _project_of(listed: Listed | None) -> str:
     return f"{listed.workspace.name}-{place}"
 
 
-def _cwd(settings: StdioSettings, around: Surroundings, listed: Listed | None) -> Path:
+def _cwd(settings: StdioSettings, around: ClientEnvironment, listed: CatalogEntry | None) -> Path:
     """A server of the person that names no folder runs in their home, so that every project shares it."""
     given = listed.profile.connection if listed is not None and listed.profile is not None else None
     names_one = isinstance(given, StdioSettings) and bool(given.cwd)

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, field
 
 from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import State
-from dari.bridge.profiles.profile import HttpSettings, StdioSettings
+from dari.bridge.config.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.asking import Asking

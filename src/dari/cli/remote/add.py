@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dari.bridge.profiles.profile import Layer
-from dari.bridge.profiles.store import Entry
+from dari.bridge.config.profile import Layer
+from dari.bridge.config.writer import JsonEntry
 from dari.cli.remote.additions import entries_in, entry_of, literal_secrets
 from dari.cli.remote.sheets import plain, warn
 from dari.cli.remote.world import World
@@ -109,7 +109,7 @@ def layer_of(arguments: argparse.Namespace) -> Layer:
     return layer
 
 
-async def _entries(arguments: argparse.Namespace, world: World) -> dict[str, Entry]:
+async def _entries(arguments: argparse.Namespace, world: World) -> dict[str, JsonEntry]:
     around = world.view.book.around
     if arguments.json is None:
         if not arguments.id:
@@ -133,7 +133,7 @@ async def _json(text: str, world: World) -> str:
         raise InvalidInput(f"{path} cannot be read: {error}", "name a file with JSON in it") from None
 
 
-def _advice(id: str, entry: Entry, file: Path, world: World) -> list[str]:
+def _advice(id: str, entry: JsonEntry, file: Path, world: World) -> list[str]:
     """What a person should know about what was just written."""
     told = []
     if fields := literal_secrets(entry):

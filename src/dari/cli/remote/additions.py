@@ -8,26 +8,26 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dari.bridge.profiles.nodes import JsonValue
-from dari.bridge.profiles.places import Surroundings
-from dari.bridge.profiles.profile import safe_url
-from dari.bridge.profiles.secret import MARK, Secret, is_sensitive
-from dari.bridge.profiles.showing import shown_args
-from dari.bridge.profiles.store import Entry
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.jsonc import JsonValue
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.profile import safe_url
+from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
+from dari.bridge.config.writer import JsonEntry
 from dari.errors import InvalidInput
 
 _SECTIONS = ("mcpServers", "servers")
 _URLS = ("url", "baseUrl", "serverUrl", "httpUrl", "fallbackUrl")
 
 
-def entry_of(arguments: argparse.Namespace, command: list[str], around: Surroundings) -> Entry:
+def entry_of(arguments: argparse.Namespace, command: list[str], around: ClientEnvironment) -> JsonEntry:
     """One server from options; a field that was not given is left out, so that its default counts."""
     if bool(command) == bool(arguments.url):
         raise InvalidInput(
             "a server is either a command or an address" + (", not both" if command else ""),
             f"add {arguments.id or 'NAME'} -- npx some-server, or add {arguments.id or 'NAME'} --url https://host/mcp",
         )
-    entry: Entry = {}
+    entry: JsonEntry = {}
     if command:
         _refuse(arguments, ("header", "key"), "counts for an address only")
         entry["command"] = command[0]
@@ -54,7 +54,7 @@ def entry_of(arguments: argparse.Namespace, command: list[str], around: Surround
     return entry
 
 
-def entries_in(text: str, id: str | None) -> dict[str, Entry]:
+def entries_in(text: str, id: str | None) -> dict[str, JsonEntry]:
     """Servers given as JSON: one entry, or what README files tell people to paste (`mcpServers`, `servers`)."""
     try:
         value = json.loads(text)
@@ -75,20 +75,20 @@ def entries_in(text: str, id: str | None) -> dict[str, Entry]:
     return {id: next(iter(found.values()))}
 
 
-def literal_secrets(entry: Entry) -> list[str]:
+def literal_secrets(entry: JsonEntry) -> list[str]:
     """Fields whose value looks like a secret and is written out, not referred to."""
     found = []
     for field in ("env", "headers"):
         values = entry.get(field)
         for name, value in values.items() if isinstance(values, dict) else ():
-            if isinstance(value, str) and is_sensitive(name) and Secret(value).shown == MARK:
+            if isinstance(value, str) and is_sensitive(name) and Secret(value).shown == SECRET_MARK:
                 found.append(f"{field}.{name}")
     key = entry.get("apiKey")
-    if isinstance(key, str) and key and Secret(key).shown == MARK:
+    if isinstance(key, str) and key and Secret(key).shown == SECRET_MARK:
         found.append("apiKey")
     args = entry.get("args")
     texts = tuple(arg for arg in args if isinstance(arg, str)) if isinstance(args, list) else ()
-    if any(MARK in shown for shown in shown_args(texts)):
+    if any(SECRET_MARK in shown for shown in mask_arguments(texts)):
         found.append("args")
     return found + [name for name in _URLS if _has_login(entry.get(name))]
 
@@ -97,7 +97,7 @@ def _has_login(value: JsonValue) -> bool:
     return isinstance(value, str) and "@" in value and "${" not in value and safe_url(value) != value
 
 
-def _pasted(pasted: Entry) -> Iterator[tuple[str, Entry]]:
+def _pasted(pasted: JsonEntry) -> Iterator[tuple[str, JsonEntry]]:
     for section in _SECTIONS:
         held = pasted.get(section)
         if isinstance(held, dict):
@@ -120,14 +120,14 @@ def _pair(text: str, separator: str, option: str, shape: str) -> tuple[str, Json
     return name.strip(), value.strip() if separator == ":" else value
 
 
-def _allowed(text: str, around: Surroundings) -> JsonValue:
+def _allowed(text: str, around: ClientEnvironment) -> JsonValue:
     path, colon, mode = text.rpartition(":")
     if not colon or mode not in ("ro", "rw"):
         path, mode = text, "rw"
     return {"path": _placed(path, around), "mode": mode}
 
 
-def _placed(path: str, around: Surroundings) -> str:
+def _placed(path: str, around: ClientEnvironment) -> str:
     """Absolute, seen from where the person is; what is filled in later stays as it is."""
     if not path:
         raise InvalidInput("an empty path", "name a folder or a file")

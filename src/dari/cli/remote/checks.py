@@ -14,8 +14,8 @@ from typing import Literal
 
 from dari.bridge.children.environment import build_environment
 from dari.bridge.children.program import find_program
-from dari.bridge.profiles.catalog import Catalog, Listed, LoadedFile
-from dari.bridge.profiles.profile import StdioSettings
+from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile
+from dari.bridge.config.profile import StdioSettings
 from dari.bridge.upstream.target import Target
 from dari.cli.remote.terminal import ProcessTerminal
 from dari.cli.remote.world import World
@@ -111,7 +111,7 @@ async def _servers(world: World, catalog: Catalog) -> list[Check]:
     return checks
 
 
-def _server(world: World, listed: Listed) -> Iterator[Check]:
+def _server(world: World, listed: CatalogEntry) -> Iterator[Check]:
     """Nothing is started: do its references resolve, is its program there?"""
     try:
         target = Target.of(world.view.book.resolve(listed), world.view.around, listed)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dari.bridge.profiles.arguments import stdio_profile
+from dari.bridge.config.overrides import stdio_profile
 from dari.cli.remote.failures import as_configuration
 from dari.cli.remote.parser import milliseconds
 from dari.cli.remote.world import World

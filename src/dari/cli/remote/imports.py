@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dari.bridge.profiles.entries import ProgramName
-from dari.bridge.profiles.importing import Candidate, ImportPlan
-from dari.bridge.profiles.programs import PROGRAMS
+from dari.bridge.config.importers.plan import ImportCandidate, ImportPlan
+from dari.bridge.config.importers.sources import PROGRAMS
+from dari.bridge.config.schema import ProgramName
 from dari.cli.remote.add import add_layer, layer_of
 from dari.cli.remote.additions import literal_secrets
 from dari.cli.remote.consent import DECLINED, agrees
@@ -98,7 +98,7 @@ def _table(plan: ImportPlan, takes_conflicts: bool, world: World) -> list[str]:
     return shown
 
 
-def _exposed(taken: list[Candidate], file: Path) -> list[str]:
+def _exposed(taken: list[ImportCandidate], file: Path) -> list[str]:
     return [
         f"{', '.join(fields)} of '{one.id}' would stand in {file} in the clear, for everybody who has the project"
         for one in taken

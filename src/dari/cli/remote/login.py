@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import cast
 
+from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.oauth.store import KeptLogin
-from dari.bridge.profiles.profile import HttpSettings, Profile
 from dari.bridge.upstream.oauth import oauth_for
 from dari.bridge.upstream.opening import Opening
 from dari.cli.remote.consent import recorder

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from dari.bridge.config.profile import HttpSettings
 from dari.bridge.oauth.store import KeptLogin, LoginStore
-from dari.bridge.profiles.profile import HttpSettings
 from dari.cli.remote.failures import as_configuration
 from dari.cli.remote.sheets import plain
 from dari.cli.remote.world import World

@@ -25,7 +25,7 @@ from dari.os_errors import from_os_error
 from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
-    from dari.bridge.profiles.places import Surroundings
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.service import Bridge
 
 
@@ -84,7 +84,7 @@ _REMOTE_SAYS = "Other people's MCP servers from the shell: find, call, watch and
 _GLOBAL_FLAGS = ("--log", "--no-daemon")
 
 
-async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: Surroundings) -> int:
+async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: ClientEnvironment) -> int:
     """One command from words to exit code. Cancelling the task is Ctrl-C: the caller makes it exit code 4."""
     COLUMNS.set(terminal.columns)
     PROGRAM.set(program)
@@ -110,8 +110,8 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
 
 def run_here(program: str, argv: list[str]) -> int:
     """Run a command in this process, with a bridge of its own that ends with it. Ctrl-C is exit code 4."""
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.place import Place
-    from dari.bridge.profiles.places import Surroundings
     from dari.bridge.service import Bridge
 
     terminal = ProcessTerminal()
@@ -119,7 +119,7 @@ def run_here(program: str, argv: list[str]) -> int:
     async def handle() -> int:
         place = Place()
         async with Bridge(place.state_path, protected=place.protected, is_guest=True) as bridge:
-            return await run(program, argv, terminal, bridge, Surroundings.of_process())
+            return await run(program, argv, terminal, bridge, ClientEnvironment.of_process())
 
     try:
         return asyncio.run(handle())
@@ -156,7 +156,7 @@ def _parser(command: Command, program: str, columns: int) -> Parser:
     return parser
 
 
-async def _run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: Surroundings) -> int:
+async def _run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: ClientEnvironment) -> int:
     logs, words = _global_options(argv)
     commands = commands_of(program)
     if not words:

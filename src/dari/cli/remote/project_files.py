@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dari.bridge.profiles.book import ProfileBook
-from dari.bridge.profiles.profile import HttpSettings, Profile, StdioSettings, safe_url
-from dari.bridge.profiles.reading import FileContents
-from dari.bridge.profiles.showing import shown_args
-from dari.bridge.profiles.trust import TrustState
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.loader import FileContents
+from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings, safe_url
+from dari.bridge.config.service import ConfigService
+from dari.bridge.config.trust import TrustState
 from dari.cli.remote.sheets import painted, plain, table
 from dari.cli.remote.terminal import Terminal
 from dari.errors import InvalidInput
@@ -29,7 +29,7 @@ class ProjectFile:
     contents: FileContents
 
     @classmethod
-    def read(cls, given: Path | None, book: ProfileBook) -> ProjectFile:
+    def read(cls, given: Path | None, book: ConfigService) -> ProjectFile:
         """The file that was named, or the project's own; `InvalidInput` when it changes in this very moment."""
         path, digest, state = book.trust_state(given)
         contents = book.contents(path, path.read_bytes())
@@ -71,7 +71,7 @@ class ProjectFile:
 
 def _command_lines(profile: Profile, stdio: StdioSettings) -> list[str]:
     """The command as it would be typed, then one line for each thing that it is given."""
-    words = " ".join(_quoted(word) for word in (stdio.command, *shown_args(stdio.args)))
+    words = " ".join(_quoted(word) for word in (stdio.command, *mask_arguments(stdio.args)))
     told = [f"  {plain(profile.id)}: {words}{'' if profile.is_enabled else '  (disabled)'}"]
     given = {
         "in": stdio.cwd,
@@ -107,7 +107,7 @@ def _payload(profile: Profile) -> dict[str, object]:
     told: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
     connection = profile.connection
     if isinstance(connection, StdioSettings):
-        told |= {"command": connection.command, "args": shown_args(connection.args), "env": sorted(connection.env)}
+        told |= {"command": connection.command, "args": mask_arguments(connection.args), "env": sorted(connection.env)}
         told |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
         return told
     return told | {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}

@@ -16,7 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, world: World) -> int:
-    from dari.bridge.profiles.schema import schema_text
+    from dari.bridge.config.json_schema import schema_text
 
     world.terminal.out(schema_text())
     return 0

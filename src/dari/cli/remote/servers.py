@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dari.bridge.profiles.catalog import Catalog, Listed
-from dari.bridge.profiles.showing import shown
+from dari.bridge.config.catalog import Catalog, CatalogEntry, to_public_json
 from dari.bridge.upstream.status import Status
 from dari.cli.remote.failures import OK
 from dari.cli.remote.payloads import print_json, print_table
@@ -62,7 +61,7 @@ def _statuses(world: World) -> dict[str, Status]:
     return found
 
 
-def _as_json(listed: Listed, catalog: Catalog, status: Status | None) -> dict[str, Any]:
+def _as_json(listed: CatalogEntry, catalog: Catalog, status: Status | None) -> dict[str, Any]:
     now = None
     if status is not None:
         now = {
@@ -72,10 +71,10 @@ def _as_json(listed: Listed, catalog: Catalog, status: Status | None) -> dict[st
             "lastError": status.last_error,
             "retryInS": status.retry_in_s,
         }
-    return {**shown(listed), "default": listed.id == catalog.default_id, "now": now}
+    return {**to_public_json(listed), "default": listed.id == catalog.default_id, "now": now}
 
 
-def _row(listed: Listed, catalog: Catalog, status: Status | None) -> tuple[str, ...]:
+def _row(listed: CatalogEntry, catalog: Catalog, status: Status | None) -> tuple[str, ...]:
     address = listed.profile.address if listed.profile else "-"
     default = "yes" if listed.id == catalog.default_id else ""
     now = "-" if status is None else status.state

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dari.bridge.profiles.profile import HttpSettings, Profile
-from dari.bridge.profiles.showing import shown_args
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.profile import HttpSettings, Profile
 from dari.cli.remote.world import World
 from dari.errors import DariError
 
@@ -56,7 +56,7 @@ def place(profile: Profile) -> str:
     """Where requests go: the address with the names of its headers, never their values, or the command line."""
     connection = profile.connection
     if not isinstance(connection, HttpSettings):
-        return " ".join((connection.command, *shown_args(connection.args)))
+        return " ".join((connection.command, *mask_arguments(connection.args)))
     names = [*connection.headers, *(["Authorization"] if connection.auth.type == "bearer" else [])]
     headers = f" with {', '.join(names)}" if names else ""
     return f"POST {profile.address}{headers}"

@@ -21,8 +21,8 @@ from dari.bridge.children.environment import build_environment
 from dari.bridge.children.program import find_program
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.children.start_watch import StartLimits, StartWatch
-from dari.bridge.profiles.catalog import Catalog
-from dari.bridge.profiles.profile import HttpSettings, Protocol, StdioSettings
+from dari.bridge.config.catalog import Catalog
+from dari.bridge.config.profile import HttpSettings, Protocol, StdioSettings
 from dari.bridge.schemas.checker import SchemaWorker, Stopped, can_check
 from dari.bridge.schemas.validation import BadSchema
 from dari.bridge.upstream.opening import Opening
