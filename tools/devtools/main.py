@@ -18,6 +18,8 @@ usage: ./dev <command>
 
   up [args]            run the hub: `dari up [args]` (try: ./dev up --help)
   test [pytest args]   prove it: lint, types, import contracts, every test with conformance
+  coverage [args]      every test under coverage.py; fails below the branch coverage that pyproject.toml asks for
+  prepare              only install the system packages that `test` wants (as root on Debian), for a run without root
   lint [--fix]         the checks of `test` without the tests; --fix formats and repairs first
   conformance [args]   the official MCP suite alone (try: server, client, --gateway stdio)
   conformance terminal [probes|differential|fuzz|suites]
@@ -66,6 +68,10 @@ def main() -> int:
                 _become([_program("dari"), "up", *arguments], _child_environment())
             case "test":
                 return _test(arguments)
+            case "coverage":
+                return _cover(arguments)
+            case "prepare":
+                return 1 if _ensure_system() else 0
             case "lint":
                 return _lint(arguments)
             case "conformance":
@@ -103,17 +109,13 @@ def _lint(arguments: list[str]) -> int:
 
 def _test(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
-    missing = system.ensure_programs(*PROGRAMS) + system.ensure_files(FILES)
-    outcomes: list[Outcome] = []
-    env = _child_environment()
-    for extra in EXTRAS:
-        outcomes += _ensure_extra(extra, env)
+    missing = _ensure_system()
+    outcomes, env = _ensure_extras()
     if "--no-lint" not in arguments:
         outcomes += stages.run_quietly(_lint_stages())
     chosen = [argument for argument in arguments if argument != "--no-lint"]
-    # Everything: on all cores, and one test more, as most wait for a process now and then. A choice: in one process,
-    # where --pdb and -x behave as expected.
-    spread = chosen or ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadgroup"]
+    # A choice of tests runs in one process, where --pdb and -x behave as expected.
+    spread = chosen or _on_all_cores()
     pytest = (str(VENV_PYTHON), "-m", "pytest")
     tests = stages.run_openly(Stage("tests", (*pytest, *spread)), env)
     if tests.code == TESTS_FAILED and not chosen and in_ci():
@@ -126,6 +128,27 @@ def _test(arguments: list[str]) -> int:
         )
     print("\n" + "\n".join(outcome.line() for outcome in outcomes))
     return stages.verdict(outcomes)
+
+
+def _cover(arguments: list[str]) -> int:
+    """A command of its own: the tracer costs a run about half as much again, which `test` should not pay each time."""
+    environment.ensure(environment.WORK)
+    _ensure_system()
+    outcomes, env = _ensure_extras()
+    measured = ("--cov=dari", "--cov-branch", "--cov-report=term:skip-covered", "--cov-report=json:.dev/coverage.json")
+    command = (str(VENV_PYTHON), "-m", "pytest", *measured, *(arguments or _on_all_cores()))
+    outcomes.append(stages.run_openly(Stage("coverage", command), env))
+    return stages.verdict(outcomes)
+
+
+def _on_all_cores() -> list[str]:
+    """One test more than there are cores: most wait for a process now and then."""
+    return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadgroup"]
+
+
+def _ensure_system() -> list[str]:
+    """The Debian packages that could not be installed."""
+    return system.ensure_programs(*PROGRAMS) + system.ensure_files(FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +185,12 @@ EXTRAS = (
         "OTHER PEOPLE'S MCP CLIENTS ARE MISSING: our errors are not read with them",
     ),
 )
+
+
+def _ensure_extras() -> tuple[list[Outcome], dict[str, str]]:
+    """What failed in CI, and the environment that tells tests where the rest is."""
+    env = _child_environment()
+    return [outcome for extra in EXTRAS for outcome in _ensure_extra(extra, env)], env
 
 
 def _ensure_extra(extra: Extra, env: dict[str, str]) -> list[Outcome]:
