@@ -13,8 +13,8 @@ from msgspec import Struct
 from dari.bridge.decisions import Decisions
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
-from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.status import Status
+from dari.core.approval import Approval
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.core.scopes import ADMIN, CONTROL, READ
@@ -51,17 +51,17 @@ class BridgeControl:
         return self._bridge.statuses()
 
     @expose("bridge.approvals", READ)
-    async def approvals(self) -> list[Question]:
+    async def approvals(self) -> list[Approval]:
         """Calls that wait for a person, oldest first; arguments are redacted."""
         return self._bridge.approvals.pending()
 
     @expose("bridge.approve", ADMIN)
-    async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Question:
+    async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Approval:
         """Let a waiting call through, or every call of its tool by its session."""
         return Decisions(self._bridge, by).let_through(id, for_session=for_session)
 
     @expose("bridge.deny", ADMIN)
-    async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Question:
+    async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Approval:
         return Decisions(self._bridge, by).deny(id, reason)
 
     @expose("bridge.held", READ)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
-from dari.bridge.trust.questions import Question
+from dari.core.approval import Approval
 
 if TYPE_CHECKING:
     from dari.bridge.config.service import ConfigService
@@ -28,7 +28,7 @@ class Decisions:
         self._bridge = bridge
         self._by = by
 
-    def let_through(self, question_id: str, *, for_session: bool = False) -> Question:
+    def let_through(self, question_id: str, *, for_session: bool = False) -> Approval:
         """Approve one waiting call, or every call of its tool by its session."""
         self._check()
         question = self._bridge.approvals.approve(question_id, by=self._by, for_session=for_session)
@@ -36,7 +36,7 @@ class Decisions:
         self._note("call approved", question.server, question.tool, **detail)
         return question
 
-    def deny(self, question_id: str, reason: str = "") -> Question:
+    def deny(self, question_id: str, reason: str = "") -> Approval:
         self._check()
         question = self._bridge.approvals.deny(question_id, by=self._by, reason=reason)
         detail = {"id": question.id, "caller": question.who, "reason": reason}

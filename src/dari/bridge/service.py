@@ -11,7 +11,6 @@ from dari.bridge.children.start_queue import StartQueue
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.config.service import ConfigService
 from dari.bridge.config.trust import TrustStore
-from dari.bridge.trust.approvals import FIRST_WAIT_S, LONG_WAIT_S, Approvals
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.memory import Memory
@@ -20,6 +19,7 @@ from dari.bridge.upstream.pool import Pool
 from dari.bridge.upstream.status import Status
 from dari.bridge.upstream.upstream import Parts
 from dari.bridge.view import View
+from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.redact import redact_json, redact_value
 from dari.errors import Conflict
@@ -86,9 +86,9 @@ class Bridge:
         return Pins(self._pin_store, on_change=self._pins_changed)
 
     @cached_property
-    def approvals(self) -> Approvals:
+    def approvals(self) -> ApprovalQueue:
         first_wait_s, long_wait_s = self._waits_s
-        return Approvals(redact=redact_value, first_wait_s=first_wait_s, long_wait_s=long_wait_s)
+        return ApprovalQueue(redact=redact_value, first_wait_s=first_wait_s, long_wait_s=long_wait_s)
 
     @cached_property
     def audit(self) -> AuditLog | None:

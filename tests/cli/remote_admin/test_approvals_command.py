@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dari.bridge.service import Bridge
-from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.main import run
+from dari.core.approval import Approval
 from dari.errors import Denied
 from tests.cli.remote_admin.desk import Person, Watcher
 
@@ -23,7 +23,7 @@ class Waiting:
         self.call = call
 
     @property
-    def question(self) -> Question:
+    def question(self) -> Approval:
         (question,) = self.bridge.approvals.pending()
         return question
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dari.bridge.gateway.choice import OWN, Choice, chosen, servers_of
 from dari.bridge.gateway.gateway import Gateway
 from dari.bridge.gateway.search import search_registry
-from dari.bridge.trust.approvals import Approvals
 from dari.bridge.view import View
+from dari.core.approvals import ApprovalQueue
 from dari.core.registry import Registry
 from dari.errors import DariError
 from dari.mcp.server import Info, Server
@@ -33,7 +33,7 @@ class Manner:
     instructions: str = ""
     is_strict: bool = False
     add_built_ins: AddBuiltIns | None = None
-    approvals: Approvals | None = None
+    approvals: ApprovalQueue | None = None
     is_labelled: bool = False
     """Tools say which server they are of: the client is another process of ours."""
 

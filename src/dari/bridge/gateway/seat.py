@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dari.bridge.gateway.listed import CAPABILITIES
-from dari.bridge.trust.questions import Question
 from dari.bridge.upstream.caller import Caller
+from dari.core.approval import Approval
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
 from dari.errors import Unavailable
 from dari.mcp.client.failures import RemoteError
@@ -88,7 +88,7 @@ class Seat:
             total = None if progress.total is UNSET else progress.total
             self.context.report(progress.progress, total, None if progress.message is UNSET else progress.message)
 
-    def waiting(self, question: Question) -> None:
+    def waiting(self, question: Approval) -> None:
         if self.context is not None:
             self.context.report(0.0, None, f"{question.name} waits for a person (approval {question.id})")
 

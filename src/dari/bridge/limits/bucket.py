@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dari.bridge.limits.clock import Clock
+from dari.core.clock import Clock
 from dari.errors import InvalidInput
 
 

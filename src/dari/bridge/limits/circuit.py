@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from dari.bridge.limits.clock import Clock
+from dari.core.clock import Clock
 from dari.errors import InvalidInput, Unavailable
 
 State = Literal["closed", "open", "half-open"]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dari.bridge.limits.circuit import Circuit
-from dari.bridge.limits.clock import Clock, LoopClock
+from dari.core.clock import Clock, LoopClock
 from dari.errors import Unavailable
 
 Result = TypeVar("Result")

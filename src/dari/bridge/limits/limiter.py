@@ -11,8 +11,8 @@ from types import TracebackType
 
 from dari.bridge.limits.bucket import TokenBucket
 from dari.bridge.limits.circuit import Circuit, State
-from dari.bridge.limits.clock import Clock, LoopClock
 from dari.bridge.limits.turnstile import LINE_CALLS, WAIT_S, Turnstile
+from dari.core.clock import Clock, LoopClock
 from dari.errors import TimedOut, Unavailable
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import OrderedDict, deque
 
 from dari.bridge.limits.bucket import TokenBucket
-from dari.bridge.limits.clock import Clock, Timer
+from dari.core.clock import Clock, Timer
 from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
 
 LINE_CALLS = 256

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from dari.bridge.trust.approvals import Patience
-from dari.bridge.trust.questions import Question
+from dari.core.approval import Approval
+from dari.core.approvals import Patience
 from dari.core.context import Level, LoggingMessage
 from dari.mcp.client.calls import OnProgress
 
@@ -34,7 +34,7 @@ class Caller(Struct, frozen=True, eq=False):
     capabilities: Mapping[str, Any] | None = None
     """What it declared that can be asked of it: a server of the stateless era is told. None: everything."""
     on_progress: OnProgress | None = None
-    on_waiting: Callable[[Question], None] | None = None
+    on_waiting: Callable[[Approval], None] | None = None
     """The call waits for a person, and has done so for a while."""
     on_log: Callable[[LoggingMessage], None] | None = None
     """What the server logs while the call runs."""

@@ -14,7 +14,6 @@ from msgspec import Raw
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
 from dari.bridge.limits.results import Excess, limited
-from dari.bridge.trust.approvals import Approvals
 from dari.bridge.upstream.asking import CURRENT
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.exposure import RemoteTool
@@ -22,6 +21,7 @@ from dari.bridge.upstream.lists import Lists
 from dari.bridge.upstream.opening import UpstreamSession
 from dari.bridge.upstream.sessions import Sessions, Supervised
 from dari.bridge.upstream.target import Target
+from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
@@ -41,7 +41,7 @@ class Calls:
         sessions: Sessions,
         lists: Lists,
         review: Review,
-        approvals: Approvals,
+        approvals: ApprovalQueue,
         audit: AuditLog | None,
     ) -> None:
         profile = target.profile

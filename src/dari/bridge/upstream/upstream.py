@@ -16,7 +16,6 @@ from msgspec import Raw, Struct, field
 from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import State
 from dari.bridge.config.profile import HttpSettings, StdioSettings
-from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.asking import Asking
 from dari.bridge.upstream.caller import NOBODY, Caller
@@ -30,6 +29,7 @@ from dari.bridge.upstream.sessions import Sessions
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.subscriptions import Subscriptions
 from dari.bridge.upstream.target import Target
+from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.context import LEVELS, Level, LoggingMessage, Root
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
@@ -60,7 +60,7 @@ class Parts(Struct, frozen=True):
 
     children: Callable[[], Children]
     pins: Pins
-    approvals: Approvals
+    approvals: ApprovalQueue
     audit: AuditLog | None
     memory: Memory
     make_oauth: MakeOAuth | None = None

@@ -9,11 +9,11 @@ import time
 
 import msgspec
 
-from dari.bridge.trust.questions import Question, Told
 from dari.cli.remote.consent import decisions
 from dari.cli.remote.payloads import print_json
 from dari.cli.remote.sheets import painted, plain, print_lines
 from dari.cli.remote.world import World
+from dari.core.approval import Approval, ApprovalEvent
 from dari.errors import DariError, InvalidInput, NotFound
 
 NAME = "approvals"
@@ -83,7 +83,7 @@ def _nothing_here() -> str:
     return f"no call to a server waits; in the terminal {count} {'does' if count == 1 else 'do'}: crux approvals\n"
 
 
-def answer(world: World, question: Question, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:
+def answer(world: World, question: Approval, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:
     """Say yes or no, and write down who said it."""
     if approves:
         if is_wide and not question.session:
@@ -95,7 +95,7 @@ def answer(world: World, question: Question, *, approves: bool, is_wide: bool = 
     world.terminal.err(f"{word} {plain(question.name)}{' for the session' if is_wide else ''}\n")
 
 
-def _find(start: str, world: World) -> Question:
+def _find(start: str, world: World) -> Approval:
     """By the first letters of its id, as long as they name one."""
     pending = world.bridge.approvals.pending()
     found = [one for one in pending if one.id.startswith(start)]
@@ -109,9 +109,9 @@ def _find(start: str, world: World) -> Question:
 
 async def _watch(arguments: argparse.Namespace, world: World) -> None:
     """Until Ctrl-C. Who reads too slowly misses the oldest changes, never the newest."""
-    changes: asyncio.Queue[Told] = asyncio.Queue()
+    changes: asyncio.Queue[ApprovalEvent] = asyncio.Queue()
 
-    def hear(told: Told) -> None:
+    def hear(told: ApprovalEvent) -> None:
         while changes.qsize() >= _WATCHED:
             changes.get_nowait()
         changes.put_nowait(told)
@@ -121,7 +121,7 @@ async def _watch(arguments: argparse.Namespace, world: World) -> None:
     stop = approvals.subscribe(hear)
     try:
         for question in approvals.pending():
-            changes.put_nowait(Told(change="asked", question=question))
+            changes.put_nowait(ApprovalEvent(change="asked", question=question))
         if not arguments.json:
             terminal.err("waiting for calls that need a person; Ctrl-C ends it\n")
         while True:
@@ -140,7 +140,7 @@ async def _watch(arguments: argparse.Namespace, world: World) -> None:
         stop()
 
 
-async def _ask(question: Question, world: World) -> None:
+async def _ask(question: Approval, world: World) -> None:
     said = (await world.terminal.ask("let it through? [y]es, [s]ession, [n]o, Enter leaves it: ")).strip().lower()
     if said not in ("y", "yes", "s", "session", "n", "no"):
         return
@@ -150,7 +150,7 @@ async def _ask(question: Question, world: World) -> None:
         world.terminal.err(f"{plain(error.message)}\n")
 
 
-def _lines(question: Question, world: World) -> list[str]:
+def _lines(question: Approval, world: World) -> list[str]:
     left_s = max(0, round(question.expires_unix - time.time()))
     name = painted(plain(question.name), "bold", world.terminal)
     arguments = json.dumps(question.arguments, ensure_ascii=False)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from dari.bridge.trust.questions import Question, Told
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.deadlines import Deadline
 from dari.cli.remote.meter import Meter
 from dari.cli.remote.payloads import pretty
 from dari.cli.remote.tracing import masked
 from dari.cli.remote.world import World
+from dari.core.approval import Approval, ApprovalEvent
 from dari.core.context import LoggingMessage
 from dari.errors import Conflict, NotFound
 
@@ -61,7 +61,7 @@ class _Person:
             log_level="debug" if world.logs else None,
         )
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ApprovalEvent) -> None:
         """Of every approval; ours are known by the session."""
         if told.question.session != self.caller.session:
             return
@@ -91,7 +91,7 @@ class _Person:
     def _can_ask(self) -> bool:
         return self._world.terminal.stdin_is_tty and self._world.terminal.stderr_is_tty
 
-    async def _approve(self, question: Question) -> None:
+    async def _approve(self, question: Approval) -> None:
         from dari.cli.remote.forms import confirmed
 
         async with self._turn:
@@ -116,7 +116,7 @@ class _Person:
                 self._meter.clear()
                 return await answer(method, params, self._world, self._upstream.id)
 
-    def _waiting(self, question: Question) -> None:
+    def _waiting(self, question: Approval) -> None:
         self._meter.clear()
         self._world.note(f"{question.name} still waits for a person (approval {question.id})")
 

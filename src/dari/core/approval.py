@@ -10,7 +10,7 @@ Outcome = Literal["approved", "denied", "expired", "withdrawn"]
 Change = Literal["asked", "waiting", "approved", "denied", "expired", "withdrawn"]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class Approval(Struct, frozen=True, kw_only=True):
     """`arguments` are redacted: they are shown on terminals and pages."""
 
     id: str
@@ -28,16 +28,16 @@ class Question(Struct, frozen=True, kw_only=True):
         return f"{self.server}/{self.tool}"
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ApprovalEvent(Struct, frozen=True, kw_only=True):
     """What listeners get: `waiting` when the caller is told to be patient, the others once at the end."""
 
     change: Change
-    question: Question
+    question: Approval
     by: str = ""
     reason: str = ""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ApprovalAnswer(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     by: str = ""
     reason: str = ""

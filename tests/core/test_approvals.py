@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.trust.approvals import Approvals
 from dari.bridge.trust.confirming import ConfirmPatterns
-from dari.bridge.trust.questions import Answer, Question, Told
+from dari.core.approval import Approval, ApprovalAnswer, ApprovalEvent
+from dari.core.approvals import ApprovalQueue
 from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
 
@@ -19,13 +19,13 @@ class Desk:
 
     def __init__(self, **more: Any) -> None:
         self.clock = FakeClock()
-        self.told: list[Told] = []
-        self.approvals = Approvals(
+        self.told: list[ApprovalEvent] = []
+        self.approvals = ApprovalQueue(
             redact=lambda value: {"redacted": True}, clock=self.clock, now=lambda: self.clock.now, **more
         )
         self.approvals.subscribe(self.told.append)
 
-    async def asked(self, arguments: object = None, **more: Any) -> tuple[asyncio.Task[Answer], Question]:
+    async def asked(self, arguments: object = None, **more: Any) -> tuple[asyncio.Task[ApprovalAnswer], Approval]:
         given = {"who": "claude", "session": "s1", **more}
         task = asyncio.create_task(self.approvals.ask("fs", "delete", arguments or {"path": "/a"}, **given))
         await settled()
@@ -62,7 +62,7 @@ async def test_a_denied_call_ends_with_the_reason() -> None:
 
 async def test_after_30_s_the_caller_is_told_and_after_270_more_it_is_over() -> None:
     desk = Desk()
-    waiting: list[Question] = []
+    waiting: list[Approval] = []
     task, question = await desk.asked(on_waiting=waiting.append)
     desk.clock.advance(29.9)
     assert waiting == []
@@ -218,7 +218,7 @@ async def test_the_queue_has_a_bound() -> None:
 
 async def test_a_listener_that_left_is_told_no_more() -> None:
     desk = Desk()
-    told: list[Told] = []
+    told: list[ApprovalEvent] = []
     leave = desk.approvals.subscribe(told.append)
     leave()
     task, question = await desk.asked()
@@ -228,7 +228,7 @@ async def test_a_listener_that_left_is_told_no_more() -> None:
 
 
 async def test_the_usual_clock_is_the_event_loop() -> None:
-    approvals = Approvals(redact=lambda value: value, first_wait_s=0.005, long_wait_s=0.005)
+    approvals = ApprovalQueue(redact=lambda value: value, first_wait_s=0.005, long_wait_s=0.005)
     with pytest.raises(TimedOut):
         await approvals.ask("fs", "delete", {}, who="claude")
 

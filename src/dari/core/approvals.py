@@ -17,19 +17,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Literal
 
-from dari.bridge.limits.clock import Clock, LoopClock, Timer
-from dari.bridge.trust.questions import Answer, Change, Question, Told
+from dari.core.approval import Approval, ApprovalAnswer, ApprovalEvent, Change
+from dari.core.clock import Clock, LoopClock, Timer
 from dari.core.jcs import digest
 from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 
 FIRST_WAIT_S = 30.0
 LONG_WAIT_S = 270.0
-QUESTIONS = 100
-GRANTS = 1000
-ENDED = 100
+MAX_WAITING = 100
+MAX_GRANTS = 1000
+MAX_ANSWERED = 100
 
 Patience = Literal["long", "short"]
-Listener = Callable[[Told], None]
+Listener = Callable[[ApprovalEvent], None]
 Fingerprint = tuple[str, str, str, str, str]
 
 
@@ -38,23 +38,23 @@ class _Open:
 
     __slots__ = ("question", "fingerprint", "answer", "waiter", "timers", "is_told")
 
-    def __init__(self, question: Question, fingerprint: Fingerprint) -> None:
+    def __init__(self, question: Approval, fingerprint: Fingerprint) -> None:
         self.question = question
         self.fingerprint = fingerprint
-        self.answer: Answer | None = None
-        self.waiter: asyncio.Future[Answer] | None = None
+        self.answer: ApprovalAnswer | None = None
+        self.waiter: asyncio.Future[ApprovalAnswer] | None = None
         self.timers: list[Timer] = []
         self.is_told = False
 
 
-class Approvals:
+class ApprovalQueue:
     def __init__(
         self,
         *,
         redact: Callable[[object], object],
         first_wait_s: float = FIRST_WAIT_S,
         long_wait_s: float = LONG_WAIT_S,
-        questions: int = QUESTIONS,
+        questions: int = MAX_WAITING,
         clock: Clock | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -75,7 +75,7 @@ class Approvals:
         self._listeners[key] = listener
         return lambda: self._listeners.pop(key, None) and None
 
-    def pending(self) -> list[Question]:
+    def pending(self) -> list[Approval]:
         """What waits for an answer, oldest first."""
         return [each.question for each in self._open.values() if each.answer is None]
 
@@ -92,11 +92,11 @@ class Approvals:
         who: str,
         session: str = "",
         patience: Patience = "long",
-        on_waiting: Callable[[Question], None] | None = None,
-    ) -> Answer:
+        on_waiting: Callable[[Approval], None] | None = None,
+    ) -> ApprovalAnswer:
         """Return when a person approved; raise `Denied`, `TimedOut` or, with short patience, `NeedsApproval`."""
         if self.is_granted(session, server, tool):
-            return Answer(outcome="approved", by=self._grants[session, server, tool], for_session=True)
+            return ApprovalAnswer(outcome="approved", by=self._grants[session, server, tool], for_session=True)
         fingerprint = (session, who, server, tool, digest(arguments))
         # Two equal calls at once are two calls: only one whose caller was sent away is taken up again.
         entry = next(
@@ -110,19 +110,19 @@ class Approvals:
             raise self._needs_approval(entry)
         return await self._wait(entry, on_waiting)
 
-    def approve(self, question_id: str, *, by: str, for_session: bool = False) -> Question:
+    def approve(self, question_id: str, *, by: str, for_session: bool = False) -> Approval:
         entry = self._find(question_id)
         question = entry.question
         if for_session and question.session:
-            while len(self._grants) >= GRANTS:
+            while len(self._grants) >= MAX_GRANTS:
                 self._grants.popitem(last=False)
             self._grants[question.session, question.server, question.tool] = by
-        self._answer(entry, Answer(outcome="approved", by=by, for_session=for_session))
+        self._answer(entry, ApprovalAnswer(outcome="approved", by=by, for_session=for_session))
         return question
 
-    def deny(self, question_id: str, *, by: str, reason: str = "") -> Question:
+    def deny(self, question_id: str, *, by: str, reason: str = "") -> Approval:
         entry = self._find(question_id)
-        self._answer(entry, Answer(outcome="denied", by=by, reason=reason))
+        self._answer(entry, ApprovalAnswer(outcome="denied", by=by, reason=reason))
         return entry.question
 
     def end_session(self, session: str) -> None:
@@ -130,13 +130,13 @@ class Approvals:
         for key in [key for key in self._grants if key[0] == session]:
             del self._grants[key]
         for entry in [each for each in self._open.values() if session and each.question.session == session]:
-            self._answer(entry, Answer(outcome="withdrawn"))
+            self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
             self._close(entry)
 
     def close(self) -> None:
         """Withdraw everything, as at shutdown."""
         for entry in list(self._open.values()):
-            self._answer(entry, Answer(outcome="withdrawn"))
+            self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
             self._close(entry)
 
     def _asked(
@@ -147,7 +147,7 @@ class Approvals:
                 f"{len(self._open)} calls wait for a person already", "answer them first: dari remote approvals"
             )
         asked, total_s = self._now(), self.first_wait_s + self.long_wait_s
-        question = Question(
+        question = Approval(
             id=secrets.token_hex(4),
             server=server,
             tool=tool,
@@ -177,7 +177,7 @@ class Approvals:
             entry.is_told = True
             self._tell("waiting", entry.question)
 
-    async def _wait(self, entry: _Open, on_waiting: Callable[[Question], None] | None) -> Answer:
+    async def _wait(self, entry: _Open, on_waiting: Callable[[Approval], None] | None) -> ApprovalAnswer:
         waiter = entry.waiter = asyncio.get_running_loop().create_future()
         first_ends = self._clock.time() + self.first_wait_s
         entry.timers.append(self._clock.call_at(first_ends, lambda: self._first_wait_over(entry, waiter, on_waiting)))
@@ -186,7 +186,7 @@ class Approvals:
         except asyncio.CancelledError:
             if entry.answer is None:
                 entry.waiter = None
-                self._answer(entry, Answer(outcome="withdrawn"))
+                self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
             self._close(entry)
             raise
         self._close(entry)
@@ -195,8 +195,8 @@ class Approvals:
     def _first_wait_over(
         self,
         entry: _Open,
-        waiter: asyncio.Future[Answer],
-        on_waiting: Callable[[Question], None] | None,
+        waiter: asyncio.Future[ApprovalAnswer],
+        on_waiting: Callable[[Approval], None] | None,
     ) -> None:
         if waiter.done():
             return
@@ -206,10 +206,10 @@ class Approvals:
 
     def _expire(self, entry: _Open) -> None:
         if entry.answer is None:
-            self._answer(entry, Answer(outcome="expired"))
+            self._answer(entry, ApprovalAnswer(outcome="expired"))
         self._close(entry)
 
-    def _answer(self, entry: _Open, answer: Answer) -> None:
+    def _answer(self, entry: _Open, answer: ApprovalAnswer) -> None:
         if entry.answer is not None:
             return
         entry.answer = answer
@@ -225,7 +225,7 @@ class Approvals:
         entry.timers.clear()
         if self._open.pop(entry.question.id, None) is not None:
             self._ended[entry.question.id] = entry.answer.outcome if entry.answer is not None else "withdrawn"
-            while len(self._ended) > ENDED:
+            while len(self._ended) > MAX_ANSWERED:
                 self._ended.popitem(last=False)
 
     def _find(self, question_id: str) -> _Open:
@@ -237,19 +237,19 @@ class Approvals:
             raise Conflict(f"approval {question_id} is {ended} already", "see what waits: dari remote approvals")
         raise NotFound(f"no call waits under the id {question_id!r}", "see what waits: dari remote approvals")
 
-    def _tell(self, change: Change, question: Question, by: str = "", reason: str = "") -> None:
-        told = Told(change=change, question=question, by=by, reason=reason)
+    def _tell(self, change: Change, question: Approval, by: str = "", reason: str = "") -> None:
+        told = ApprovalEvent(change=change, question=question, by=by, reason=reason)
         for listener in list(self._listeners.values()):
             listener(told)
 
 
-def _taken(question: Question, answer: Answer) -> Answer:
+def _taken(question: Approval, answer: ApprovalAnswer) -> ApprovalAnswer:
     if answer.outcome == "approved":
         return answer
     raise _refusal(question, answer)
 
 
-def _refusal(question: Question, answer: Answer) -> DariError:
+def _refusal(question: Approval, answer: ApprovalAnswer) -> DariError:
     if answer.outcome == "denied":
         return Denied(f"{answer.by} denied {question.name}", answer.reason or "do not try it again without asking why")
     if answer.outcome == "expired":
