@@ -31,8 +31,16 @@ from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import View
 from dari.errors import Failed, InvalidInput
-from dari.mcp.client.calls import OnProgress
-from dari.mcp.client.results import CallResult, Prompt, PromptResult, ReadResult, Resource, Template, Tool
+from dari.mcp.client.pending import OnProgress
+from dari.mcp.client.results import (
+    CallResult,
+    PromptResult,
+    ReadResult,
+    RemotePrompt,
+    RemoteResource,
+    RemoteTemplate,
+    RemoteTool,
+)
 from dari.rpc.codec import UNREADABLE, encode
 
 __all__ = ["CallResult", "Server", "Servers", "server", "servers"]
@@ -59,19 +67,23 @@ class Server:
         """Who it says it is, the revision that was agreed, what it can do."""
         return await self._upstream.about()
 
-    async def tools(self, *, fresh: bool = False) -> list[Tool]:
+    async def tools(self, *, fresh: bool = False) -> list[RemoteTool]:
         """`fresh` asks the server even if the list is young."""
         shown = [tool.shown for tool in await self._upstream.tools(fresh=fresh)]
-        return _read(Raw(encode(shown)), list[Tool], "list of tools")
+        return _read(Raw(encode(shown)), list[RemoteTool], "list of tools")
 
-    async def resources(self, *, fresh: bool = False) -> list[Resource]:
-        return _read(Raw(encode(await self._upstream.resources(fresh=fresh))), list[Resource], "list of resources")
+    async def resources(self, *, fresh: bool = False) -> list[RemoteResource]:
+        return _read(
+            Raw(encode(await self._upstream.resources(fresh=fresh))), list[RemoteResource], "list of resources"
+        )
 
-    async def templates(self, *, fresh: bool = False) -> list[Template]:
-        return _read(Raw(encode(await self._upstream.templates(fresh=fresh))), list[Template], "list of templates")
+    async def templates(self, *, fresh: bool = False) -> list[RemoteTemplate]:
+        return _read(
+            Raw(encode(await self._upstream.templates(fresh=fresh))), list[RemoteTemplate], "list of templates"
+        )
 
-    async def prompts(self, *, fresh: bool = False) -> list[Prompt]:
-        return _read(Raw(encode(await self._upstream.prompts(fresh=fresh))), list[Prompt], "list of prompts")
+    async def prompts(self, *, fresh: bool = False) -> list[RemotePrompt]:
+        return _read(Raw(encode(await self._upstream.prompts(fresh=fresh))), list[RemotePrompt], "list of prompts")
 
     @overload
     async def call(

@@ -13,8 +13,8 @@ from dari import remote
 from dari.core.context import Progress
 from dari.errors import Failed, InvalidInput, NotFound
 from tests.bridge.upstream.place import LAB, Place
-from tests.client.rig import serving
 from tests.demo import demo_server
+from tests.mcp.client.support import serving
 
 
 class Sum(msgspec.Struct):

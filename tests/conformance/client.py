@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from dari.core.context import Elicited
 from dari.errors import DariError
 from dari.mcp.client import Client
-from dari.mcp.client.answers import Elicitation
+from dari.mcp.client.callbacks import Elicitation
 from dari.mcp.client.oauth import OAuth
 from dari.transport.channels import http
 from dari.transport.connect import connect

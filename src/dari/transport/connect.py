@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from dari.errors import InvalidInput
-from dari.mcp.client.agreement import Mode
-from dari.mcp.client.answers import OnElicit, OnRoots, OnSample
+from dari.mcp.client.callbacks import OnElicit, OnRoots, OnSample
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.client import Client
 from dari.mcp.client.events import OnEvent
+from dari.mcp.client.negotiation import Mode
 from dari.mcp.client.oauth import OAuth
 
 

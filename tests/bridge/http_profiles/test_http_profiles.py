@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.cli.remote_admin.desk import Person
-from tests.client.rig import DISCOVERED, ROOT, Peer, http_script
-from tests.client.test_old_servers import CALLED, INITIALIZED, TOOLS, crewx
+from tests.mcp.client.support import DISCOVERED, ROOT, Peer, http_script
+from tests.mcp.client.test_old_servers import CALLED, INITIALIZED, TOOLS, crewx
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
 LISTED = {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}
@@ -59,7 +59,7 @@ async def sdk_sse() -> AsyncIterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.client.sdk_server", str(port), "sse"),
+        *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
         env={"PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

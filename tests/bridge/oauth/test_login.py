@@ -15,7 +15,7 @@ from dari.bridge.config.secret import Secret
 from dari.bridge.oauth.directions import Directions
 from dari.bridge.upstream.oauth import oauth_for
 from dari.errors import Denied
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
 from tests.bridge.oauth.people import Browser, NoKeychain, another_process, echo, get, log_in, oauth_at, profile_at
 

@@ -18,7 +18,7 @@ from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.login import Login, Secrets
 from dari.bridge.oauth.store import LoginStore
 from dari.errors import DariError, Unavailable
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from tests.bridge.oauth.authority import authority
 from tests.bridge.oauth.people import Browser, Drawer, echo, log_in, oauth_at
 

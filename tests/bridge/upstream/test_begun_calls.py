@@ -16,7 +16,7 @@ from dari.bridge.upstream.upstream import Upstream
 from dari.core.audit.query import query
 from dari.core.pending import PendingResult
 from dari.errors import NeedsApproval, TimedOut, Unavailable
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.lab import DEFAULT
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
 

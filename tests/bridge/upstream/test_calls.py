@@ -12,7 +12,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.core.audit.query import query
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
 
 

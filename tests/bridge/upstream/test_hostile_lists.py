@@ -17,7 +17,7 @@ from dari.bridge.trust.renames import MAX_COMPARISONS
 from dari.bridge.upstream.list_items import MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
 from dari.errors import Failed
 from dari.mcp.client.listing import fetch_list
-from dari.mcp.client.results import Listing
+from dari.mcp.client.results import ListResult
 from tests.bridge.upstream.place import ME, Place, text_of
 from tests.heartbeat import Heartbeat
 
@@ -33,8 +33,8 @@ async def test_a_schema_that_never_ends_holds_up_nobody_and_its_tool_still_answe
         assert heartbeat.beats > before + 100
 
 
-def listing(*items: object) -> Listing:
-    return Listing([Raw(json.dumps(item).encode()) for item in items])
+def listing(*items: object) -> ListResult:
+    return ListResult([Raw(json.dumps(item).encode()) for item in items])
 
 
 async def test_a_list_at_its_limit_is_read_in_slices() -> None:
@@ -47,7 +47,7 @@ async def test_a_list_at_its_limit_is_read_in_slices() -> None:
 
 
 async def test_more_tools_than_a_server_may_list_are_refused_before_one_is_read() -> None:
-    unreadable = Listing([Raw(b"{")] * (MAX_ITEMS["tools"] + 1))
+    unreadable = ListResult([Raw(b"{")] * (MAX_ITEMS["tools"] + 1))
     with pytest.raises(Failed, match="may list 2,000 tools"):
         await prepared_items("lab", "tools", unreadable)
 

@@ -11,8 +11,8 @@ import pytest
 
 from dari.errors import DariError, Denied, Unavailable
 from tests.bridge.upstream.place import ME, Place, text_of
-from tests.client.rig import Peer, http_script, serving
 from tests.demo import demo_server
+from tests.mcp.client.support import Peer, http_script, serving
 
 ECHO = json.dumps({"text": "hi"}).encode()
 
@@ -169,6 +169,6 @@ async def _refuse(peer: Peer) -> None:
 async def _listing() -> Any:
     from msgspec import Raw
 
-    from dari.mcp.client.results import Listing
+    from dari.mcp.client.results import ListResult
 
-    return Listing(items=[Raw(b'{"name":"t","inputSchema":{"type":"object"}}')])
+    return ListResult(items=[Raw(b'{"name":"t","inputSchema":{"type":"object"}}')])

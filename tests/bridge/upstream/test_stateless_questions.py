@@ -11,9 +11,9 @@ import pytest
 from msgspec import Raw
 
 from dari.bridge.upstream.caller import Caller
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.place import Place
-from tests.client.rig import DEMO, DEMO_ENV
+from tests.mcp.client.support import DEMO, DEMO_ENV
 
 
 def demo(root: Path) -> Place:

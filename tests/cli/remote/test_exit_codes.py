@@ -15,7 +15,7 @@ import pytest
 
 from dari.cli.remote.failures import exit_code
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NeedsApproval, NotFound, TimedOut, Unavailable
-from dari.mcp.client.failures import Refused, RemoteError, SessionExpired, Unauthorized
+from dari.mcp.client.errors import RemoteError, ServerRefused, SessionExpired, Unauthorized
 from tests.cli.remote.rig import shop
 from tests.wires import ROOT, demo_process
 
@@ -31,7 +31,7 @@ from tests.wires import ROOT, demo_process
         (NeedsApproval("x"), 2),
         (TimedOut("x"), 2),
         (Unavailable("x"), 2),
-        (Refused("x", status=500), 2),
+        (ServerRefused("x", status=500), 2),
         (SessionExpired("x"), 2),
         (RemoteError(-32000, "x"), 3),
         (Failed("x"), 3),

@@ -10,7 +10,7 @@ from dari.bridge.children.child import LAST_WORDS_S, Child
 from dari.bridge.children.spec import Patience
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES
+from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.text.plain import harmless
 from dari.transport.channels.pipes import PipeChannel
 
@@ -31,7 +31,7 @@ class SupervisedChannel(PipeChannel):
     """
 
     def __init__(
-        self, start: Callable[[], Awaitable[Child]], *, most_bytes: int = MOST_BYTES, write_s: float = WRITE_S
+        self, start: Callable[[], Awaitable[Child]], *, most_bytes: int = MAX_LINE_BYTES, write_s: float = WRITE_S
     ) -> None:
         super().__init__(most_bytes)
         self.child: Child | None = None

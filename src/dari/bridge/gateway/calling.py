@@ -15,7 +15,7 @@ from dari.core.content import RawResult, TextContent
 from dari.core.context import Context
 from dari.core.pending import PendingResult
 from dari.errors import Failed
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from dari.mcp.error_mapping import RpcError
 from dari.mcp.handlers.resources import NOT_FOUND
 from dari.mcp.inflight import to_handshake_result

@@ -18,8 +18,8 @@ from dari.bridge.gateway.seat import Seat, question_of
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, Relayed
 from dari.errors import Unavailable
-from dari.mcp.client.results import InputRequired as Required
-from dari.mcp.client.rounds import required_by
+from dari.mcp.client.input_required import read_input_required
+from dari.mcp.client.results import InputRequiredResult as Required
 from dari.mcp.client_requests import InputRequired, require_capabilities
 from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.rpc.codec import decode_any, decode_members, encode
@@ -112,7 +112,7 @@ class Parking:
             while not await call.turn():
                 await self._answer(call, context)
             result = call.task.result()
-            required = required_by(result)
+            required = read_input_required(result)
             if required is not None:
                 raise _handed_on(required, context)
             if call.unasked is not None and is_error(result):

@@ -24,10 +24,10 @@ from dari.errors import DariError, Unavailable
 from dari.log import format_event
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.client import Client
-from dari.mcp.client.eras import Stateless
+from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.events import Event, LogMessage
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.rounds import required_by, with_members
+from dari.mcp.client.input_required import read_input_required, with_members
+from dari.mcp.client.versions import StatelessEnvelope
 from dari.mcp.client_requests import ClientAnsweredError
 from dari.mcp.error_mapping import RpcError
 from dari.mcp.inflight import to_handshake_result
@@ -70,7 +70,7 @@ class Relay(Relayer):
         """Set once the daemon has introduced itself."""
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[Context] = set()
-        self._envelopes: dict[bytes, Stateless] = {}
+        self._envelopes: dict[bytes, StatelessEnvelope] = {}
         self._watching: dict[str, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
         registry.may_grow = True
@@ -113,7 +113,7 @@ class Relay(Relayer):
                     self._envelope(context),
                     progress=_progress(context) if context.wants_progress else None,
                 )
-                required = required_by(result)
+                required = read_input_required(result)
                 if required is None:
                     return RawResult(result if context.is_stateless else Raw(to_handshake_result(bytes(result))))
                 questions = {} if required.input_requests is UNSET else required.input_requests
@@ -151,14 +151,14 @@ class Relay(Relayer):
             context.state.pop(_STATE, None)
         return {**added, "inputResponses": answers}
 
-    def _envelope(self, context: Context) -> Stateless:
+    def _envelope(self, context: Context) -> StatelessEnvelope:
         """Who calls and what they can do; the same object for the same client."""
         info = {"name": context.client_name or "dari", "version": ""}
         level = context.log_level
         key = encode((info, context.capabilities, level))
         envelope = self._envelopes.get(key)
         if envelope is None:
-            envelope = Stateless(V2026_07, dict(context.capabilities), info)
+            envelope = StatelessEnvelope(V2026_07, dict(context.capabilities), info)
             if level is not None:
                 envelope.set_level(level)
             if len(self._envelopes) < 64:

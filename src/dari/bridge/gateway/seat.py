@@ -11,7 +11,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.core.approval import Approval
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
 from dari.errors import Unavailable
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from dari.mcp.client_requests import ClientAnsweredError, require_capabilities
 from dari.mcp.error_mapping import RpcError
 from dari.rpc.codec import decode_any, encode

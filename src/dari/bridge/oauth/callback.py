@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from dari.errors import InvalidInput, Unavailable
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from dari.transport.authority import BadAuthority, authority_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.login import Login
 from dari.bridge.oauth.store import KeptLogin
 from dari.errors import DariError, TimedOut
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
 
 QUIET_TIMEOUT_S = 60.0

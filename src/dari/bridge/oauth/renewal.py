@@ -23,7 +23,7 @@ from dari.bridge.oauth.provider import (
 )
 from dari.bridge.oauth.store import KeptLogin
 from dari.errors import DariError, Unavailable
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import Refusal, run_flow
 from dari.text.redact import redact_text
 

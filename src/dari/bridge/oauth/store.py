@@ -18,7 +18,7 @@ from dari.bridge.oauth.login import FORMAT, Login, Secrets, file_name
 from dari.daemon.lock import FileLock
 from dari.errors import Unavailable
 from dari.log import format_event
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 from dari.paths import private_dir, write_private
 from dari.rpc.codec import UNREADABLE
 

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from dari.core.approval import Approval
 from dari.core.approvals import Patience
 from dari.core.context import Level, LoggingMessage
-from dari.mcp.client.calls import OnProgress
+from dari.mcp.client.pending import OnProgress
 
 Ask = Callable[[str, Raw], Awaitable[Any]]
 

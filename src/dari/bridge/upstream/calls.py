@@ -26,7 +26,7 @@ from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
 from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
-from dari.mcp.client.failures import NotSent, RemoteError
+from dari.mcp.client.errors import NotSent, RemoteError
 from dari.rpc.codec import UNREADABLE, decode_any, encode
 from dari.text.invisible import may_contain_hidden
 from dari.text.sanitize import sanitize_value_for_model

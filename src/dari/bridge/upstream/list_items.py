@@ -12,7 +12,7 @@ from dari.bridge.upstream.memory import JsonObject, ListName
 from dari.core.slices import sliced
 from dari.errors import Failed, InvalidInput
 from dari.log import format_event
-from dari.mcp.client.results import Listing
+from dari.mcp.client.results import ListResult
 from dari.rpc.codec import UNREADABLE, decode_any
 from dari.text.sanitize import sanitize_value_for_model
 
@@ -35,7 +35,7 @@ class Prepared(Struct, frozen=True):
     """As it is compared with its pin; None for what is not pinned."""
 
 
-async def prepared_items(server: str, name: ListName, listing: Listing) -> list[Prepared]:
+async def prepared_items(server: str, name: ListName, listing: ListResult) -> list[Prepared]:
     """Every item that can be used. Raises Failed where there are too many; one that is too large is left out."""
     total_bytes = sum(len(bytes(raw)) for raw in listing.items)
     if len(listing.items) > MAX_ITEMS[name] or total_bytes > MAX_LIST_BYTES:

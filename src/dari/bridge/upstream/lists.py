@@ -17,10 +17,10 @@ from dari.bridge.upstream.target import Target
 from dari.core.events import ListKind
 from dari.errors import DariError
 from dari.log import format_event
-from dari.mcp.client.results import Listing
+from dari.mcp.client.results import ListResult
 from dari.text.sanitize import sanitize_value_for_model
 
-Fetch = Callable[[ListName], Awaitable[Listing]]
+Fetch = Callable[[ListName], Awaitable[ListResult]]
 _KINDS: dict[ListName, ListKind] = {
     "tools": "tools",
     "prompts": "prompts",
@@ -119,7 +119,7 @@ class Lists:
         for kind in dict.fromkeys(kinds):
             self._on_change(kind)
 
-    async def take(self, name: ListName, listing: Listing) -> None:
+    async def take(self, name: ListName, listing: ListResult) -> None:
         """A list as the server just gave it."""
         prepared = await prepared_items(self._target.profile.id, name, listing)
         self._prepared[name] = {id(one.listed): one for one in prepared}

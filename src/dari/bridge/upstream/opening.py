@@ -15,9 +15,9 @@ from dari.bridge.upstream.memory import Era
 from dari.bridge.upstream.target import Target
 from dari.core.context import LEVELS, Level
 from dari.errors import DariError
-from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
-from dari.mcp.client.failures import Refused
+from dari.mcp.client.errors import ServerRefused
+from dari.mcp.client.negotiation import Mode
 from dari.mcp.client.oauth import OAuth
 from dari.transport.connect import ClientOptions
 
@@ -117,7 +117,7 @@ class Opening(Struct):
             try:
                 client = await self._agreed(lambda mode: self._streamable(url, _with(options, mode)), era)
                 return UpstreamSession(client, url=url, flavour="http")
-            except Refused as refused:
+            except ServerRefused as refused:
                 if wanted == "http" or refused.status not in _NOT_STREAMABLE:
                     raise
                 first: DariError = refused
@@ -195,4 +195,6 @@ def _is_gone(error: BaseException) -> bool:
     """The server is not there, or takes no one: another era would not help."""
     from dari.errors import Denied, TimedOut, Unavailable
 
-    return isinstance(error, (Denied, TimedOut)) or (isinstance(error, Unavailable) and not isinstance(error, Refused))
+    return isinstance(error, (Denied, TimedOut)) or (
+        isinstance(error, Unavailable) and not isinstance(error, ServerRefused)
+    )

@@ -13,7 +13,7 @@ from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.limits.fallback import Addresses
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.opening import UpstreamSession
-from dari.mcp.client.failures import NotSent
+from dari.mcp.client.errors import NotSent
 
 
 class Supervised(Supervisor[UpstreamSession]):

@@ -36,9 +36,9 @@ from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.core.pending import PendingResult
 from dari.errors import DariError
 from dari.log import format_event
+from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.events import Event, LogMessage
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.results import Listing
+from dari.mcp.client.results import ListResult
 from dari.rpc.codec import METHOD_NOT_FOUND, encode
 from dari.transport.connect import ClientOptions
 
@@ -320,14 +320,14 @@ class Upstream:
             session.reviewed = session.changes
         return session
 
-    async def _fetch(self, name: ListName) -> Listing:
+    async def _fetch(self, name: ListName) -> ListResult:
         supervised = self._sessions.of(NOBODY)
         try:
             session = await supervised.acquire(self._priority)
             try:
                 capability = _CAPABILITIES.get(name)
                 if capability is not None and capability not in session.client.agreement.capabilities:
-                    return Listing(items=[])
+                    return ListResult(items=[])
                 return await self._listing(session, name)
             finally:
                 supervised.release()
@@ -358,14 +358,14 @@ class Upstream:
         _log.info(format_event("child", "download", f"server={self.id} {self.mask(note)}"))
         self.start_notes.publish(self.mask(note))
 
-    async def _listing(self, session: UpstreamSession, name: ListName) -> Listing:
+    async def _listing(self, session: UpstreamSession, name: ListName) -> ListResult:
         changes = session.changes  # one that is told while the request runs must not get lost
         try:
             listing = await session.client.listing(name)
         except RemoteError as error:
             if error.remote_code != METHOD_NOT_FOUND:
                 raise
-            listing = Listing(items=[])
+            listing = ListResult(items=[])
         if name == "tools":
             session.reviewed = changes
         return listing

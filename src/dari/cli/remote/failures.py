@@ -6,7 +6,7 @@ from dari.cli.remote.hints import as_typed
 from dari.cli.remote.payloads import json_for_terminal
 from dari.cli.remote.terminal import Terminal
 from dari.errors import Conflict, DariError, InvalidInput
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import encode
 from dari.text.sanitize import escape_hidden
 

@@ -11,9 +11,9 @@ from dari.cli.remote.flags import read_value
 from dari.cli.remote.schemas import Argument, Schema, Shape, choices_of, items_of, type_text, types_of
 from dari.cli.remote.world import World
 from dari.errors import Denied, InvalidInput
-from dari.mcp.client.answers import Elicitation
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.reading import read
+from dari.mcp.client.callbacks import Elicitation
+from dari.mcp.client.decode import read
+from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import METHOD_NOT_FOUND
 from dari.text.sanitize import escape_hidden
 

@@ -19,7 +19,7 @@ from dari.cli.remote.results import add_output
 from dari.cli.remote.tracing import traced
 from dari.cli.remote.world import World
 from dari.errors import DariError, InvalidInput, NotFound
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
 from dari.mcp.client.results import PromptResult
 from dari.rpc.codec import decode_any
 from dari.text.sanitize import escape_hidden

@@ -16,7 +16,7 @@ from dari.cli.remote.results import add_output
 from dari.cli.remote.tracing import traced
 from dari.cli.remote.world import World
 from dari.errors import DariError
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
 from dari.mcp.client.results import ReadResult
 from dari.rpc.codec import decode_any
 

@@ -15,7 +15,7 @@ from dari.cli.remote.tracing import duration
 from dari.cli.remote.world import World
 from dari.core.content import TextContent
 from dari.errors import DariError
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
 from dari.mcp.client.results import Block, CallResult, read_block
 from dari.rpc.codec import UNREADABLE, decode_any
 from dari.text.sanitize import escape_hidden

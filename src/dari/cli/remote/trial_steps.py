@@ -29,8 +29,8 @@ from dari.bridge.upstream.opening import Opening
 from dari.bridge.upstream.target import Target
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.installation import install_extra
-from dari.mcp.client.agreement import Mode
 from dari.mcp.client.client import Client
+from dari.mcp.client.negotiation import Mode
 from dari.rpc.codec import decode_any, encode
 from dari.sandbox.confinement import Confinement
 from dari.sandbox.report import build_report, require_enforced

@@ -13,37 +13,37 @@ from msgspec import Raw, Struct
 from dari.core.context import Level
 from dari.core.events import ListKind
 from dari.errors import DariError, TimedOut, Unavailable
-from dari.mcp.client.agreement import PROBE_S, Agreement, Mode
-from dari.mcp.client.answers import Answers, OnElicit, OnRoots, OnSample
-from dari.mcp.client.calls import FOREVER, OnProgress
+from dari.mcp.client.callbacks import Callbacks, OnElicit, OnRoots, OnSample
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.conversation import Conversation
-from dari.mcp.client.eras import CAPABILITIES, Stateless, name_in, with_meta
+from dari.mcp.client.decode import decode_members, read
+from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.events import OnEvent
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.input_required import answer_input_requests, is_input_required
 from dari.mcp.client.listing import Catalogue, Kind, fetch_list
-from dari.mcp.client.reading import decode_members, read
+from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.negotiation import PROBE_S, Agreement, Mode
+from dari.mcp.client.pending import FOREVER, OnProgress
 from dari.mcp.client.results import (
     CallResult,
     CompleteResult,
     Completion,
-    Listing,
-    Prompt,
+    ListResult,
     PromptResult,
     ReadResult,
-    Resource,
-    Template,
-    Tool,
+    RemotePrompt,
+    RemoteResource,
+    RemoteTemplate,
+    RemoteTool,
 )
-from dari.mcp.client.rounds import asks_back, settle
-from dari.mcp.client.session import Session
-from dari.mcp.client.subscription import Listening, Subscription
+from dari.mcp.client.session import ClientSession
+from dari.mcp.client.subscription import EventListener, Subscription
+from dari.mcp.client.versions import CAPABILITIES, StatelessEnvelope, name_in, with_meta
 from dari.mcp.versions import HEADER_MISMATCH
 from dari.rpc.codec import UNREADABLE, encode
 from dari.version import VERSION
 
-TIMEOUT_S = 60.0
-OPEN_TIMEOUT_S = 30.0
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_OPEN_TIMEOUT_S = 30.0
 _LISTS: tuple[ListKind, ...] = ("tools", "prompts", "resources")
 _log = logging.getLogger("dari.mcp.client")
 _decode_call = msgspec.json.Decoder(CallResult).decode
@@ -70,25 +70,27 @@ class Client:
         on_roots: OnRoots | None = None,
         on_event: OnEvent | None = None,
         capabilities: Mapping[str, Any] | None = None,
-        timeout_s: float = TIMEOUT_S,
-        open_timeout_s: float = OPEN_TIMEOUT_S,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        open_timeout_s: float = DEFAULT_OPEN_TIMEOUT_S,
         probe_s: float = PROBE_S,
     ) -> None:
         self._channel = channel
         self._mode: Mode = mode
         self._info = info or {"name": "dari", "version": VERSION}
-        self._answers = Answers(on_sample=on_sample, on_elicit=on_elicit, on_roots=on_roots, capabilities=capabilities)
+        self._answers = Callbacks(
+            on_sample=on_sample, on_elicit=on_elicit, on_roots=on_roots, capabilities=capabilities
+        )
         self._on_event = on_event
         self._timeout_s = timeout_s
         self._open_timeout_s = open_timeout_s
         self._probe_s = probe_s
         self._catalogue = Catalogue()
-        self._current: Session | None = None
-        self._listening: Listening | None = None
+        self._current: ClientSession | None = None
+        self._listening: EventListener | None = None
 
     async def open(self) -> Agreement:
         """Connect and agree on an era; raises what went wrong, with what a child wrote to stderr."""
-        session = Session(self._channel, self._answers, self._info, self._probe_s)
+        session = ClientSession(self._channel, self._answers, self._info, self._probe_s)
         self._current = session
         try:
             agreement = await session.open(self._mode, self._open_timeout_s)
@@ -173,7 +175,7 @@ class Client:
         return await self._call(name, arguments, encoded, timeout_s, progress, answer_questions)
 
     @property
-    def pipe(self) -> Conversation | None:
+    def pipe(self) -> Multiplexer | None:
         """For who asks without a task: the conversation, where a request needs nothing else and can leave now."""
         session = self._current
         if session is None or session.channel.carries_headers or session.is_stateless:
@@ -181,7 +183,7 @@ class Client:
         return session.conversation if session.conversation.takes_now else None
 
     async def relay(
-        self, method: str, params: bytes, envelope: Stateless, *, progress: OnProgress | None = None
+        self, method: str, params: bytes, envelope: StatelessEnvelope, *, progress: OnProgress | None = None
     ) -> Raw:
         """A request on behalf of another client: `envelope` says who that is, and what it can do.
 
@@ -195,24 +197,26 @@ class Client:
         conversation = self._session.conversation
         conversation.tell(method, Raw(_encoded(params)), conversation.era.headers(method, ""))
 
-    async def listing(self, kind: Kind) -> Listing:
+    async def listing(self, kind: Kind) -> ListResult:
         """A list over all its pages, every item as the server wrote it."""
         listing = await fetch_list(kind, self._ask)
         if kind == "tools" and self._session.mirrors:
             return msgspec.structs.replace(listing, items=self._catalogue.learn(listing.items))
         return listing
 
-    async def list_tools(self) -> list[Tool]:
-        return [read(item, Tool, "list of tools") for item in (await self.listing("tools")).items]
+    async def list_tools(self) -> list[RemoteTool]:
+        return [read(item, RemoteTool, "list of tools") for item in (await self.listing("tools")).items]
 
-    async def list_resources(self) -> list[Resource]:
-        return [read(item, Resource, "list of resources") for item in (await self.listing("resources")).items]
+    async def list_resources(self) -> list[RemoteResource]:
+        return [read(item, RemoteResource, "list of resources") for item in (await self.listing("resources")).items]
 
-    async def list_templates(self) -> list[Template]:
-        return [read(item, Template, "list of templates") for item in (await self.listing("resourceTemplates")).items]
+    async def list_templates(self) -> list[RemoteTemplate]:
+        return [
+            read(item, RemoteTemplate, "list of templates") for item in (await self.listing("resourceTemplates")).items
+        ]
 
-    async def list_prompts(self) -> list[Prompt]:
-        return [read(item, Prompt, "list of prompts") for item in (await self.listing("prompts")).items]
+    async def list_prompts(self) -> list[RemotePrompt]:
+        return [read(item, RemotePrompt, "list of prompts") for item in (await self.listing("prompts")).items]
 
     async def call_tool(
         self,
@@ -281,7 +285,7 @@ class Client:
         return Subscription(self._session, kinds=lists, uris=uris, logs=logs, timeout_s=self._timeout_s)
 
     @property
-    def _session(self) -> Session:
+    def _session(self) -> ClientSession:
         if self._current is None:
             raise Unavailable("the client is not open", "open it with `async with`")
         return self._current
@@ -302,7 +306,7 @@ class Client:
         result = await session.send(
             method, params, name=name, extra_headers=extra_headers, timeout_s=limit_s, on_progress=progress
         )
-        if not session.is_stateless or not answer_questions or not asks_back(result):
+        if not session.is_stateless or not answer_questions or not is_input_required(result):
             return result
 
         async def repeat(params: bytes) -> Raw:
@@ -310,7 +314,7 @@ class Client:
                 method, params, name=name, extra_headers=extra_headers, timeout_s=limit_s, on_progress=progress
             )
 
-        return await settle(result, self._answers, params, repeat)
+        return await answer_input_requests(result, self._answers, params, repeat)
 
     async def _call(
         self,
@@ -333,9 +337,9 @@ class Client:
         extra = self._catalogue.headers(name, arguments)
         return await self._ask("tools/call", params, name, extra, timeout_s, progress, answer_questions)
 
-    async def _listen(self, session: Session, agreement: Agreement, on_event: OnEvent) -> None:
+    async def _listen(self, session: ClientSession, agreement: Agreement, on_event: OnEvent) -> None:
         kinds = [kind for kind in _LISTS if (agreement.capabilities.get(kind) or {}).get("listChanged")]
-        self._listening = Listening(session, on_event, kinds=kinds, uris=())
+        self._listening = EventListener(session, on_event, kinds=kinds, uris=())
         try:
             await self._listening.open(self._open_timeout_s)
         except (RemoteError, TimedOut) as error:

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
 from dari.rpc.codec import UNREADABLE
 
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 _LISTS: dict[str, ListKind] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
@@ -101,7 +101,7 @@ class Feed:
 class Backlog:
     """Events that were not taken yet: at most 1000, the oldest go first; a change that waits is not told twice."""
 
-    def __init__(self, most: int = MOST_EVENTS) -> None:
+    def __init__(self, most: int = MAX_EVENTS) -> None:
         self._events: deque[Event] = deque()
         self._pending: set[ListChanged | ResourceUpdated] = set()
         self._most = most

@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 _KEPT_BYTES = 512
 # Most servers write the id near one end of a message: Python's first, TypeScript's last.
 _ID_AT_START = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\b')
@@ -30,7 +30,7 @@ class TooLong(Struct, frozen=True):
 class Lines:
     """Splits what was read. Blank lines are dropped."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_LINE_BYTES) -> None:
         self._most_bytes = most_bytes
         self._buffer = bytearray()
         self._skipped_bytes = 0

@@ -10,10 +10,10 @@ from msgspec import Raw
 
 from dari.core.header_params import Path, find_header_params
 from dari.errors import Failed, InvalidInput
-from dari.mcp.client.eras import parameter_headers
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.reading import decode_members, read
-from dari.mcp.client.results import Listing, Tool
+from dari.mcp.client.decode import decode_members, read
+from dari.mcp.client.errors import RemoteError
+from dari.mcp.client.results import ListResult, RemoteTool
+from dari.mcp.client.versions import parameter_headers
 from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, decode_any, encode
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
@@ -25,7 +25,7 @@ METHODS: dict[Kind, str] = {
     "resourceTemplates": "resources/templates/list",
     "prompts": "prompts/list",
 }
-MOST_PAGES = 1000
+MAX_PAGES = 1000
 MAX_ITEMS = 10_000
 MAX_BYTES = 32 * 1024 * 1024
 MAX_COMMAS = 500_000
@@ -33,7 +33,7 @@ MAX_COMMAS = 500_000
 _log = logging.getLogger("dari.mcp.client")
 
 
-async def fetch_list(kind: Kind, ask: Ask) -> Listing:
+async def fetch_list(kind: Kind, ask: Ask) -> ListResult:
     """Every page; a server that offers no such list has an empty one."""
     method = METHODS[kind]
     items: list[Raw] = []
@@ -47,7 +47,7 @@ async def fetch_list(kind: Kind, ask: Ask) -> Listing:
             page = await ask(method, encode({"cursor": cursor}) if cursor else b"{}")
         except RemoteError as error:
             if error.remote_code == METHOD_NOT_FOUND and not cursor:
-                return Listing([])
+                return ListResult([])
             raise
         size_bytes += len(bytes(page))
         if size_bytes > MAX_BYTES or bytes(page).count(b",") > MAX_COMMAS:
@@ -61,9 +61,9 @@ async def fetch_list(kind: Kind, ask: Ask) -> Listing:
             ttls_ms.append(max(0, int(ttl_ms)))
         cursor = _value(members, "nextCursor") or ""
         if not cursor:
-            return Listing(items, min(ttls_ms) if ttls_ms else None, scope)
-        if cursor in cursors or len(cursors) >= MOST_PAGES:
-            raise Failed(f"{method} never ends: cursor {cursor[:40]!r} came twice or after {MOST_PAGES} pages")
+            return ListResult(items, min(ttls_ms) if ttls_ms else None, scope)
+        if cursor in cursors or len(cursors) >= MAX_PAGES:
+            raise Failed(f"{method} never ends: cursor {cursor[:40]!r} came twice or after {MAX_PAGES} pages")
         cursors.add(cursor)
 
 
@@ -80,7 +80,7 @@ class Catalogue:
         self._refused.clear()
         kept = []
         for raw in tools:
-            tool = read(raw, Tool, "list of tools")
+            tool = read(raw, RemoteTool, "list of tools")
             try:
                 self._mirrored[tool.name] = find_header_params(tool.input_schema)
                 kept.append(raw)

@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from dari.errors import DariError, Unavailable
 from dari.installation import install_extra
-from dari.mcp.client.failures import Unauthorized
+from dari.mcp.client.errors import Unauthorized
 
 FLOW_TIMEOUT_S = 300.0
 REQUEST_TIMEOUT_S = 30.0
-MOST_BYTES = 1024 * 1024
-_MOST_REQUESTS = 20
+MAX_RESPONSE_BYTES = 1024 * 1024
+_MAX_REQUESTS = 20
 
 Provider = Any
 """An `httpx2.Auth` of the SDK, such as `mcp.client.auth.OAuthClientProvider`."""
@@ -115,7 +115,7 @@ async def run_flow(
     async with client as http:
         try:
             outgoing = await flow.__anext__()
-            for _ in range(_MOST_REQUESTS):
+            for _ in range(_MAX_REQUESTS):
                 if outgoing is not ours:
                     response = await (send or exchange)(http, outgoing)
                 else:
@@ -151,9 +151,10 @@ async def exchange(http: Http, request: Any) -> Any:
         size_bytes = 0
         async for part in response.aiter_bytes():
             size_bytes += len(part)
-            if size_bytes > MOST_BYTES:
+            if size_bytes > MAX_RESPONSE_BYTES:
                 raise Unauthorized(
-                    f"{request.url.host} sent more than {MOST_BYTES} bytes during authorization", "check the server"
+                    f"{request.url.host} sent more than {MAX_RESPONSE_BYTES} bytes during authorization",
+                    "check the server",
                 )
             parts.append(part)
     finally:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from dari.errors import Failed
-from dari.mcp.client.reading import without_nulls
+from dari.mcp.client.decode import without_nulls
 from dari.rpc.codec import UNREADABLE, decode_any, encode
 
 _NOTHING = Raw(b"")
@@ -22,13 +22,13 @@ _decode_block: Callable[[Raw], TextContent | ImageContent | AudioContent | Embed
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 
-class Unknown(Struct, frozen=True):
+class UnknownBlock(Struct, frozen=True):
     """A content block of a kind that we do not know, or that breaks the schema of its kind."""
 
     fields: dict[str, Any]
 
 
-Block = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink | Unknown
+Block = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink | UnknownBlock
 
 
 def read_block(raw: Raw) -> Block:
@@ -39,10 +39,10 @@ def read_block(raw: Raw) -> Block:
     try:
         return _decode_block(Raw(encode(without_nulls(fields))))
     except UNREADABLE:
-        return Unknown(fields if isinstance(fields, dict) else {"value": fields})
+        return UnknownBlock(fields if isinstance(fields, dict) else {"value": fields})
 
 
-class Tool(Struct, rename="camel", frozen=True, kw_only=True, dict=True):
+class RemoteTool(Struct, rename="camel", frozen=True, kw_only=True, dict=True):
     """A tool as `tools/list` shows it."""
 
     name: str
@@ -64,7 +64,7 @@ class Tool(Struct, rename="camel", frozen=True, kw_only=True, dict=True):
         return _object(self.raw_output_schema) if self.raw_output_schema else None
 
 
-class Resource(Struct, rename="camel", frozen=True, kw_only=True):
+class RemoteResource(Struct, rename="camel", frozen=True, kw_only=True):
     """A resource as `resources/list` shows it."""
 
     uri: str
@@ -78,7 +78,7 @@ class Resource(Struct, rename="camel", frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
-class Template(Struct, rename="camel", frozen=True, kw_only=True):
+class RemoteTemplate(Struct, rename="camel", frozen=True, kw_only=True):
     """A family of resources as `resources/templates/list` shows it."""
 
     uri_template: str
@@ -91,20 +91,20 @@ class Template(Struct, rename="camel", frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
-class PromptArgument(Struct, frozen=True, kw_only=True):
+class RemotePromptArgument(Struct, frozen=True, kw_only=True):
     name: str
     title: str = ""
     description: str = ""
     required: bool = False
 
 
-class Prompt(Struct, frozen=True, kw_only=True):
+class RemotePrompt(Struct, frozen=True, kw_only=True):
     """A prompt as `prompts/list` shows it."""
 
     name: str
     title: str = ""
     description: str = ""
-    arguments: list[PromptArgument] = []
+    arguments: list[RemotePromptArgument] = []
     icons: list[dict[str, Any]] = []
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
@@ -144,7 +144,7 @@ class ReadResult(Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
-class Message(Struct, frozen=True, dict=True):
+class RemotePromptMessage(Struct, frozen=True, dict=True):
     """One message of a prompt."""
 
     role: Literal["user", "assistant"]
@@ -158,7 +158,7 @@ class Message(Struct, frozen=True, dict=True):
 class PromptResult(Struct, frozen=True, kw_only=True):
     """A prompt, filled in."""
 
-    messages: list[Message]
+    messages: list[RemotePromptMessage]
     description: str = ""
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
@@ -180,7 +180,7 @@ class Implementation(Struct, rename="camel", frozen=True, kw_only=True):
     website_url: str = ""
 
 
-class Listing(Struct, frozen=True):
+class ListResult(Struct, frozen=True):
     """All pages of a list, every item as the server wrote it."""
 
     items: list[Raw]
@@ -192,15 +192,15 @@ class CompleteResult(Struct):
     completion: Completion
 
 
-class InputRequired(Struct, rename="camel"):
+class InputRequiredResult(Struct, rename="camel"):
     """The stateless era's way to ask back: answer and call again."""
 
     result_type: str = "complete"
-    input_requests: dict[str, Question] | UnsetType = UNSET
+    input_requests: dict[str, InputRequest] | UnsetType = UNSET
     request_state: str | UnsetType = UNSET
 
 
-class Question(Struct):
+class InputRequest(Struct):
     method: str
     params: Raw = Raw(b"{}")
 

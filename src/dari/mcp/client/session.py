@@ -10,31 +10,31 @@ from contextlib import asynccontextmanager
 from msgspec import Raw
 
 from dari.errors import DariError, TimedOut
-from dari.mcp.client.agreement import Agreement, Mode, Negotiation
-from dari.mcp.client.answers import Answers
-from dari.mcp.client.calls import FOREVER, OnNotice, OnProgress
+from dari.mcp.client.callbacks import Callbacks
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.conversation import Conversation
-from dari.mcp.client.eras import Stateless
+from dari.mcp.client.errors import SessionExpired
 from dari.mcp.client.events import Feed
-from dari.mcp.client.failures import SessionExpired
-from dari.mcp.client.questions import Questions
+from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.negotiation import Agreement, Mode, Negotiation
+from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress
+from dari.mcp.client.server_requests import ServerRequests
+from dari.mcp.client.versions import StatelessEnvelope
 from dari.rpc.codec import encode
 
 RENEWAL_S = 30.0
 
 
-class Session:
+class ClientSession:
     """Sends requests in the agreed era. When the server forgets a session, shakes hands again and repeats."""
 
-    def __init__(self, channel: Channel, answers: Answers, info: Mapping[str, str], probe_s: float) -> None:
+    def __init__(self, channel: Channel, answers: Callbacks, info: Mapping[str, str], probe_s: float) -> None:
         self.channel = channel
         self.answers = answers
         self.feed = Feed()
         self.agreement: Agreement | None = None
-        self.conversation = Conversation(
+        self.conversation = Multiplexer(
             channel,
-            Questions(answers, self._send),
+            ServerRequests(answers, self._send),
             self.feed,
             on_session_lost=self._on_session_lost,
             on_hold=self._on_hold,
@@ -130,7 +130,7 @@ class Session:
     async def set_level(self, level: str, timeout_s: float) -> None:
         self._level = level
         era = self.conversation.era
-        if isinstance(era, Stateless):
+        if isinstance(era, StatelessEnvelope):
             era.set_level(level)
         else:
             await self.send("logging/setLevel", encode({"level": level}), timeout_s=timeout_s)

@@ -11,25 +11,27 @@ from msgspec import Raw
 
 from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.errors import DariError, TimedOut, Unavailable
-from dari.mcp.client.calls import FOREVER
 from dari.mcp.client.events import Backlog, Event, LogMessage, OnEvent, read_event
-from dari.mcp.client.session import Session
+from dari.mcp.client.pending import FOREVER
+from dari.mcp.client.session import ClientSession
 from dari.rpc.codec import encode
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 FAREWELL_S = 5.0
 _FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 
-class Listening:
+class EventListener:
     """Hands what was asked for to a sink, for as long as it is open.
 
     A stream that breaks is opened again. Events may have passed meanwhile, so everything that was asked for
     is then reported as changed: an event says "look again", never what is new.
     """
 
-    def __init__(self, session: Session, sink: OnEvent, *, kinds: Iterable[ListKind], uris: Iterable[str]) -> None:
+    def __init__(
+        self, session: ClientSession, sink: OnEvent, *, kinds: Iterable[ListKind], uris: Iterable[str]
+    ) -> None:
         self._session = session
         self._sink = sink
         self._kinds = frozenset(kinds)
@@ -87,7 +89,7 @@ class Listening:
                         self.on_end(error)
                     return
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            pause_s = min(pause_s * 2, _MAX_PAUSE_S)
 
     def _filter(self) -> dict[str, Any]:
         wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in sorted(self._kinds)}
@@ -122,13 +124,13 @@ class Subscription:
     """`async with client.events(…) as events: async for event in events: …`"""
 
     def __init__(
-        self, session: Session, *, kinds: Iterable[ListKind], uris: Iterable[str], logs: bool, timeout_s: float
+        self, session: ClientSession, *, kinds: Iterable[ListKind], uris: Iterable[str], logs: bool, timeout_s: float
     ) -> None:
         self._backlog = Backlog()
         self._logs = logs
         self._session = session
         self._timeout_s = timeout_s
-        self._listening = Listening(session, self._take, kinds=kinds, uris=uris)
+        self._listening = EventListener(session, self._take, kinds=kinds, uris=uris)
         self._listening.on_end = self._backlog.end
 
     @property

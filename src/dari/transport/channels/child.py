@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES
+from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.transport.channels.pipes import LAST_WORDS_S, PipeChannel
 from dari.transport.channels.process import Process
 
@@ -24,7 +24,7 @@ class ChildChannel(PipeChannel):
         *,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         super().__init__(most_bytes)
         self._command = tuple(command)

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from dari.errors import DariError, InvalidInput
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES
+from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.mcp.client.oauth import OAuth
 from dari.mcp.versions import V2024_11, V2025_03
 from dari.transport.channels.address import Address, parse
@@ -68,7 +68,7 @@ class HttpChannel:
         ssl_context: ssl.SSLContext | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_LINE_BYTES,
         denied_hint: str = "",
     ) -> None:
         self.address = parse(url, socket_path)

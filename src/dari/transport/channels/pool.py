@@ -8,7 +8,7 @@ from collections import deque
 
 from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut
-from dari.mcp.client.failures import NotSent
+from dari.mcp.client.errors import NotSent
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Connection
 

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from dari.errors import DariError, Failed, Unavailable
-from dari.mcp.client.failures import SessionExpired
+from dari.mcp.client.errors import SessionExpired
 from dari.mcp.client.oauth import Refusal
 from dari.transport.channels.connection import Connection, Headers
 from dari.transport.channels.refusals import as_error, begins_as_json, is_lost_session, not_mcp

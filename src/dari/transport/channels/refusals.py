@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 from dari.errors import DariError, Denied
-from dari.mcp.client.failures import Refused, Unauthorized
+from dari.mcp.client.errors import ServerRefused, Unauthorized
 from dari.transport.channels.address import Address
 from dari.transport.channels.connection import Headers
 
@@ -41,7 +41,7 @@ def as_error(
     if 300 <= status < 400:
         there = headers.get(b"location", b"?").decode("latin-1").partition("?")[0]
         message = f"{where} redirects to {there}, which was not followed"
-        return Refused(message, "use that URL if it is the server you mean", status=status)
+        return ServerRefused(message, "use that URL if it is the server you mean", status=status)
     hint = (
         _likely(address)
         if status in (404, 405)
@@ -52,7 +52,7 @@ def as_error(
     wait = headers.get(b"retry-after", b"").decode("latin-1")
     if wait.isdigit():
         hint = f"{hint}, in {wait} s"
-    return Refused(f"{where} answered HTTP {status}{said}", hint, status=status)
+    return ServerRefused(f"{where} answered HTTP {status}{said}", hint, status=status)
 
 
 def begins_as_json(body: bytes) -> bool:
@@ -60,12 +60,12 @@ def begins_as_json(body: bytes) -> bool:
     return body[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
 
-def not_mcp(address: Address, status: int, headers: Headers, body: bytes) -> Refused:
+def not_mcp(address: Address, status: int, headers: Headers, body: bytes) -> ServerRefused:
     """A good status above something else than MCP: a web page, a text, nothing."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().decode("latin-1")
     what = _page(body) or (f"{kind or 'something'}{_excerpt(body, '')}" if body.strip() else "nothing")
     message = f"{address.shown} must answer with MCP, and answered HTTP {status} with {what}"
-    return Refused(message, _likely(address), status=status)
+    return ServerRefused(message, _likely(address), status=status)
 
 
 def _page(body: bytes) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.lines import MOST_BYTES
+from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.transport.channels.lines import LineChannel
 from dari.transport.channels.sockets import read_small
 
@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 10.0
 class UnixChannel(LineChannel):
     """Connects when it is opened."""
 
-    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, *, most_bytes: int = MAX_LINE_BYTES) -> None:
         super().__init__(most_bytes)
         self._path = path
         self._transport: asyncio.Transport | None = None

@@ -15,12 +15,12 @@ from dari.core.context import Progress
 from dari.core.events import ListChanged, ResourceUpdated
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
+from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.events import LogMessage
-from dari.mcp.client.failures import Unauthorized
 from dari.transport.channels.http import HttpChannel
 from dari.transport.connect import connect
-from tests.client.rig import ERAS, four, open_files, say_yes, serving, two_folders
 from tests.demo import DemoTools, demo_server
+from tests.mcp.client.support import ERAS, four, open_files, say_yes, serving, two_folders
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 everywhere = pytest.mark.parametrize("door", ["http", "unix", "http+unix"])

@@ -5,7 +5,7 @@ DariError
 ├── Denied ── Unauthorized      HTTP 401: it wants a token, or another one
 └── Unavailable
     ├── NotSent                 there was no connection to send it on; nothing ran
-    ├── Refused                 an HTTP status instead of an answer
+    ├── ServerRefused           an HTTP status instead of an answer
     └── SessionExpired          the server has forgotten our session; nothing ran
 """
 
@@ -39,7 +39,7 @@ class NotSent(Unavailable):
     """Nothing of the request has left: it may be sent elsewhere."""
 
 
-class Refused(Unavailable):
+class ServerRefused(Unavailable):
     """The server answered with an HTTP status and nothing that JSON-RPC knows."""
 
     def __init__(self, message: str, hint: str = "", *, status: int) -> None:
@@ -51,7 +51,7 @@ class SessionExpired(Unavailable):
     """The request did not run: its session is not known any more. A new handshake helps."""
 
 
-def again(error: Exception) -> Exception:
+def copy_error(error: Exception) -> Exception:
     """The same failure for one more caller: an exception that is raised twice mixes up its tracebacks."""
     return Unavailable(error.message, error.hint) if isinstance(error, Unavailable) else error
 

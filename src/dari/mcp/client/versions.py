@@ -8,17 +8,17 @@ from typing import Any
 from msgspec import Raw
 
 from dari.core.header_params import Path, value_at
-from dari.mcp.client.reading import decode_members
+from dari.mcp.client.decode import decode_members
 from dari.mcp.headers import NAMED_BY, encode_value, render
 from dari.rpc.codec import decode_any, encode
 
 PREFIX = "io.modelcontextprotocol/"
 LOG_LEVEL = PREFIX + "logLevel"
 CAPABILITIES = PREFIX + "clientCapabilities"
-_MOST_CACHED = 1024
+_MAX_CACHED = 1024
 
 
-class Handshake:
+class HandshakeEnvelope:
     """The era of `initialize`. Requests go out as they are. An empty version: nothing is agreed yet."""
 
     is_stateless = False
@@ -36,7 +36,7 @@ class Handshake:
         return b""
 
 
-class Stateless:
+class StatelessEnvelope:
     """The era of `server/discover`: every request says who asks, what they can do, and in which revision."""
 
     is_stateless = True
@@ -71,12 +71,12 @@ class Stateless:
             head = b"mcp-protocol-version: %b\r\nmcp-method: %b\r\n" % (self.version.encode(), method.encode())
             if name:
                 head += b"mcp-name: %b\r\n" % encode_value(name).encode()
-            if len(self._heads) < _MOST_CACHED:
+            if len(self._heads) < _MAX_CACHED:
                 self._heads[method, name] = head
         return head
 
 
-Era = Handshake | Stateless
+Era = HandshakeEnvelope | StatelessEnvelope
 
 
 def with_meta(params: bytes, ours: Mapping[str, Any], kept: str = "") -> bytes:

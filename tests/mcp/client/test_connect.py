@@ -19,7 +19,7 @@ from dari.transport.channels.child import ChildChannel
 from dari.transport.channels.http import HttpChannel
 from dari.transport.channels.unix import UnixChannel
 from dari.transport.connect import connect
-from tests.client.rig import INITIALIZED, Peer, http_script
+from tests.mcp.client.support import INITIALIZED, Peer, http_script
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from dari.core.context import Elicited
 from dari.errors import Denied, Failed, Unavailable
 from dari.mcp.client import Client
-from dari.mcp.client.answers import Elicitation, Sampling
-from dari.mcp.client.forms import fill_in
-from tests.client.rig import (
+from dari.mcp.client.callbacks import Elicitation, Sampling, fill_in
+from tests.demo import demo_server
+from tests.mcp.client.support import (
     DISCOVERED,
     ERAS,
     Json,
@@ -23,7 +23,6 @@ from tests.client.rig import (
     say_yes,
     two_folders,
 )
-from tests.demo import demo_server
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dari.core.context import Progress
 from dari.errors import DariError
-from dari.mcp.client.failures import again
+from dari.mcp.client.errors import copy_error
 
 OnProgress = Callable[[Progress], object]
 OnNotice = Callable[[str, Raw], None]
@@ -18,7 +18,7 @@ OnNotice = Callable[[str, Raw], None]
 FOREVER = float("inf")
 
 
-class Call:
+class PendingCall:
     """A request that waits. `on_notice` takes what the server says about it before the answer."""
 
     __slots__ = ("deadline_s", "future", "method", "on_notice", "on_progress", "timeout_s")
@@ -40,13 +40,13 @@ class Call:
         self.on_notice = on_notice
 
 
-class Calls:
+class PendingCalls:
     """By id. One timer serves them all, at the first deadline: most calls end before it and never pay for one."""
 
-    def __init__(self, on_late: Callable[[int, Call], None]) -> None:
+    def __init__(self, on_late: Callable[[int, PendingCall], None]) -> None:
         self._on_late = on_late
         self._loop = asyncio.get_running_loop()
-        self._by_id: dict[int, Call] = {}
+        self._by_id: dict[int, PendingCall] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_s = FOREVER
         self._holds = 0
@@ -65,16 +65,16 @@ class Calls:
         on_notice: OnNotice | None,
     ) -> asyncio.Future[Raw]:
         future: asyncio.Future[Raw] = self._loop.create_future()
-        call = Call(future, method, timeout_s, self._loop.time(), on_progress, on_notice)
+        call = PendingCall(future, method, timeout_s, self._loop.time(), on_progress, on_notice)
         self._by_id[request_id] = call
         if call.deadline_s < self._alarm_s:
             self._set_alarm(call.deadline_s)
         return future
 
-    def remove(self, request_id: int) -> Call | None:
+    def remove(self, request_id: int) -> PendingCall | None:
         return self._by_id.pop(request_id, None)
 
-    def find(self, request_id: Any) -> Call | None:
+    def find(self, request_id: Any) -> PendingCall | None:
         """Our ids are integers; a few servers send them back as strings or floats."""
         if isinstance(request_id, int):
             return self._by_id.get(request_id)
@@ -84,7 +84,7 @@ class Calls:
             return self._by_id.get(int(request_id))
         return None
 
-    def waiting(self, request_id: Any) -> Call | None:
+    def waiting(self, request_id: Any) -> PendingCall | None:
         """Only if nobody has answered it yet."""
         call = self.find(request_id)
         return None if call is None or call.future.done() else call
@@ -92,7 +92,7 @@ class Calls:
     def fail_all(self, error: DariError) -> None:
         for call in self._by_id.values():
             if not call.future.done():
-                call.future.set_exception(again(error))
+                call.future.set_exception(copy_error(error))
         self._set_alarm(FOREVER)
 
     def hold(self) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from msgspec import Raw, UnsetType
 
 from dari.errors import DariError, Denied
-from dari.mcp.client.answers import Answers
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.callbacks import Callbacks
+from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import INTERNAL_ERROR, encode, error_message, result_message
 
-MOST_QUESTIONS = 64
+MAX_REQUESTS = 64
 # The code of MCP's own example for a person who says no to sampling.
 _REFUSED_BY_PERSON = -1
 
@@ -29,10 +29,10 @@ class Clocks(Protocol):
     def release(self) -> None: ...
 
 
-class Questions:
+class ServerRequests:
     """Answers each question in a task of its own, at most 64 at once; one more is refused."""
 
-    def __init__(self, answers: Answers, send: Callable[[bytes], None]) -> None:
+    def __init__(self, answers: Callbacks, send: Callable[[bytes], None]) -> None:
         self.answers = answers
         self.clocks: Clocks | None = None
         """Stopped while a person or a model is asked."""
@@ -42,7 +42,7 @@ class Questions:
     def take(self, question_id: Any, method: str, params: Raw | UnsetType) -> None:
         if method == "ping":
             self._send(result_message(question_id, b"{}"))
-        elif len(self._tasks) >= MOST_QUESTIONS:
+        elif len(self._tasks) >= MAX_REQUESTS:
             self._send(error_message(question_id, INTERNAL_ERROR, "too many questions at once"))
         else:
             raw = params if isinstance(params, Raw) else Raw(b"{}")

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.errors import DariError, Denied, Failed, Unavailable
-from dari.mcp.client.calls import FOREVER
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.conversation import Conversation
-from dari.mcp.client.eras import PREFIX, Handshake, Stateless
-from dari.mcp.client.failures import Refused, RemoteError, Unauthorized
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
+from dari.mcp.client.errors import RemoteError, ServerRefused, Unauthorized
+from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.pending import FOREVER
 from dari.mcp.client.results import Implementation
+from dari.mcp.client.versions import PREFIX, HandshakeEnvelope, StatelessEnvelope
 from dari.mcp.versions import HANDSHAKE, LATEST_HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, V2024_11
 from dari.rpc.codec import METHOD_NOT_FOUND, decode_any, encode
 
@@ -57,7 +57,7 @@ class Negotiation:
 
     def __init__(
         self,
-        conversation: Conversation,
+        conversation: Multiplexer,
         channel: Channel,
         *,
         info: dict[str, str],
@@ -104,13 +104,13 @@ class Negotiation:
         conversation, channel = self._conversation, self._channel
         channel.agreed("", is_stateless=False)
         params = {"protocolVersion": version, "capabilities": self._capabilities, "clientInfo": self._info}
-        raw = await conversation.ask("initialize", encode(params), timeout_s=FOREVER, era=Handshake())
+        raw = await conversation.ask("initialize", encode(params), timeout_s=FOREVER, era=HandshakeEnvelope())
         result = read(raw, _Initialized, "answer to initialize")
         if result.protocol_version not in HANDSHAKE:
             raise Failed(
                 f"the server wants protocol {result.protocol_version!r}", f"this client speaks {', '.join(HANDSHAKE)}"
             )
-        conversation.era = Handshake(result.protocol_version)
+        conversation.era = HandshakeEnvelope(result.protocol_version)
         channel.agreed(result.protocol_version, is_stateless=False)
         conversation.tell("notifications/initialized")
         return Agreement(
@@ -126,10 +126,10 @@ class Negotiation:
         """Single JSON-RPC calls without a handshake (design 001 §14.1), if the server lists tools like that."""
         conversation, channel = self._conversation, self._channel
         try:
-            await conversation.ask("tools/list", b"{}", timeout_s=FOREVER, era=Handshake())
+            await conversation.ask("tools/list", b"{}", timeout_s=FOREVER, era=HandshakeEnvelope())
         except DariError:
             raise error from None
-        conversation.era = Handshake(V2024_11)
+        conversation.era = HandshakeEnvelope(V2024_11)
         channel.agreed(V2024_11, is_stateless=False)
         return Agreement(
             version=V2024_11,
@@ -149,7 +149,7 @@ class Negotiation:
         except RemoteError as error:
             if _is_of_neither_era(error):
                 raise
-        except (Refused, Failed, Denied):
+        except (ServerRefused, Failed, Denied):
             pass
         except Unavailable:
             if not self._conversation.ended.done():
@@ -188,7 +188,7 @@ class Negotiation:
             return await self._ask_discover(mutual[-1])
 
     async def _ask_discover(self, version: str) -> Agreement:
-        era = Stateless(version, self._capabilities, self._info)
+        era = StatelessEnvelope(version, self._capabilities, self._info)
         headers = era.headers("server/discover", "")
         raw = await self._conversation.ask("server/discover", b"{}", headers=headers, timeout_s=FOREVER, era=era)
         result = read(raw, _Discovered, "answer to server/discover")
@@ -210,7 +210,7 @@ class Negotiation:
         return self._adopt(agreement)
 
     def _adopt(self, agreement: Agreement) -> Agreement:
-        self._conversation.era = Stateless(agreement.version, self._capabilities, self._info)
+        self._conversation.era = StatelessEnvelope(agreement.version, self._capabilities, self._info)
         self._channel.agreed(agreement.version, is_stateless=True)
         return agreement
 

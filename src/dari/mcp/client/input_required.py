@@ -10,27 +10,29 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dari.errors import Failed, Unavailable
-from dari.mcp.client.answers import Answers
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.results import InputRequired, Question
+from dari.mcp.client.callbacks import Callbacks
+from dari.mcp.client.errors import RemoteError
+from dari.mcp.client.results import InputRequest, InputRequiredResult
 from dari.rpc.codec import METHOD_NOT_FOUND, UNREADABLE, encode
 
-MOST_ROUNDS = 10
+MAX_ROUNDS = 10
 _FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 0.25
-_decode = msgspec.json.Decoder(InputRequired).decode
+_MAX_PAUSE_S = 0.25
+_decode = msgspec.json.Decoder(InputRequiredResult).decode
 
 
-def asks_back(result: Raw) -> bool:
+def is_input_required(result: Raw) -> bool:
     """Whether a result may be a question. Looking for the word is much cheaper than decoding a large result."""
     return b'"input_required"' in bytes(result)
 
 
-async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[[bytes], Awaitable[Raw]]) -> Raw:
+async def answer_input_requests(
+    result: Raw, answers: Callbacks, params: bytes, repeat: Callable[[bytes], Awaitable[Raw]]
+) -> Raw:
     """The final result. `repeat` sends the request once more with the params it is given."""
     pause_s = _FIRST_PAUSE_S
-    for _ in range(MOST_ROUNDS):
-        required = required_by(result)
+    for _ in range(MAX_ROUNDS):
+        required = read_input_required(result)
         if required is None:
             return result
         added: dict[str, Any] = {}
@@ -40,18 +42,18 @@ async def settle(result: Raw, answers: Answers, params: bytes, repeat: Callable[
         else:
             # The server only wants to be asked again: it is busy with something.
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            pause_s = min(pause_s * 2, _MAX_PAUSE_S)
         if required.request_state is not UNSET:
             added["requestState"] = required.request_state
         result = await repeat(with_members(params, added))
-    if required_by(result) is None:
+    if read_input_required(result) is None:
         return result
-    raise Failed(f"the server asked back more than {MOST_ROUNDS} times", "call it with more complete arguments")
+    raise Failed(f"the server asked back more than {MAX_ROUNDS} times", "call it with more complete arguments")
 
 
-def required_by(result: Raw) -> InputRequired | None:
+def read_input_required(result: Raw) -> InputRequiredResult | None:
     """What a result asks for; None when it is final."""
-    if not asks_back(result):
+    if not is_input_required(result):
         return None
     try:
         required = _decode(result)
@@ -60,7 +62,7 @@ def required_by(result: Raw) -> InputRequired | None:
     return required if required.result_type == "input_required" else None
 
 
-async def _answer_all(questions: dict[str, Question], answers: Answers) -> dict[str, Any]:
+async def _answer_all(questions: dict[str, InputRequest], answers: Callbacks) -> dict[str, Any]:
     tasks: dict[str, asyncio.Task[Any]] = {}
     try:
         async with asyncio.TaskGroup() as group:
@@ -71,7 +73,7 @@ async def _answer_all(questions: dict[str, Question], answers: Answers) -> dict[
     return {key: task.result() for key, task in tasks.items()}
 
 
-async def _answer(question: Question, answers: Answers) -> Any:
+async def _answer(question: InputRequest, answers: Callbacks) -> Any:
     try:
         return await answers.answer(question.method, question.params)
     except RemoteError as error:

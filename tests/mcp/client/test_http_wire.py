@@ -9,10 +9,10 @@ import pytest
 
 from dari.errors import Denied, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
-from dari.mcp.client.failures import Refused
+from dari.mcp.client.errors import ServerRefused
 from dari.transport.channels.http import HttpChannel
 from dari.transport.connect import connect
-from tests.client.rig import DISCOVERED, Peer, http_script
+from tests.mcp.client.support import DISCOVERED, Peer, http_script
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -131,7 +131,7 @@ async def test_any_other_redirect_is_named_and_not_followed(status: int, locatio
             peer.respond(status, location=location)
 
     async with http_script(handler) as url:
-        with pytest.raises(Refused, match="was not followed") as caught:
+        with pytest.raises(ServerRefused, match="was not followed") as caught:
             await connect(url, mode="handshake").open()
     assert caught.value.status == status
     assert "secret" not in caught.value.message
@@ -143,7 +143,7 @@ async def test_a_redirect_in_circles_ends() -> None:
             peer.respond(307, location="/mcp")
 
     async with http_script(handler) as url:
-        with pytest.raises(Refused, match="redirects"):
+        with pytest.raises(ServerRefused, match="redirects"):
             await connect(url, mode="handshake").open()
 
 
@@ -164,10 +164,10 @@ async def test_a_status_without_json_rpc_to_the_probe_means_the_handshake(status
     ("status", "error", "hint"),
     [
         (403, Denied, "access"),
-        (404, Refused, "check the URL"),
-        (413, Refused, "smaller"),
-        (429, Refused, "in 7 s"),
-        (500, Refused, "later"),
+        (404, ServerRefused, "check the URL"),
+        (413, ServerRefused, "smaller"),
+        (429, ServerRefused, "in 7 s"),
+        (500, ServerRefused, "later"),
     ],
 )
 async def test_a_status_is_an_error_with_a_next_step(status: int, error: Any, hint: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dari.errors import Unavailable
-from dari.mcp.client.failures import Refused
+from dari.mcp.client.errors import ServerRefused
 from dari.transport.connect import connect
-from tests.client.rig import Peer, http_script
+from tests.mcp.client.support import Peer, http_script
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -106,7 +106,7 @@ async def test_a_renewal_that_fails_is_tried_again_by_the_next_call() -> None:
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
         is_down = True
         for _ in range(2):
-            with pytest.raises(Refused, match="HTTP 503"):
+            with pytest.raises(ServerRefused, match="HTTP 503"):
                 await client.call_tool("x")
         is_down = False
         assert (await client.call_tool("x")).text == "ok"

@@ -17,7 +17,7 @@ from dari.mcp.client import Client
 from dari.transport.channels import process
 from dari.transport.channels.child import ChildChannel
 from dari.transport.connect import connect
-from tests.client.rig import DEMO, DEMO_ENV, ERAS, open_files
+from tests.mcp.client.support import DEMO, DEMO_ENV, ERAS, open_files
 
 # The smallest server there is: answers `initialize`, then whatever BODY does with each message.
 SERVER = """

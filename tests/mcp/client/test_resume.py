@@ -16,7 +16,7 @@ from dari.mcp.client.events import LogMessage
 from dari.transport.channels import streams
 from dari.transport.channels.http import HttpChannel
 from dari.transport.connect import connect
-from tests.client.rig import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
+from tests.mcp.client.support import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dari import errors
-from dari.mcp.client import failures
+from dari.mcp.client import errors as client_errors
 
-GUIDE = (Path(__file__).parents[2] / "docs/guide/client.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs/guide/client.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 
 
@@ -35,4 +35,4 @@ def test_the_example_runs(number: int, tmp_path: Path) -> None:
 def test_every_error_in_the_table_exists() -> None:
     named = re.findall(r"^\| `(\w+)`(?:, `(\w+)`)? \|", GUIDE, re.MULTILINE)
     for name in {name for row in named for name in row if name}:
-        assert issubclass(getattr(failures, name, None) or getattr(errors, name), errors.DariError)
+        assert issubclass(getattr(client_errors, name, None) or getattr(errors, name), errors.DariError)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dari.errors import Failed
-from dari.mcp.client.failures import RemoteError
+from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import UNREADABLE, ErrorObject, decode_any, encode
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""A server of the official SDK, for our client: `python -m tests.client.sdk_server [port [sse]]`."""
+"""A server of the official SDK, for our client: `python -m tests.mcp.client.sdk_server [port [sse]]`."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import pytest
 from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
-from dari.mcp.client.results import CallResult, Unknown
-from tests.client.rig import Json, ScriptedChannel, handshake_script
+from dari.mcp.client.results import CallResult, UnknownBlock
+from tests.mcp.client.support import Json, ScriptedChannel, handshake_script
 
 
 async def called(answer: bytes) -> CallResult:
@@ -39,7 +39,7 @@ async def test_nulls_where_the_schema_has_none_count_as_absent() -> None:
 
 async def test_content_of_an_unknown_kind_is_kept() -> None:
     result = await called(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"hologram","x":1}]}}')
-    assert result.content == [Unknown({"type": "hologram", "x": 1})]
+    assert result.content == [UnknownBlock({"type": "hologram", "x": 1})]
 
 
 @pytest.mark.parametrize(

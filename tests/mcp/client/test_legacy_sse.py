@@ -17,7 +17,7 @@ from dari.core.context import Progress
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.channels.legacy_sse import SseChannel
-from tests.client.rig import ROOT
+from tests.mcp.client.support import ROOT
 
 
 @asynccontextmanager
@@ -26,7 +26,7 @@ async def sdk(**options: Any) -> AsyncIterator[Client]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.client.sdk_server", str(port), "sse"),
+        *(sys.executable, "-m", "tests.mcp.client.sdk_server", str(port), "sse"),
         env={"PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -18,9 +18,9 @@ from dari.errors import TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.channels.child import ChildChannel
 from dari.transport.connect import connect
-from tests.client.rig import ROOT, say_yes
+from tests.mcp.client.support import ROOT, say_yes
 
-COMMAND = (sys.executable, "-m", "tests.client.sdk_server")
+COMMAND = (sys.executable, "-m", "tests.mcp.client.sdk_server")
 ENV = {"PYTHONPATH": str(ROOT)}
 
 pytestmark = pytest.mark.parametrize("mode", ["handshake", "auto"])

@@ -15,7 +15,7 @@ from typing import Any
 from dari.core.context import Elicited
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.client import Client
-from dari.mcp.client.answers import Elicitation, Sampled, Sampling
+from dari.mcp.client.callbacks import Elicitation, Sampled, Sampling
 from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.mcp.session import Session
@@ -23,7 +23,7 @@ from dari.settings import ServeSettings
 from dari.transport.channels.lines import LineChannel
 from dari.transport.hub import HttpHub
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEMO = (sys.executable, "-m", "tests.demo")
 DEMO_ENV = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 ERAS = ("handshake", "stateless")

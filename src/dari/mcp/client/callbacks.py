@@ -10,10 +10,21 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.context import Elicited, Root
 from dari.errors import InvalidInput
-from dari.mcp.client.failures import RemoteError
-from dari.mcp.client.forms import fill_in
-from dari.mcp.client.reading import read
+from dari.mcp.client.decode import read
+from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import INVALID_PARAMS, METHOD_NOT_FOUND
+
+
+def fill_in(schema: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The content with defaults for what it lacks."""
+    filled = dict(content or {})
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for name, part in properties.items():
+            if name not in filled and isinstance(part, dict) and part.get("default") is not None:
+                filled[name] = part["default"]
+    return filled
+
 
 _NOTHING = Raw(b"{}")
 
@@ -54,7 +65,7 @@ OnSample = Callable[[Sampling], Awaitable[Sampled | Mapping[str, Any] | Raw]]
 OnRoots = Callable[[], Awaitable[Sequence[Root | str]]]
 
 
-class Answers:
+class Callbacks:
     """Knows what was given, and so what to declare. A `Raw` that a callback returns is sent as it is."""
 
     def __init__(
@@ -96,7 +107,7 @@ class Answers:
         if isinstance(answer, Raw):
             return answer
         if isinstance(answer, Mapping):
-            answer = _elicited(answer)
+            answer = _to_elicited(answer)
         if answer.action != "accept" or asked.mode != "form":
             return {"action": answer.action}
         return {"action": "accept", "content": fill_in(asked.requested_schema, answer.content)}
@@ -109,7 +120,7 @@ def _read(params: Raw, wanted: Any, method: str) -> Any:
         raise RemoteError(INVALID_PARAMS, str(error)) from None
 
 
-def _elicited(answer: Mapping[str, Any]) -> Elicited:
+def _to_elicited(answer: Mapping[str, Any]) -> Elicited:
     try:
         return msgspec.convert(answer, Elicited)
     except msgspec.ValidationError as error:

@@ -12,41 +12,41 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import Progress
 from dari.errors import DariError, Failed, TimedOut, Unavailable
-from dari.mcp.client.calls import FOREVER, Call, Calls, OnNotice, OnProgress
 from dari.mcp.client.channel import Channel
-from dari.mcp.client.eras import Era, Handshake
+from dari.mcp.client.decode import Incoming, decode_incoming, read, read_error
+from dari.mcp.client.errors import copy_error
 from dari.mcp.client.events import Feed, read_event, subscription_of
-from dari.mcp.client.failures import again
-from dari.mcp.client.questions import Questions
-from dari.mcp.client.reading import Incoming, decode_incoming, read, read_error
+from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress, PendingCall, PendingCalls
+from dari.mcp.client.server_requests import ServerRequests
+from dari.mcp.client.versions import Era, HandshakeEnvelope
 from dari.rpc.codec import UNREADABLE, decode_any, decode_batch, encode, notification_message
 
-_MOST_NOISE = 20
+_MAX_NOISE_LINES = 20
 _log = logging.getLogger("dari.mcp.client")
 
 
-class Conversation:
+class Multiplexer:
     """One server. Every answer goes to its caller by id; one that comes late is dropped."""
 
     def __init__(
         self,
         channel: Channel,
-        questions: Questions,
+        questions: ServerRequests,
         feed: Feed,
         *,
         on_session_lost: Callable[[], None],
         on_hold: Callable[[bool], None],
     ) -> None:
-        self.era: Era = Handshake()
+        self.era: Era = HandshakeEnvelope()
         self.ended: asyncio.Future[DariError] = asyncio.get_running_loop().create_future()
-        self.noise: deque[str] = deque(maxlen=_MOST_NOISE)
+        self.noise: deque[str] = deque(maxlen=_MAX_NOISE_LINES)
         self._channel = channel
         self._questions = questions
         questions.clocks = self
         self._feed = feed
         self._on_session_lost = on_session_lost
         self._on_hold = on_hold
-        self._calls = Calls(self._expire)
+        self._calls = PendingCalls(self._expire)
         self._last_id = 0
 
     async def ask(
@@ -64,7 +64,7 @@ class Conversation:
         if self._channel.is_full:
             await self._drain(timeout_s)
         if self.ended.done():
-            raise again(self.ended.result())
+            raise copy_error(self.ended.result())
         self._last_id = request_id = self._last_id + 1
         wrapped = (era or self.era).wrap(params, None if on_progress is None else request_id)
         message = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (request_id, encode(method), wrapped)
@@ -240,7 +240,7 @@ class Conversation:
         except TimeoutError:
             raise TimedOut("the server does not read what it is sent", "restart it") from None
 
-    def _expire(self, request_id: int, call: Call) -> None:
+    def _expire(self, request_id: int, call: PendingCall) -> None:
         message = f"{call.method} took longer than {call.timeout_s:g} s"
         call.future.set_exception(TimedOut(message, "allow more time, or ask for less at once"))
         self._give_up(request_id, "the time limit passed")
