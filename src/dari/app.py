@@ -58,10 +58,10 @@ def socket_path() -> Path:
 
 def further_tokens() -> dict[str, Path]:
     """The token files of our other HTTP listeners in their usual places."""
-    from dari.proxy.daemon import Place as ProxyPlace
-    from dari.terminal.daemon import Place as TerminalPlace
+    from dari.proxy.daemon import CrabPaths
+    from dari.terminal.daemon import CruxPaths
 
-    return {"crab-mcp": ProxyPlace().files.token("mcp"), "cruxd": TerminalPlace.of_environment().token_path}
+    return {"crab-mcp": CrabPaths().files.token("mcp"), "cruxd": CruxPaths.of_environment().token_path}
 
 
 def build(settings: ServeSettings) -> Server:
@@ -160,9 +160,9 @@ def build_crab(client: DaemonClient, settings: ServeSettings, which: Literal["co
 
 def proxy_client() -> DaemonClient:
     """Calls to crabd in its usual place; whoever calls first starts it."""
-    from dari.proxy.daemon import Place, client
+    from dari.proxy.daemon import CrabPaths, crabd_client
 
-    return client(Place(), "mcp")
+    return crabd_client(CrabPaths(), "mcp")
 
 
 def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> Iterable[Tool]:
@@ -174,9 +174,9 @@ def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> 
 
 def terminal_client(*, starts: bool = True) -> DaemonClient:
     """Calls to cruxd in its usual place; with `starts`, the first call starts it."""
-    from dari.terminal.daemon import Place, client
+    from dari.terminal.daemon import CruxPaths, cruxd_client
 
-    return client(Place.of_environment(), "mcp", starts=starts)
+    return cruxd_client(CruxPaths.of_environment(), "mcp", starts=starts)
 
 
 def terminal_service(client: DaemonClient) -> TerminalService:
@@ -203,8 +203,8 @@ def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalServi
 def follow_panes(registry: Registry) -> None:
     """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
     from dari.daemon.probe import answers
-    from dari.terminal.daemon import Place
+    from dari.terminal.daemon import CruxPaths
     from dari.terminal.tools.followed_resources import FollowedResources
 
     terminal = cache(lambda: terminal_service(terminal_client(starts=False)))
-    FollowedResources(registry, terminal, lambda: answers(Place.of_environment().files.socket))
+    FollowedResources(registry, terminal, lambda: answers(CruxPaths.of_environment().files.socket))

@@ -29,7 +29,7 @@ from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.status import About, Status
 from dari.bridge.upstream.upstream import Upstream
-from dari.bridge.view import View
+from dari.bridge.view import ServerView
 from dari.errors import Failed, InvalidInput
 from dari.mcp.client.pending import OnProgress
 from dari.mcp.client.results import (
@@ -149,7 +149,7 @@ class Server:
 class Servers:
     """All servers of the person, as seen from the working directory. `async with remote.servers() as servers`."""
 
-    def __init__(self, bridge: Bridge, view: View, who: str, ask: Ask | None) -> None:
+    def __init__(self, bridge: Bridge, view: ServerView, who: str, ask: Ask | None) -> None:
         self._bridge = bridge
         self._view = view
         self._who = who

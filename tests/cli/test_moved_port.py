@@ -6,14 +6,14 @@ import socket
 
 import pytest
 
-from dari.cli.ports import tell_of_move
+from dari.cli.ports import warn_port_moved
 from dari.settings import ServeSettings
 from dari.transport import ports
 from tests.transport.test_ports import free_range
 
 
 def told(capsys: pytest.CaptureFixture[str], port: int, **settings: int) -> str:
-    tell_of_move("dari", ServeSettings(**settings), f"http://127.0.0.1:{port}/mcp", "/a b/token")  # type: ignore[arg-type]
+    warn_port_moved("dari", ServeSettings(**settings), f"http://127.0.0.1:{port}/mcp", "/a b/token")  # type: ignore[arg-type]
     return capsys.readouterr().err
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.daemon.lock import lock_holder
-from dari.terminal.daemon import Place
+from dari.terminal.daemon import CruxPaths
 from tests.e2e.rig import DARI
 from tests.wires import HttpWire, Json, StreamWire, initialize
 
@@ -29,8 +29,8 @@ class Home:
     path: Path
 
     @property
-    def place(self) -> Place:
-        return Place(self.path / ".crux" / "mcp.sock")
+    def place(self) -> CruxPaths:
+        return CruxPaths(self.path / ".crux" / "mcp.sock")
 
     @property
     def env(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from mcp import Client as SdkClient
 from mcp import StdioServerParameters, stdio_client
 
 from dari.errors import DariError
-from dari.terminal.daemon import client as ipc_client
+from dari.terminal.daemon import cruxd_client as ipc_client
 from dari.terminal.service import remote_service
 from tests.e2e.crux_rig import BRIDGE, CRUXD, bridge, cruxd, gone, new_home
 from tests.wires import HttpWire, initialize

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
 
 PERSON = "console"
-MOST_RECORDS = 1000
+MAX_AUDIT_RECORDS = 1000
 
 
-class Decided(Struct, frozen=True):
+class DecisionCount(Struct, frozen=True):
     """How many held items a decision was about."""
 
     items: int
 
 
-class Stopped(Struct, frozen=True):
+class StoppedServers(Struct, frozen=True):
     stopped: int
     """Servers of that name: one for each folder or environment that resolves its profile differently."""
 
@@ -77,9 +77,9 @@ class BridgeControl:
         name: str | None = None,
         digest: str | None = None,
         by: str = PERSON,
-    ) -> Decided:
+    ) -> DecisionCount:
         """Agree to what is held of a server, or to one item; `digest` is that of what the person saw."""
-        return Decided(Decisions(self._bridge, by).approve(server, kind, name, digest))
+        return DecisionCount(Decisions(self._bridge, by).approve(server, kind, name, digest))
 
     @expose("bridge.reject_pins", ADMIN)
     async def reject_pins(
@@ -89,21 +89,21 @@ class BridgeControl:
         name: str | None = None,
         digest: str | None = None,
         by: str = PERSON,
-    ) -> Decided:
-        return Decided(Decisions(self._bridge, by).reject(server, kind, name, digest))
+    ) -> DecisionCount:
+        return DecisionCount(Decisions(self._bridge, by).reject(server, kind, name, digest))
 
     @expose("bridge.stop_server", CONTROL, is_slow=True)
-    async def stop_server(self, id: str) -> Stopped:
+    async def stop_server(self, id: str) -> StoppedServers:
         """End the processes and connections of a server; its next use starts it again."""
         known = {status.id for status in self._bridge.statuses()}
         if id not in known:
             names = ", ".join(sorted(known)) or "none"
             raise NotFound(f"no server '{id}' has been used", f"used so far: {names}")
-        return Stopped(await self._bridge.stop_server(id))
+        return StoppedServers(await self._bridge.stop_server(id))
 
     @expose("bridge.audit_tail", READ)
     async def audit_tail(self, limit: int = 100) -> list[AuditRecord]:
         """The last records of the audit log, newest first."""
-        if not 0 < limit <= MOST_RECORDS:
-            raise InvalidInput(f"limit {limit} is out of range", f"use 1 to {MOST_RECORDS}")
+        if not 0 < limit <= MAX_AUDIT_RECORDS:
+            raise InvalidInput(f"limit {limit} is out of range", f"use 1 to {MAX_AUDIT_RECORDS}")
         return query(self._bridge.audit.directory, limit=limit) if self._bridge.audit is not None else []

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
-from dari.bridge.place import NAME, Place
+from dari.bridge.paths import NAME, BridgePaths
 from dari.daemon.lock import FileLock, lock_holder
 from dari.errors import Conflict, Unavailable
 from dari.paths import FileId, file_id, log_hint, private_dir, socket_address
 from dari.version import VERSION
 
 if TYPE_CHECKING:
-    from dari.bridge.door.door import Door
-    from dari.bridge.door.visit import MakeServer, RunCommand
+    from dari.bridge.cli_socket.connection import MakeServer, RunCommand
+    from dari.bridge.cli_socket.server import CliSocketServer
     from dari.bridge.idleness import Idleness
     from dari.bridge.service import Bridge
     from dari.daemon.client import DaemonClient
@@ -44,7 +44,7 @@ class Hosted(Struct, eq=False):
     """A bridge with its door open."""
 
     bridge: Bridge
-    door: Door
+    door: CliSocketServer
     _asked: asyncio.Event = field(default_factory=asyncio.Event)
     _idleness: Idleness | None = None
 
@@ -64,7 +64,7 @@ class Hosted(Struct, eq=False):
 
 @asynccontextmanager
 async def host(
-    place: Place,
+    place: BridgePaths,
     bridge: Bridge,
     run_command: RunCommand,
     make_server: MakeServer,
@@ -77,9 +77,9 @@ async def host(
 
     A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this.
     """
+    from dari.bridge.cli_socket.peer_check import is_own_child as usual
+    from dari.bridge.cli_socket.server import CliSocketServer
     from dari.bridge.control import BridgeControl
-    from dari.bridge.door.door import Door
-    from dari.bridge.door.peers import is_own_child as usual
     from dari.daemon.peer import peer_credentials
     from dari.daemon.server import DaemonServer
     from dari.daemon.stub import exposed_methods
@@ -104,7 +104,7 @@ async def host(
             version=VERSION,
             peer_credentials=outsider,
         )
-        door = Door(
+        door = CliSocketServer(
             place.files.run_dir,
             run_command,
             make_server,
@@ -132,7 +132,7 @@ async def host(
 
 
 async def serve(
-    place: Place, bridge: Bridge, run_command: RunCommand, make_server: MakeServer, *, stays: bool = False
+    place: BridgePaths, bridge: Bridge, run_command: RunCommand, make_server: MakeServer, *, stays: bool = False
 ) -> None:
     """The daemon: run until SIGTERM, SIGINT, `daemon stop`, `system.shutdown`, or nobody needs it."""
     from dari.bridge.idleness import idle_s
@@ -156,20 +156,20 @@ async def serve(
     _log.info("bridge event=closed pid=%d", os.getpid())
 
 
-async def take_over(place: Place) -> bool:
+async def take_over(place: BridgePaths) -> bool:
     """Ask a daemon that runs here to end, and wait until it has; False when none ran.
 
     Conflict when the bridge is hosted by a hub, or by a daemon that does not end.
     """
-    from dari.bridge.door.knock import Refused, ask_to_finish
+    from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish
 
     def ask() -> int | None:
         return ask_to_finish(str(place.files.run_dir), PLACE_S)
 
-    socket_address(place.door_path)
+    socket_address(place.cli_socket_path)
     try:
         pid = await asyncio.to_thread(ask)
-    except Refused as refused:
+    except CliSocketRefused as refused:
         raise Conflict(refused.message, refused.hint) from None
     except TimeoutError:
         raise Conflict(f"the daemon (pid {lock_holder(place.lock_path)}) does not end", "end that process") from None
@@ -178,28 +178,28 @@ async def take_over(place: Place) -> bool:
     return pid is not None
 
 
-def control_client(place: Place, principal: str = "cli") -> DaemonClient:
+def control_client(place: BridgePaths, principal: str = "cli") -> DaemonClient:
     """Calls to the control socket of whoever hosts the bridge; nobody is started."""
     from dari.daemon.client import DaemonClient
 
     return DaemonClient(place.socket_path, place.files.token(principal), principal)
 
 
-async def _take(place: Place) -> FileLock:
+async def _take(place: BridgePaths) -> FileLock:
     lock = FileLock(place.lock_path)
     deadline = asyncio.get_running_loop().time() + PLACE_S
     while not lock.try_acquire():
         from dari.daemon.probe import answers
 
         # One that still listens is no predecessor on its way out.
-        if answers(place.door_path) or asyncio.get_running_loop().time() > deadline:
+        if answers(place.cli_socket_path) or asyncio.get_running_loop().time() > deadline:
             pid = lock_holder(place.lock_path)
             raise Conflict(f"a bridge is already hosted in {place.files.run_dir} (pid {pid})", "end that process first")
         await asyncio.sleep(_POLL_S)
     return lock
 
 
-async def _place_lost(place: Place, ours: FileId) -> None:
+async def _place_lost(place: BridgePaths, ours: FileId) -> None:
     """Return when our lock is not in its place any more: nobody can find us, and the next command starts another."""
     while True:
         await asyncio.sleep(LOOK_S)

@@ -18,7 +18,7 @@ from dari.bridge.upstream.opening import MakeOAuth
 from dari.bridge.upstream.pool import Pool
 from dari.bridge.upstream.status import Status
 from dari.bridge.upstream.upstream import Parts
-from dari.bridge.view import View
+from dari.bridge.view import ServerView
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.redact import redact_json, redact_value
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dari.bridge.config.profile import Profile
     from dari.mcp.client.oauth import OAuth
 
-MOST_VIEWS = 64
-MOST_BESIDE = 32
+MAX_VIEWS = 64
+MAX_SIDE_LOGS = 32
 
 
 def bridge_home() -> Path:
@@ -61,7 +61,7 @@ class Bridge:
         self._audits = audits
         self._is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
-        self._views: dict[ClientEnvironment | tuple[object, ...], View] = {}
+        self._views: dict[ClientEnvironment | tuple[object, ...], ServerView] = {}
         self.pool = Pool(lambda: self._parts)
 
     async def __aenter__(self) -> Self:
@@ -95,7 +95,7 @@ class Bridge:
         """None where calls are not recorded. A log has one writer: a run beside the daemon has one of its own."""
         if not self._audits:
             return None
-        beside = [f"audit-beside/{number}" for number in range(1, MOST_BESIDE + 1)]
+        beside = [f"audit-beside/{number}" for number in range(1, MAX_SIDE_LOGS + 1)]
         for folder in beside if self._is_guest else ["audit", *beside]:
             try:
                 return AuditLog(self.home / folder, redact=redact_json)
@@ -107,15 +107,15 @@ class Bridge:
     def memory(self) -> Memory:
         return Memory(self.home / "memory")
 
-    def view(self, around: ClientEnvironment) -> View:
+    def view(self, around: ClientEnvironment) -> ServerView:
         """The servers as a caller in this directory, with this environment, means them."""
         key = (around.home, around.cwd, tuple(sorted(around.environ.items())))
         view = self._views.get(key)
         if view is None:
-            if len(self._views) >= MOST_VIEWS:
+            if len(self._views) >= MAX_VIEWS:
                 del self._views[next(iter(self._views))]
             book = ConfigService(around, TrustStore())
-            view = self._views[key] = View(around, book, self.pool.get, self.pool.retire)
+            view = self._views[key] = ServerView(around, book, self.pool.get, self.pool.retire)
         return view
 
     def statuses(self) -> list[Status]:

@@ -19,7 +19,7 @@ GetUpstream = Callable[[Target], Upstream]
 Retire = Callable[[Upstream], None]
 
 
-class View:
+class ServerView:
     """Looks at the files again whenever it is asked; a file that has not changed is not read."""
 
     def __init__(self, around: ClientEnvironment, book: ConfigService, get: GetUpstream, retire: Retire) -> None:

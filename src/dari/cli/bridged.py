@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
+    from dari.bridge.cli_socket.connection import MakeServer, RunCommand
+    from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
     from dari.bridge.config.locations import ClientEnvironment
-    from dari.bridge.door.terminal import DoorTerminal
-    from dari.bridge.door.visit import MakeServer, RunCommand
     from dari.bridge.service import Bridge
     from dari.mcp.server import Server
 
@@ -46,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
 def commands_for(bridge: Bridge) -> RunCommand:
     """What the door runs, on this bridge."""
 
-    async def run_command(program: str, argv: list[str], terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def run_command(program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         from dari.cli.remote.main import run
 
         return await run(program, argv, terminal, bridge, around)
@@ -87,12 +87,12 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _arguments(sys.argv[1:] if argv is None else argv)
     from dari import log
     from dari.bridge.daemon import serve
-    from dari.bridge.place import Place
+    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
     from dari.runtime import run_to_exit
 
     log.configure_logging(arguments.log)
-    place = Place(arguments.run_dir and arguments.run_dir.absolute(), arguments.state_dir)
+    place = BridgePaths(arguments.run_dir and arguments.run_dir.absolute(), arguments.state_dir)
     os.chdir("/")  # no folder of anybody stays in use because of us
 
     async def run() -> int:

@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 
-from dari.cli.ports import add_allow_uid, port_number, tell_of_move
+from dari.cli.ports import add_allow_uid, port_number, warn_port_moved
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # from typing it costs a tenth of `--version`; type checkers know the name
@@ -93,7 +93,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from dari import app
-    from dari.proxy.daemon import Place, client
+    from dari.proxy.daemon import CrabPaths, crabd_client
     from dari.settings import ServeSettings
     from dari.transport.peers import read_uids
 
@@ -101,7 +101,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         None if given is None else Path(given).absolute()
         for given in (arguments.run_dir, arguments.socket, arguments.token_path)
     )
-    place = Place(run_dir, socket)
+    place = CrabPaths(run_dir, socket)
     token_path = token or place.files.token(arguments.principal)
     settings = ServeSettings(
         transport=arguments.transport,
@@ -111,7 +111,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         protocol=arguments.protocol,
         allowed_uids=read_uids(arguments.allow_uid),
     )
-    async with client(
+    async with crabd_client(
         place,
         arguments.principal,
         token_path=token_path,
@@ -161,7 +161,7 @@ async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClie
 
     def announce(url: str, token_path: str) -> None:
         _announce(url, token_path)
-        tell_of_move("crab", settings, url, token_path, renew="dari proxy stop --daemon, then start again")
+        warn_port_moved("crab", settings, url, token_path, renew="dari proxy stop --daemon, then start again")
 
     return await Supervisor(server, settings, announce=announce).run()
 

@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
         given = ["serve", *given]
     arguments = make_parser().parse_args(given)
     from dari import log
-    from dari.proxy.daemon import Place, serve
+    from dari.proxy.daemon import CrabPaths, serve
     from dari.runtime import raise_file_limit, run_to_exit
 
     log.configure_logging(arguments.log)
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     gc.set_threshold(50_000, 20, 100)
 
     async def run() -> int:
-        await serve(Place(arguments.run_dir, arguments.socket, arguments.state_dir))
+        await serve(CrabPaths(arguments.run_dir, arguments.socket, arguments.state_dir))
         return 0
 
     return run_to_exit(run)

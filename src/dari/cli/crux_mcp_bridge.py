@@ -9,10 +9,10 @@ import sys
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # `socket` wraps it in 15 ms of enums
 from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 
-PIECE = 1 << 16
-PIPE_BUF = 4096  # what a pipe that is ready takes without making us wait
+READ_BYTES = 1 << 16
+MAX_PIPE_WRITE_BYTES = 4096  # what a pipe that is ready takes without making us wait
 _GONE = POLLERR | POLLHUP | POLLNVAL
-MOST_WAITING = 1 << 20
+MAX_WAITING_BYTES = 1 << 20
 USAGE = """\
 usage: crux-mcp-bridge [--socket PATH] [--no-start]
 
@@ -29,7 +29,7 @@ Claude Desktop and Cursor, under "mcpServers":
 `crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
 
-MAX_PATH_BYTES = 100
+MAX_SAFE_PATH_BYTES = 100
 """Longer paths may be too long for a socket."""
 
 
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 def _why(error: OSError, path: str) -> tuple[str, str]:
     """What to say: a daemon that cannot be started for want of room is not mended by starting it."""
     absent = (f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd")
-    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and len(os.fsencode(path)) < MAX_PATH_BYTES:
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and len(os.fsencode(path)) < MAX_SAFE_PATH_BYTES:
         return absent
     from pathlib import Path
 
@@ -93,7 +93,7 @@ def _why(error: OSError, path: str) -> tuple[str, str]:
 
 
 def usual_socket() -> str:
-    """What `dari.terminal.daemon.Place().mcp_socket` is."""
+    """What `dari.terminal.daemon.CruxPaths().mcp_socket` is."""
     home = os.environ.get("DARI_HOME", "")
     return os.path.join(os.path.expanduser(home), "crux", "mcp.sock") if home else "~/.crux/mcp.sock"
 
@@ -116,9 +116,9 @@ def _start(path: str) -> None:
     from pathlib import Path
 
     from dari.daemon.launch import ensure_started_sync
-    from dari.terminal.daemon import Place
+    from dari.terminal.daemon import CruxPaths
 
-    place = Place(Path(path), Place.of_environment().config)
+    place = CruxPaths(Path(path), CruxPaths.of_environment().config)
     ensure_started_sync(place.command(), place.mcp_socket, place.files.start_lock, place.log_path, timeout_s=30)
 
 
@@ -133,16 +133,16 @@ def relay(line: socket, source: int = 0, sink: int = 1) -> int:
     while is_open or down:
         watch = poll()
         watch.register(sink, POLLOUT if down else 0)
-        if has_input and len(up) < MOST_WAITING:
+        if has_input and len(up) < MAX_WAITING_BYTES:
             watch.register(source, POLLIN)
         if is_open:
-            watch.register(connection, (POLLIN if len(down) < MOST_WAITING else 0) | (POLLOUT if up else 0))
+            watch.register(connection, (POLLIN if len(down) < MAX_WAITING_BYTES else 0) | (POLLOUT if up else 0))
         ready = dict(watch.poll())
         if ready.get(sink, 0) & _GONE:
             return 0
         try:
             if source in ready:
-                data = os.read(source, PIECE)
+                data = os.read(source, READ_BYTES)
                 up += data
                 has_input = bool(data)
             # What came goes on at once: another look at everything costs more than the call itself.
@@ -151,11 +151,11 @@ def relay(line: socket, source: int = 0, sink: int = 1) -> int:
             if is_open and not has_input and not up:
                 _end_writing(line)
             if is_open and ready.get(connection, 0) & (POLLIN | _GONE):
-                data = line.recv(PIECE)
+                data = line.recv(READ_BYTES)
                 down += data
                 is_open = bool(data)
             if down and sink_watch.poll(0):
-                down = down[os.write(sink, down[:PIPE_BUF]) :]
+                down = down[os.write(sink, down[:MAX_PIPE_WRITE_BYTES]) :]
         except BlockingIOError:
             continue
         except BrokenPipeError:

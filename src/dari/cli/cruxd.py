@@ -55,17 +55,17 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(given)
     from dari import log
     from dari.runtime import run_to_exit
-    from dari.terminal.daemon import Options, Place, serve
+    from dari.terminal.daemon import CruxOptions, CruxPaths, serve
     from dari.transport.peers import read_uids
 
     log.configure_logging(arguments.log)
     gc.set_threshold(50_000, 20, 100)
-    usual = Place.of_environment()
-    place = Place(arguments.socket or usual.socket, arguments.config or usual.config)
+    usual = CruxPaths.of_environment()
+    place = CruxPaths(arguments.socket or usual.socket, arguments.config or usual.config)
 
     async def run() -> int:
         uids = read_uids(arguments.allow_uid)
-        await serve(place, Options(arguments.http, arguments.idle, arguments.rate, _announce, uids))
+        await serve(place, CruxOptions(arguments.http, arguments.idle, arguments.rate, _announce, uids))
         return 0
 
     return run_to_exit(run)

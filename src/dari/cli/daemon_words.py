@@ -5,7 +5,7 @@ What is about the servers of a running daemon is answered by the daemon itself: 
 
 import os
 
-from dari.bridge.door.knock import Refused, ask_to_finish, connect
+from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect
 from dari.cli.relay import NETWORK, tell
 from dari.cli.thin import STOP_S, runtime_path, through_daemon
 
@@ -48,7 +48,7 @@ def _runs() -> bool:
 def _stop(as_json: bool) -> int:
     try:
         pid = ask_to_finish(runtime_path(), STOP_S)
-    except Refused as refused:
+    except CliSocketRefused as refused:
         tell(f"error: {refused.message}")
         tell(f"hint: {refused.hint}")
         return USAGE

@@ -34,7 +34,7 @@ def client_command(name: str, url: str, token_path: str) -> str:
     return f"claude mcp add --transport http {name} {url} --header {header}"
 
 
-def tell_of_move(name: str, settings: ServeSettings, url: str, token_path: str, renew: str = "") -> None:
+def warn_port_moved(name: str, settings: ServeSettings, url: str, token_path: str, renew: str = "") -> None:
     """Say loudly that the usual port is somebody else's: clients that are set up for it send their token there."""
     import shlex
 

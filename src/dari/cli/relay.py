@@ -7,8 +7,8 @@ import os
 from _signal import SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
 from _socket import socket
 
-from dari.bridge.door import wire
-from dari.bridge.door.knock import Refused, say_hello
+from dari.bridge.cli_socket import protocol
+from dari.bridge.cli_socket.client import CliSocketRefused, send_handshake
 
 NETWORK, INTERRUPTED = 2, 4
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -31,7 +31,7 @@ class Relay:
         self._hidden: list[object] | None = None
 
     def run(self, run_dir: str, argv: list[str], *, stays: bool = False) -> int:
-        say_hello(
+        send_handshake(
             self._sock,
             run_dir,
             "cli",
@@ -76,29 +76,29 @@ class Relay:
                     at += taken
                     left -= taken
                     continue
-                if size - at < wire.HEAD_BYTES:
+                if size - at < protocol.HEADER_BYTES:
                     break
                 kind = heard[at : at + 1]
-                length = int.from_bytes(heard[at + 1 : at + wire.HEAD_BYTES], "big")
-                if kind == wire.OUT or kind == wire.ERR:
-                    at += wire.HEAD_BYTES
-                    left, descriptor = length, _STDOUT if kind == wire.OUT else _STDERR
+                length = int.from_bytes(heard[at + 1 : at + protocol.HEADER_BYTES], "big")
+                if kind == protocol.OUT or kind == protocol.ERR:
+                    at += protocol.HEADER_BYTES
+                    left, descriptor = length, _STDOUT if kind == protocol.OUT else _STDERR
                     continue
-                end = at + wire.HEAD_BYTES + length
+                end = at + protocol.HEADER_BYTES + length
                 if size < end:
                     break
-                payload = heard[at + wire.HEAD_BYTES : end]
+                payload = heard[at + protocol.HEADER_BYTES : end]
                 at = end
-                if kind == wire.EXIT:
+                if kind == protocol.EXIT:
                     return payload[0]
-                if kind == wire.BEGIN:
+                if kind == protocol.BEGIN:
                     has_begun = True
-                elif kind == wire.WANT:
+                elif kind == protocol.WANT:
                     self._sends_stdin = True
-                elif kind == wire.ASK:
+                elif kind == protocol.ASK:
                     self._ask(payload)
-                elif kind == wire.REFUSED:
-                    raise Refused(payload)
+                elif kind == protocol.REFUSED:
+                    raise CliSocketRefused(payload)
             heard = heard[at:] if at else heard
 
     def _receive(self) -> bytes:
@@ -121,10 +121,10 @@ class Relay:
     def _hear_stdin(self) -> None:
         part = _read()
         if part:
-            self._send(wire.IN, part)
+            self._send(protocol.IN, part)
         else:
             self._sends_stdin = False
-            self._send(wire.IN_END)
+            self._send(protocol.IN_END)
 
     def _ask(self, payload: bytes) -> None:
         self._answer = bytearray()
@@ -139,19 +139,19 @@ class Relay:
             return
         self._answer = None
         self._show_typing()
-        self._send(wire.ANSWER, bytes(answer).partition(b"\n")[0].rstrip(b"\r"))
+        self._send(protocol.ANSWER, bytes(answer).partition(b"\n")[0].rstrip(b"\r"))
 
     def _send(self, kind: bytes, payload: bytes = b"") -> None:
         self._is_sending = True
         had = self._interrupts
         try:
-            self._sock.sendall(wire.frame(kind, payload))
+            self._sock.sendall(protocol.encode_frame(kind, payload))
         except (BrokenPipeError, ConnectionResetError):
             pass  # why it hung up is still to be read
         finally:
             self._is_sending = False
         if self._interrupts > had:
-            self._send(wire.CANCEL)
+            self._send(protocol.CANCEL)
 
     def _interrupt(self, number: int, stack: object) -> None:
         """Ctrl-C: the daemon cancels the command and tells its exit code; pressed again, we do not wait for that."""
@@ -160,7 +160,7 @@ class Relay:
             self._show_typing()
             os._exit(INTERRUPTED)
         if not self._is_sending:  # a frame must not begin in the middle of another
-            self._send(wire.CANCEL)
+            self._send(protocol.CANCEL)
 
     def _lost(self) -> int:
         if self._interrupts:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari import app, log
-from dari.cli.ports import client_command, tell_of_move
+from dari.cli.ports import client_command, warn_port_moved
 from dari.errors import Conflict
 from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
@@ -48,7 +48,7 @@ def run_mcp(arguments: argparse.Namespace) -> int:
 
     async def main() -> int:
         settings = _settings(arguments, arguments.transport, None)
-        announce = partial(tell_of_move, "dari", settings)
+        announce = partial(warn_port_moved, "dari", settings)
         if not settings.has_servers:
             return await Supervisor(app.build(settings), settings, announce=announce).run()
         server, relay = app.build_relayed(settings)
@@ -74,11 +74,11 @@ def _refuse_second(socket: Path) -> None:
 async def _host(settings: ServeSettings) -> int:
     """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
     from dari.bridge.daemon import host, take_over
-    from dari.bridge.place import Place
+    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
     from dari.cli.bridged import commands_for, servers_for
 
-    place = Place()
+    place = BridgePaths()
     bridge = Bridge(place.state_path, protected=(*place.protected, app.socket_path().parent))
     async with AsyncExitStack() as stack:
         for is_last in (False, False, True):
@@ -144,4 +144,4 @@ def _banner(settings: ServeSettings, url: str, token_path: str) -> None:
         "",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
-    tell_of_move("dari", settings, url, token_path)
+    warn_port_moved("dari", settings, url, token_path)

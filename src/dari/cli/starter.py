@@ -10,8 +10,8 @@ from _socket import socket
 from fcntl import LOCK_EX, LOCK_NB, flock
 from time import monotonic, sleep
 
-from dari.bridge.door.knock import connect
-from dari.bridge.door.wire import DAEMON
+from dari.bridge.cli_socket.client import connect
+from dari.bridge.cli_socket.protocol import DAEMON_ARGUMENTS
 from dari.daemon.bare import is_bare
 
 START_S = 30.0
@@ -49,12 +49,12 @@ def start_behind(run_dir: str, home: str) -> None:
 
 
 def _start_thoroughly(stays: bool) -> None:
-    from dari.bridge.place import Place
+    from dari.bridge.paths import BridgePaths
     from dari.daemon.launch import ensure_started_sync
 
-    place = Place()
+    place = BridgePaths()
     ensure_started_sync(
-        place.command(stays=stays), place.door_path, place.files.start_lock, place.log_path, timeout_s=START_S
+        place.command(stays=stays), place.cli_socket_path, place.files.start_lock, place.log_path, timeout_s=START_S
     )
 
 
@@ -125,7 +125,7 @@ def _opened_log(path: str) -> int | None:
 
 
 def _spawned(log: int, stays: bool) -> int | None:
-    words = [sys.executable, *DAEMON, "serve", *(["--stay"] if stays else [])]
+    words = [sys.executable, *DAEMON_ARGUMENTS, "serve", *(["--stay"] if stays else [])]
     environment = {name: value for name, value in os.environ.items() if is_bare(name)}
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]  # type: ignore[list-item]

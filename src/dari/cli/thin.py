@@ -8,7 +8,7 @@ be, or none is wanted (`--no-daemon`, DARI_NO_DAEMON=1), the same command runs i
 import os
 import sys
 
-from dari.bridge.door.knock import Refused, ask_to_finish, connect
+from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect
 from dari.cli.relay import INTERRUPTED, NETWORK, NotBegun, Relay, open_standard_descriptors, tell
 
 STOP_S = 30.0
@@ -74,7 +74,7 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
                 sock.close()
         except NotBegun:
             continue
-        except Refused as refused:
+        except CliSocketRefused as refused:
             if refused.code == "skew":
                 problem = _replaced(run_dir)
                 if problem is None:
@@ -126,7 +126,7 @@ def _replaced(run_dir: str) -> str | None:
     """Ask a daemon of another release to end; None when it has, else why not."""
     try:
         ask_to_finish(run_dir, STOP_S)
-    except Refused as refused:
+    except CliSocketRefused as refused:
         return refused.message
     except TimeoutError:
         return "a daemon of another release does not end"

@@ -20,13 +20,13 @@ from typing import NamedTuple
 from dari import app, paths
 from dari.bridge.config.locations import FILE_NAMES
 from dari.bridge.oauth.store import LoginStore
-from dari.bridge.place import Place as BridgePlace
+from dari.bridge.paths import BridgePaths as BridgePlace
 from dari.cli.crux.tmux.shims import is_shim
 from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
 from dari.installation import found
-from dari.proxy.daemon import Place as ProxyPlace
-from dari.terminal.daemon import Place as TerminalPlace
+from dari.proxy.daemon import CrabPaths as ProxyPlace
+from dari.terminal.daemon import CruxPaths as TerminalPlace
 from dari.terminal.policy.config import config_path
 from dari.transport.identity import hub_at
 

@@ -24,7 +24,7 @@ _LOCK_TIMEOUT_S = 3.0
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class CrabPaths:
     """Where one crabd lives. With a run directory of its own a daemon has a state of its own in it."""
 
     run_dir: Path | None = None
@@ -56,7 +56,7 @@ class Place:
         return [*start, "serve", *(part for name, path in options if path for part in (name, str(path.absolute())))]
 
 
-async def serve(place: Place) -> None:
+async def serve(place: CrabPaths) -> None:
     """Run until `system.shutdown`, SIGTERM or SIGINT."""
     from dari.daemon.server import DaemonServer
     from dari.proxy.machine import Machine
@@ -96,8 +96,8 @@ async def _held(state_path: Path) -> AsyncIterator[None]:
         lock.release()
 
 
-def client(
-    place: Place,
+def crabd_client(
+    place: CrabPaths,
     principal: str,
     *,
     token_path: Path | None = None,

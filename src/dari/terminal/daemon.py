@@ -26,21 +26,21 @@ from dari.daemon.paths import DaemonPaths
 from dari.version import VERSION
 
 NAME = "cruxd"
-IDLE_S = 600.0
+DEFAULT_IDLE_S = 600.0
 STOP_S = 2.0
 _LOOK_S = 1.0
 _log = logging.getLogger("dari.terminal")
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class CruxPaths:
     """Where one daemon lives: beside its MCP socket."""
 
     socket: Path | None = None
     config: Path | None = None
 
     @classmethod
-    def of_environment(cls) -> Place:
+    def of_environment(cls) -> CruxPaths:
         chosen, config = os.environ.get("CRUX_SOCKET", ""), os.environ.get("CRUX_CONFIG", "")
         return cls(
             Path(chosen).expanduser().absolute() if chosen else None,
@@ -93,10 +93,10 @@ def usual_dir() -> Path:
 
 
 @dataclass(slots=True, frozen=True)
-class Options:
+class CruxOptions:
     http_port: int | None = None
     """None: no HTTP; 0: any port."""
-    idle_s: float = IDLE_S
+    idle_s: float = DEFAULT_IDLE_S
     rate: float | None = None
     """Calls a second and client; None for the usual one, 0 for no limit."""
     announce: Callable[[str, str], None] | None = None
@@ -105,7 +105,7 @@ class Options:
     """Users that may connect over TCP besides ours; None: every user."""
 
 
-async def serve(place: Place, options: Options | None = None) -> None:
+async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
     """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
     from dari.core.scopes import MCP_GRANT
     from dari.daemon.server import DaemonServer
@@ -117,7 +117,7 @@ async def serve(place: Place, options: Options | None = None) -> None:
     from dari.terminal.tools.serving import build_server
     from dari.transport.hub import HttpHub
 
-    options = options or Options()
+    options = options or CruxOptions()
     environ = {**os.environ, **({} if place.config is None else {"CRUX_CONFIG": str(place.config)})}
     security = load_security(environ)
     stopping = asyncio.Event()
@@ -191,7 +191,7 @@ async def _idle(is_busy: Callable[[], bool], idle_s: float) -> None:
             return
 
 
-def client(place: Place, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:
+def cruxd_client(place: CruxPaths, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:
     """Calls to cruxd; with `starts`, whoever calls first starts it."""
     files = place.files
 

@@ -14,7 +14,7 @@ from dari.bridge.daemon import host
 from dari.bridge.gateway.choice import Choice
 from dari.bridge.gateway.late_relay import LateRelay
 from dari.bridge.gateway.search import search_registry
-from dari.bridge.place import Place as Ground
+from dari.bridge.paths import BridgePaths as Ground
 from dari.bridge.service import Bridge
 from dari.cli.bridged import commands_for, servers_for
 from dari.core.registry import Registry
@@ -117,7 +117,7 @@ async def test_nothing_is_started_where_no_server_is_named_and_nothing_is_waited
     async with outlet(place) as ours:
         assert "demo_echo" in await ours.names()
         assert "instructions" not in (await ours.ask(initialize()))["result"]
-        assert not Ground().door_path.exists()
+        assert not Ground().cli_socket_path.exists()
         async with hosted(tmp_path):
             wire = await ours.client()
             place.write(lab())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.crux.line import Place as Files
+from dari.cli.crux.line import CruxLinePaths as Files
 from tests.cli.crux.rig import Crux, Said, crux_in
 from tests.terminal.tmux.server import Tmux
 

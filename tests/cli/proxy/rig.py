@@ -20,7 +20,7 @@ import pytest
 from dari.cli.main import main
 from dari.daemon.lock import lock_holder
 from dari.proxy.certs import CertificateAuthority
-from dari.proxy.daemon import Place
+from dari.proxy.daemon import CrabPaths
 from tests.proxy.origins.origin import OK, Handler, Line, Origin, answering, origin
 
 THEIRS = CertificateAuthority.generate("the origins' CA")
@@ -72,8 +72,8 @@ class Shell:
         return self.capture.readouterr().err
 
     @property
-    def place(self) -> Place:
-        return Place()
+    def place(self) -> CrabPaths:
+        return CrabPaths()
 
     @property
     def daemon_pid(self) -> int | None:

@@ -17,7 +17,7 @@ import pytest
 
 from dari.daemon.client import DaemonClient
 from dari.errors import Unavailable
-from dari.proxy.daemon import Place, client
+from dari.proxy.daemon import CrabPaths, crabd_client
 from dari.proxy.service import ProxyService, remote_service
 from tests.proxy.origins.origin import origin
 from tests.proxy.service.rig import proxy
@@ -99,14 +99,14 @@ async def test_a_ca_that_turns_out_to_be_none_is_told_and_nothing_is_decrypted(t
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[CrabPaths]:
     folder = Path(tempfile.mkdtemp(prefix="crab"))  # pytest's own are too long for a socket
-    yield Place(folder / "run")
+    yield CrabPaths(folder / "run")
     shutil.rmtree(folder)
 
 
 @asynccontextmanager
-async def crabd(place: Place) -> AsyncIterator[tuple[asyncio.subprocess.Process, ProxyService, DaemonClient]]:
+async def crabd(place: CrabPaths) -> AsyncIterator[tuple[asyncio.subprocess.Process, ProxyService, DaemonClient]]:
     """The real daemon in a process of its own, whose end the test waits for."""
     process = await asyncio.create_subprocess_exec(
         *place.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
@@ -115,7 +115,7 @@ async def crabd(place: Place) -> AsyncIterator[tuple[asyncio.subprocess.Process,
     async for line in process.stderr:
         if b"event=listening" in line:
             break
-    caller = client(place, "cli", starts=False)
+    caller = crabd_client(place, "cli", starts=False)
     try:
         yield process, remote_service(caller), caller
     finally:
@@ -125,7 +125,7 @@ async def crabd(place: Place) -> AsyncIterator[tuple[asyncio.subprocess.Process,
         await process.communicate()
 
 
-async def test_kill_9_loses_at_most_the_last_second_and_the_proxy_comes_back(place: Place) -> None:
+async def test_kill_9_loses_at_most_the_last_second_and_the_proxy_comes_back(place: CrabPaths) -> None:
     async with origin() as site:
         async with crabd(place) as (process, service, _):
             await service.settings.set_listen_addr("127.0.0.1:0")
@@ -147,9 +147,9 @@ async def test_kill_9_loses_at_most_the_last_second_and_the_proxy_comes_back(pla
             assert (await service.traffic.compose(site.url("/x"))).flow["event"] == "map_local"
 
 
-async def test_a_second_daemon_on_the_same_state_is_refused(place: Place) -> None:
+async def test_a_second_daemon_on_the_same_state_is_refused(place: CrabPaths) -> None:
     async with crabd(place):
-        other = Place(place.files.run_dir.parent / "other", state_dir=place.state_path)
+        other = CrabPaths(place.files.run_dir.parent / "other", state_dir=place.state_path)
         process = await asyncio.create_subprocess_exec(
             *other.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
         )
@@ -157,21 +157,21 @@ async def test_a_second_daemon_on_the_same_state_is_refused(place: Place) -> Non
         assert process.returncode == 1 and b"already uses" in said
 
 
-async def test_whoever_calls_first_starts_it_and_shutdown_ends_it(place: Place) -> None:
-    async with client(place, "mcp") as caller:
+async def test_whoever_calls_first_starts_it_and_shutdown_ends_it(place: CrabPaths) -> None:
+    async with crabd_client(place, "mcp") as caller:
         service = remote_service(caller)
         assert (await service.health.ping()).pong
         pid = int(place.files.lock.read_text())
         assert await service.rpc("system.shutdown", {}) == {"status": "shutting_down"}
     while os.path.exists(f"/proc/{pid}") and sys.platform == "linux":  # noqa: ASYNC110 (a process has no event)
         await asyncio.sleep(0.01)
-    async with client(place, "mcp", starts=False) as caller:
+    async with crabd_client(place, "mcp", starts=False) as caller:
         with pytest.raises(Unavailable) as caught:
             await remote_service(caller).health.ping()
         assert caught.value.wire_message == "Internal error: daemon unreachable"
 
 
-async def test_the_wire_is_the_one_of_the_reference(place: Place) -> None:
+async def test_the_wire_is_the_one_of_the_reference(place: CrabPaths) -> None:
     async with crabd(place) as (_, service, _caller):
         await service.settings.set_listen_addr("127.0.0.1:0")
         token = place.files.token("mcp").read_text()

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from dari.daemon.lock import lock_holder
-from dari.proxy.daemon import Place
+from dari.proxy.daemon import CrabPaths
 from tests.daemon.rig import wait_until_unlocked
 from tests.wires import ROOT, DemoProcess, HttpWire
 
@@ -34,13 +34,13 @@ def run_directory() -> Iterator[Path]:
 
 
 def crabd_pid(run_dir: Path) -> int | None:
-    return lock_holder(Place(run_dir).files.lock)
+    return lock_holder(CrabPaths(run_dir).files.lock)
 
 
 def end_crabd(run_dir: Path, number: signal.Signals = signal.SIGKILL) -> None:
     if (pid := crabd_pid(run_dir)) is not None:
         os.kill(pid, number)
-        wait_until_unlocked(Place(run_dir).files.lock)
+        wait_until_unlocked(CrabPaths(run_dir).files.lock)
 
 
 class CrabMcp(DemoProcess):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.core.tool import Tool
-from dari.proxy.daemon import Place, client
+from dari.proxy.daemon import CrabPaths, crabd_client
 from dari.proxy.service import remote_service
 from dari.proxy.tools import ProxyTools
 from tests.proxy.tools.reference import READ_ONLY, TOOLS, Argument
@@ -52,7 +52,7 @@ NEW = {
 
 def tools(which: Any = "all") -> dict[str, Tool]:
     """No daemon is needed to say what there is."""
-    service = remote_service(client(Place(Path("nowhere")), "mcp", starts=False))
+    service = remote_service(crabd_client(CrabPaths(Path("nowhere")), "mcp", starts=False))
     return {tool.name: tool for tool in ProxyTools(service).tools(which)}
 
 

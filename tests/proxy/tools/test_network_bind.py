@@ -37,9 +37,9 @@ async def test_an_agent_may_not_listen_for_other_machines(address: str, tmp_path
 async def test_the_daemon_asks_for_the_admin_scope_of_the_token() -> None:
     with run_directory() as run_dir:
         async with crabd(run_dir):
-            place = daemon.Place(run_dir)
-            agent = remote_service(daemon.client(place, "mcp", starts=False, keep=False))
-            person = remote_service(daemon.client(place, "cli", starts=False, keep=False))
+            place = daemon.CrabPaths(run_dir)
+            agent = remote_service(daemon.crabd_client(place, "mcp", starts=False, keep=False))
+            person = remote_service(daemon.crabd_client(place, "cli", starts=False, keep=False))
             with pytest.raises(ScopeRequired):
                 await agent.settings.set_listen_addr("0.0.0.0:0")
             await person.settings.set_listen_addr("0.0.0.0:0")

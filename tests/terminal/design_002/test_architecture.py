@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dari.terminal.daemon import client as ipc_client
+from dari.terminal.daemon import cruxd_client as ipc_client
 from tests.e2e.crux_rig import new_home
 from tests.terminal.design_002.doors import BIN, HttpDoor, ProcessDoor, Terminal
 

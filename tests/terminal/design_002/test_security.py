@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.errors import DariError
-from dari.terminal.daemon import client as ipc_client
+from dari.terminal.daemon import cruxd_client as ipc_client
 from tests.terminal.design_002.doors import Terminal, terminal
 
 TOML = """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dari.daemon.client import DaemonClient
-from dari.terminal.daemon import Place, client
+from dari.terminal.daemon import CruxPaths, cruxd_client
 from dari.terminal.service import TerminalService, remote_service
 from tests.terminal.panes.household import until
 
@@ -19,7 +19,7 @@ from tests.terminal.panes.household import until
 class Served:
     service: TerminalService
     ipc: DaemonClient
-    place: Place
+    place: CruxPaths
     pid: int
 
     def kill(self) -> None:
@@ -29,8 +29,8 @@ class Served:
 @asynccontextmanager
 async def cruxd() -> AsyncIterator[Served]:
     """Whoever leaves the block has ended the daemon."""
-    place = Place.of_environment()
-    async with client(place, "cli") as ipc:
+    place = CruxPaths.of_environment()
+    async with cruxd_client(place, "cli") as ipc:
         service = remote_service(ipc)
         pid = (await service.server.info()).pid
         try:

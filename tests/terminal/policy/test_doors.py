@@ -12,7 +12,7 @@ import pytest
 
 from dari.errors import Unavailable
 from dari.terminal import daemon
-from dari.terminal.daemon import Options, Place
+from dari.terminal.daemon import CruxOptions, CruxPaths
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.policy.rate import RateLimit
 from tests.terminal.tools.rig import client_in
@@ -47,9 +47,9 @@ async def test_the_sockets_are_ours_alone_and_http_wants_a_token_and_a_known_ori
 ) -> None:
     monkeypatch.setenv("CRUX_CONFIG", "")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    place = Place(tmp_path / "crux" / "mcp.sock")
+    place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     told: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
-    options = Options(http_port=0, announce=lambda url, token: told.set_result((url, token)))
+    options = CruxOptions(http_port=0, announce=lambda url, token: told.set_result((url, token)))
     serving = asyncio.create_task(daemon.serve(place, options))
     try:
         async with asyncio.timeout(30):

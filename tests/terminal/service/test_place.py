@@ -7,29 +7,29 @@ from pathlib import Path
 import pytest
 
 from dari.cli.crux_mcp_bridge import usual_socket
-from dari.terminal.daemon import Place
+from dari.terminal.daemon import CruxPaths
 
 
 def test_the_socket_is_in_the_home_unless_dari_or_crux_name_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.delenv("DARI_HOME")
-    assert Place.of_environment().mcp_socket == Path("/home/me/.crux/mcp.sock")
-    assert Path(usual_socket()).expanduser() == Place().mcp_socket
+    assert CruxPaths.of_environment().mcp_socket == Path("/home/me/.crux/mcp.sock")
+    assert Path(usual_socket()).expanduser() == CruxPaths().mcp_socket
     monkeypatch.setenv("DARI_HOME", "/data/dari")
-    assert Place.of_environment().mcp_socket == Path("/data/dari/crux/mcp.sock")
-    assert Path(usual_socket()) == Place().mcp_socket
+    assert CruxPaths.of_environment().mcp_socket == Path("/data/dari/crux/mcp.sock")
+    assert Path(usual_socket()) == CruxPaths().mcp_socket
     monkeypatch.setenv("CRUX_SOCKET", "/run/me/crux/mcp.sock")
-    assert Place.of_environment().mcp_socket == Path("/run/me/crux/mcp.sock")
+    assert CruxPaths.of_environment().mcp_socket == Path("/run/me/crux/mcp.sock")
 
 
 def test_files_are_beside_the_socket_and_never_in_a_directory_of_others() -> None:
-    assert Place(Path("/home/me/.crux/mcp.sock")).run_dir == Path("/home/me/.crux")
-    assert Place(Path("/home/me/work.sock")).run_dir == Path("/home/me/work.crux")
-    assert Place(Path("/home/me/mcp.sock")).run_dir == Path("/home/me/mcp.crux")
+    assert CruxPaths(Path("/home/me/.crux/mcp.sock")).run_dir == Path("/home/me/.crux")
+    assert CruxPaths(Path("/home/me/work.sock")).run_dir == Path("/home/me/work.crux")
+    assert CruxPaths(Path("/home/me/mcp.sock")).run_dir == Path("/home/me/mcp.crux")
 
 
 def test_a_daemon_is_started_with_the_settings_of_who_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRUX_SOCKET", "/run/me/crux/mcp.sock")
     monkeypatch.setenv("CRUX_CONFIG", "/etc/mine/crux.toml")
-    words = Place.of_environment().command()
+    words = CruxPaths.of_environment().command()
     assert words[-5:] == ["serve", "--socket", "/run/me/crux/mcp.sock", "--config", "/etc/mine/crux.toml"]

@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from dari.terminal.daemon import Place, client
+from dari.terminal.daemon import CruxPaths, cruxd_client
 from dari.terminal.multiplexer import PaneChanged
 from dari.terminal.panes.events import Output
 from dari.terminal.service import remote_service
@@ -105,7 +105,7 @@ async def test_a_client_that_calls_too_often_is_told_to_wait(tmp_path: Path) -> 
 
 
 def test_every_parameter_says_what_it_is(tmp_path: Path) -> None:
-    tools = TerminalTools(remote_service(client(Place(tmp_path / "mcp.sock"), "mcp", starts=False))).tools()
+    tools = TerminalTools(remote_service(cruxd_client(CruxPaths(tmp_path / "mcp.sock"), "mcp", starts=False))).tools()
     silent = []
     count = 0
     for tool in tools:

@@ -14,7 +14,7 @@ from dari.daemon.client import DEFAULT_TIMEOUT_S, DaemonClient
 from dari.daemon.probe import answers
 from dari.daemon.server import DaemonServer
 from dari.mcp.server import Info, Server
-from dari.terminal.daemon import Place, client
+from dari.terminal.daemon import CruxPaths, cruxd_client
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
 from dari.terminal.tools.followed_resources import FollowedResources
@@ -26,7 +26,7 @@ from tests.terminal.tools.rig import Client
 @asynccontextmanager
 async def hub_of(tmp_path: Path, security: Security | None = None, timeout_s: float = 30.0) -> AsyncIterator[Client]:
     """A client of a server whose panes are behind the daemon's socket; `timeout_s` is what a plain call there gets."""
-    place = Place(tmp_path / "crux" / "mcp.sock")
+    place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     async with house_in(tmp_path, security) as house:
         daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
         files = place.files
@@ -51,8 +51,8 @@ async def test_a_command_that_outlasts_the_daemons_time_is_running_with_its_id(t
 
 
 def test_no_limit_around_a_tool_ends_before_the_one_inside(tmp_path: Path) -> None:
-    place = Place(tmp_path / "crux" / "mcp.sock")
-    ipc = client(place, "mcp", starts=False)
+    place = CruxPaths(tmp_path / "crux" / "mcp.sock")
+    ipc = cruxd_client(place, "mcp", starts=False)
     tools = [*TerminalTools(remote_service(ipc)).tools(), *proxy_tools(ipc)]
     waiting = [tool for tool in tools if {"timeout_ms", "timeout_s"} & tool.input_schema["properties"].keys()]
     assert len(waiting) >= 7
@@ -62,11 +62,11 @@ def test_no_limit_around_a_tool_ends_before_the_one_inside(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("agrees", [True, False])
 async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees: bool, tmp_path: Path) -> None:
-    place = Place(tmp_path / "crux" / "mcp.sock")
+    place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     (tmp_path / "victim").touch()
     async with house_in(tmp_path) as house:
         daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
-        async with daemon, client(place, "mcp", starts=False) as ipc:
+        async with daemon, cruxd_client(place, "mcp", starts=False) as ipc:
             registry = Registry()
             registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
             server = Server(registry, Info(name="hub", version="1"))
@@ -92,7 +92,7 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
 
 
 async def test_panes_of_the_daemon_are_resources_of_the_hub_with_updates(tmp_path: Path) -> None:
-    place = Place(tmp_path / "crux" / "mcp.sock")
+    place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     registry = Registry()
     files = place.files
     ipc = DaemonClient(files.socket, files.token("mcp"), "mcp", keep=True)

@@ -6,8 +6,8 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from dari.bridge.door.knock import Refused, open_mcp
-from dari.bridge.place import Place
+from dari.bridge.cli_socket.client import CliSocketRefused, open_mcp
+from dari.bridge.paths import BridgePaths
 from dari.daemon.launch import ensure_started_sync
 from dari.errors import Unavailable
 from dari.mcp.client.channel import Inbox
@@ -23,7 +23,7 @@ class DoorChannel(UnixChannel):
 
     def __init__(
         self,
-        place: Place,
+        place: BridgePaths,
         options: Mapping[str, object],
         environ: Mapping[str, str],
         cwd: str,
@@ -31,7 +31,7 @@ class DoorChannel(UnixChannel):
         starts: bool = True,
     ) -> None:
         """`starts`: a daemon is started where nobody hosts the bridge."""
-        super().__init__(place.door_path)
+        super().__init__(place.cli_socket_path)
         self._place = place
         self._options = dict(options)
         self._environ = dict(environ)
@@ -59,7 +59,7 @@ class DoorChannel(UnixChannel):
         place = self._place
         run_dir = str(place.files.run_dir)
         problem = "it ends again and again"
-        socket_address(place.door_path)
+        socket_address(place.cli_socket_path)
         for _ in range(ROUNDS):
             try:
                 plain, heard = open_mcp(run_dir, self._options, self._environ, self._cwd)
@@ -71,11 +71,11 @@ class DoorChannel(UnixChannel):
                     problem = "nobody hosts it"
                     break
                 ensure_started_sync(
-                    place.command(), place.door_path, place.files.start_lock, place.log_path, timeout_s=START_S
+                    place.command(), place.cli_socket_path, place.files.start_lock, place.log_path, timeout_s=START_S
                 )
             except ConnectionResetError:
                 continue  # it was on its way out
-            except Refused as refused:
+            except CliSocketRefused as refused:
                 if refused.code != "skew":
                     raise _Refusal(refused.message, refused.hint) from None
                 self._end_older_daemon(run_dir)
@@ -85,11 +85,11 @@ class DoorChannel(UnixChannel):
         raise Unavailable(f"the daemon of the bridge does not answer: {problem}", log_hint(place.log_path))
 
     def _end_older_daemon(self, run_dir: str) -> None:
-        from dari.bridge.door.knock import ask_to_finish
+        from dari.bridge.cli_socket.client import ask_to_finish
 
         try:
             ask_to_finish(run_dir, START_S)
-        except Refused as refused:
+        except CliSocketRefused as refused:
             raise _Refusal(refused.message, refused.hint) from None
         except TimeoutError:
             raise Unavailable("a daemon of another release does not end", "end it: dari remote daemon stop") from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dari.bridge.gateway.choice import OWN, Choice, chosen, servers_of
 from dari.bridge.gateway.gateway import Gateway
 from dari.bridge.gateway.search import search_registry
-from dari.bridge.view import View
+from dari.bridge.view import ServerView
 from dari.core.approvals import ApprovalQueue
 from dari.core.registry import Registry
 from dari.errors import DariError
@@ -41,7 +41,7 @@ class Manner:
 class Front:
     """One MCP server over a choice of a view's servers. `server` can be used before it is opened."""
 
-    def __init__(self, view: View, choice: Choice | None = None, manner: Manner | None = None) -> None:
+    def __init__(self, view: ServerView, choice: Choice | None = None, manner: Manner | None = None) -> None:
         """Raises NotFound or what is wrong with the one server when the choice names nothing that may run."""
         choice, manner = choice or Choice(), manner or Manner()
         catalog = view.catalog()
@@ -83,7 +83,7 @@ class Front:
 class Fronts:
     """The fronts of all addresses, made when they are first asked for: `/p/<set>/mcp` and `/s/<server>/mcp`."""
 
-    def __init__(self, view: View, manner: Manner, choice: Choice | None = None) -> None:
+    def __init__(self, view: ServerView, manner: Manner, choice: Choice | None = None) -> None:
         self._view = view
         self._manner = manner
         self.main = Front(view, choice, manner)

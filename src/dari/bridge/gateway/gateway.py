@@ -19,7 +19,7 @@ from dari.bridge.gateway.names import Naming, expose, fit
 from dari.bridge.gateway.settling import SETTLE_S, Settling
 from dari.bridge.gateway.watching import Watching, addressed
 from dari.bridge.upstream.upstream import Upstream
-from dari.bridge.view import View
+from dari.bridge.view import ServerView
 from dari.core.context import LoggingMessage
 from dari.core.events import ListKind
 from dari.core.registry import Registry
@@ -47,7 +47,7 @@ class Gateway:
 
     def __init__(
         self,
-        view: View,
+        view: ServerView,
         registry: Registry,
         *,
         servers: Sequence[str] | Choose = ("*",),

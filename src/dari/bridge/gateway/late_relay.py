@@ -85,14 +85,14 @@ class LateRelay:
     def _load(self) -> Callable[[], Relay]:
         from dari.bridge.gateway.door_channel import DoorChannel
         from dari.bridge.gateway.relay import Relay
-        from dari.bridge.place import Place
+        from dari.bridge.paths import BridgePaths
 
         around = self._around
         assert around is not None
         options = {"profile": self._choice.profile, "server": self._choice.server, "mode": "full", "labels": True}
         return lambda: Relay(
             self._registry,
-            lambda starts: DoorChannel(Place(), options, around.environ, str(around.cwd), starts=starts),
+            lambda starts: DoorChannel(BridgePaths(), options, around.environ, str(around.cwd), starts=starts),
             on_log=self._on_log,
         )
 

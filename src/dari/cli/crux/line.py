@@ -23,8 +23,8 @@ START_S = 30.0
 _PATH_BYTES = 100
 
 
-class Place:
-    """Where the daemon of a socket has its files; what `dari.terminal.daemon.Place` says, without pathlib."""
+class CruxLinePaths:
+    """Where the daemon of a socket has its files; what `dari.terminal.daemon.CruxPaths` says, without pathlib."""
 
     def __init__(self, chosen: str = "") -> None:
         named = chosen or os.environ.get("CRUX_SOCKET", "")
@@ -41,7 +41,7 @@ class Place:
 class Line:
     """Calls to the daemon, one after the other. With `starts`, the first one starts it where none answers."""
 
-    def __init__(self, place: Place, *, starts: bool = True) -> None:
+    def __init__(self, place: CruxLinePaths, *, starts: bool = True) -> None:
         self.place = place
         self._starts = starts
         self._socket: socket | None = None
@@ -176,7 +176,7 @@ class Line:
         from pathlib import Path
 
         from dari.daemon.launch import ensure_started_sync
-        from dari.terminal.daemon import Place as DaemonPlace
+        from dari.terminal.daemon import CruxPaths as DaemonPlace
 
         place = DaemonPlace(Path(self.place.mcp_socket), DaemonPlace.of_environment().config)
         files = place.files
@@ -227,7 +227,7 @@ def _credentials(connection: socket) -> bytes:
     return connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
 
 
-def _gone(method: str, place: Place) -> DariError:
+def _gone(method: str, place: CruxLinePaths) -> DariError:
     from dari.errors import Unavailable
 
     log = os.path.join(place.run_dir, "cruxd.log")

@@ -15,7 +15,7 @@ from dari.daemon.lock import lock_holder
 from dari.daemon.probe import answers
 from dari.errors import InvalidInput, TimedOut
 from dari.paths import log_hint
-from dari.proxy.daemon import Place, client
+from dari.proxy.daemon import CrabPaths, crabd_client
 
 _END_TIMEOUT_S = 10.0
 _POLL_S = 0.02
@@ -24,12 +24,12 @@ _POLL_S = 0.02
 class Crab:
     """The daemon at a place; started when somebody calls it and it is not there, unless `starts` is False."""
 
-    def __init__(self, place: Place, *, starts: bool = True) -> None:
+    def __init__(self, place: CrabPaths, *, starts: bool = True) -> None:
         self.place = place
         self.started_pid: int | None = None
         """Its pid when this command started it."""
         self._starts = starts
-        self._client = client(place, "cli", starts=False)
+        self._client = crabd_client(place, "cli", starts=False)
 
     async def call(self, method: str, patience_s: float | None = None, /, **params: object) -> dict[str, Any]:
         """The result of a method; a parameter that is None does not travel. `patience_s` gives a slow call its own

@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from dari.paths import private_dir
-from dari.proxy.daemon import Place
+from dari.proxy.daemon import CrabPaths
 
 _POLL_S = 0.02
 _STARTING = 1  # the byte of the file that whoever starts something holds
@@ -40,7 +40,7 @@ class Borrowed(msgspec.Struct, frozen=True, omit_defaults=True):
 class Lease:
     """Held while a command runs through the proxy."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CrabPaths) -> None:
         self._path = lease_path(place)
         self._file = -1
 
@@ -92,7 +92,7 @@ class Lease:
         return borrowed
 
 
-def adopt(place: Place) -> None:
+def adopt(place: CrabPaths) -> None:
     """Somebody started the proxy on purpose: no run shall end it."""
     path = lease_path(place)
     if not path.exists():
@@ -105,7 +105,7 @@ def adopt(place: Place) -> None:
         os.close(file)
 
 
-def lease_path(place: Place) -> Path:
+def lease_path(place: CrabPaths) -> Path:
     return private_dir(place.files.run_dir) / "runs.lease"
 
 

@@ -93,13 +93,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from dari.cli.proxy.crab import Crab
     from dari.cli.proxy.output import Output
     from dari.errors import DariError
-    from dari.proxy.daemon import Place
+    from dari.proxy.daemon import CrabPaths
 
     gc.enable()
     out = Output(as_json=getattr(arguments, "json", False) is True)
 
     async def handle() -> int:
-        place = Place(getattr(arguments, "run_dir", None), getattr(arguments, "socket", None))
+        place = CrabPaths(getattr(arguments, "run_dir", None), getattr(arguments, "socket", None))
         crab = Crab(place, starts=arguments.starts)
         try:
             code: int = await arguments.handle(arguments, crab, out)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from dari.cli.ports import add_allow_uid, tell_of_move
+from dari.cli.ports import add_allow_uid, warn_port_moved
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.mcp_process import McpProcess, Record
 from dari.cli.proxy.options import Commands, group, leaf
@@ -38,7 +38,7 @@ async def _start(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     record, is_new = await server.start(_command(arguments, crab))
     _tell(out, record, "The MCP server listens" if is_new else "The MCP server runs already")
     settings = ServeSettings(http_port=arguments.port)
-    tell_of_move("crab", settings, record.url, record.token_path, renew="dari proxy stop --daemon, then start again")
+    warn_port_moved("crab", settings, record.url, record.token_path, renew="dari proxy stop --daemon, then start again")
     if not is_new and arguments.port is not None and f":{arguments.port}/" not in record.url:
         out.warn(
             [f"it keeps its port; to move it: dari proxy mcp stop && dari proxy mcp start --port {arguments.port}"]

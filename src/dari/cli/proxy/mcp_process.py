@@ -21,7 +21,7 @@ from dari.daemon.lock import FileLock
 from dari.daemon.spawn import DetachedProcess
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.paths import log_hint, private_dir, write_private
-from dari.proxy.daemon import Place
+from dari.proxy.daemon import CrabPaths
 
 _START_TIMEOUT_S = 15.0
 _END_TIMEOUT_S = 8.0
@@ -40,7 +40,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class McpProcess:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: CrabPaths) -> None:
         folder = private_dir(place.files.run_dir)
         self._path = folder / "crab-mcp.json"
         self._lock = FileLock(folder / "crab-mcp.lock")

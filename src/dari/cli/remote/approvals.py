@@ -69,9 +69,9 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
 def _nothing_here() -> str:
     """The terminal's questions wait in its own daemon until there is one queue."""
-    from dari.cli.crux.line import Line, Place
+    from dari.cli.crux.line import CruxLinePaths, Line
 
-    line = Line(Place(), starts=False)
+    line = Line(CruxLinePaths(), starts=False)
     try:
         count = len(line.call("crux:approval/list")["waiting"]) if line.is_up() else 0
     except DariError:

@@ -122,11 +122,11 @@ def _server(world: World, listed: CatalogEntry) -> Iterator[Check]:
 
 
 def _daemon(world: World) -> Iterator[Check]:
-    from dari.bridge.door.wire import SOCKET
+    from dari.bridge.cli_socket.protocol import SOCKET_NAME
     from dari.daemon.probe import answers
     from dari.paths import runtime_path
 
-    path = runtime_path("bridge") / SOCKET
+    path = runtime_path("bridge") / SOCKET_NAME
     if not isinstance(world.terminal, ProcessTerminal):
         count = len(world.bridge.statuses())
         yield Check("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from dari.bridge.place import Place
+from dari.bridge.paths import BridgePaths
 from dari.bridge.upstream.status import Status
 from dari.cli.remote import prewarm
 from dari.cli.remote.choosing import add_server
@@ -128,13 +128,13 @@ def _row(status: Status) -> tuple[str, ...]:
 
 
 def _about() -> dict[str, Any]:
-    place = Place()
+    place = BridgePaths()
     return {
         "running": True,
         "pid": os.getpid(),
         "version": VERSION,
         "since_unix": round(_since(), 3),
-        "door": str(place.door_path),
+        "door": str(place.cli_socket_path),
         "log": str(place.log_path),
     }
 
@@ -142,11 +142,11 @@ def _about() -> dict[str, Any]:
 def _since() -> float:
     """The lock is written once, when a host takes its place."""
     try:
-        return Place().lock_path.stat().st_mtime
+        return BridgePaths().lock_path.stat().st_mtime
     except OSError:
         raise NotFound("the daemon's lock is gone", "start it again") from None
 
 
 def _is_daemon() -> bool:
     """Whether this process hosts the bridge for others, or runs one command."""
-    return lock_holder(Place().lock_path) == os.getpid()
+    return lock_holder(BridgePaths().lock_path) == os.getpid()

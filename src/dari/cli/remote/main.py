@@ -111,13 +111,13 @@ async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge,
 def run_here(program: str, argv: list[str]) -> int:
     """Run a command in this process, with a bridge of its own that ends with it. Ctrl-C is exit code 4."""
     from dari.bridge.config.locations import ClientEnvironment
-    from dari.bridge.place import Place
+    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
 
     terminal = ProcessTerminal()
 
     async def handle() -> int:
-        place = Place()
+        place = BridgePaths()
         async with Bridge(place.state_path, protected=place.protected, is_guest=True) as bridge:
             return await run(program, argv, terminal, bridge, ClientEnvironment.of_process())
 

@@ -38,7 +38,7 @@ from dari.transport.connect import ClientOptions
 
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
-    from dari.bridge.view import View
+    from dari.bridge.view import ServerView
 
 Mark = Literal["ok", "warning", "failed"]
 _MODES: dict[Protocol, Mode] = {"auto": "auto", "legacy": "handshake", "2026-07-28": "stateless"}
@@ -73,7 +73,7 @@ class Trial:
     def is_ok(self) -> bool:
         return all(step.mark != "failed" for step in self.steps)
 
-    async def run(self, bridge: Bridge, view: View, catalog: Catalog) -> None:
+    async def run(self, bridge: Bridge, view: ServerView, catalog: Catalog) -> None:
         """Never raises what the server is to blame for; the steps tell it."""
         try:
             target = await self._profile(view, catalog)
@@ -103,7 +103,7 @@ class Trial:
             self.steps.append(step)
             self.on_step(step)
 
-    async def _profile(self, view: View, catalog: Catalog) -> Target:
+    async def _profile(self, view: ServerView, catalog: Catalog) -> Target:
         async with self._step("profile") as step:
             listed = catalog.usable(self.id)
             resolved = await asyncio.to_thread(view.book.resolve, listed)

@@ -14,13 +14,13 @@ from dari.text.sanitize import escape_hidden
 if TYPE_CHECKING:
     from dari.bridge.service import Bridge
     from dari.bridge.upstream.upstream import Upstream
-    from dari.bridge.view import View
+    from dari.bridge.view import ServerView
 
 
 class World(Struct):
     terminal: Terminal
     bridge: Bridge
-    view: View
+    view: ServerView
     program: str
     """`crewx mcp remote`, `dari remote` or `crewx mcp`: what examples and hints name."""
     logs: bool = False

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.cli.crux.line import Line, Place
+from dari.cli.crux.line import CruxLinePaths, Line
 from dari.cli.crux.tmux.main import run_in_daemon
 
 
 def main() -> int:
     words = sys.argv[1:]
-    line = Line(Place(), starts=False)
+    line = Line(CruxLinePaths(), starts=False)
     code = run_in_daemon(line, words)
     if code is not None:
         return code

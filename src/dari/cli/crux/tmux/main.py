@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from dari.cli.crux.line import CruxLinePaths as Files
 from dari.cli.crux.line import Line
-from dari.cli.crux.line import Place as Files
 from dari.errors import DariError
 
 VERSION = "3.3a"

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from dari.cli.crux.line import Line, Place
+from dari.cli.crux.line import CruxLinePaths, Line
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import make_dirs
@@ -22,7 +22,7 @@ COMPILE_S = 30.0
 MARK = "# written by `crux tmux --install`"
 
 
-def install(folder: str, place: Place) -> str:
+def install(folder: str, place: CruxLinePaths) -> str:
     """A program `tmux` in the folder; its path. A file there that is not ours is left alone."""
     path = os.path.join(os.path.abspath(os.path.expanduser(folder)), "tmux")
     new = f"{path}.new"
@@ -64,7 +64,7 @@ def _script() -> str:
     return f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -IS -c {shlex.quote(_code())} "$@"\n'
 
 
-def _compile(path: str, place: Place) -> bool:
+def _compile(path: str, place: CruxLinePaths) -> bool:
     """A program that starts as fast as tmux itself, where there is a C compiler."""
     import shutil
     import subprocess
@@ -72,7 +72,7 @@ def _compile(path: str, place: Place) -> bool:
     compiler = shutil.which("cc")
     if compiler is None:
         return False
-    is_usual = not os.environ.get("CRUX_SOCKET") and place.mcp_socket == Place().mcp_socket
+    is_usual = not os.environ.get("CRUX_SOCKET") and place.mcp_socket == CruxLinePaths().mcp_socket
     values = {
         "SOCKET": place.socket,
         "TOKEN": place.token,

@@ -1,6 +1,6 @@
 """The door of the bridge: a Unix socket through which commands and MCP clients of one person come in.
 
-`dari.bridge.door.wire` tells the protocol.
+`dari.bridge.cli_socket.protocol` tells the protocol.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from dari.bridge.door import wire
-from dari.bridge.door.hello import Hello
-from dari.bridge.door.peers import is_own_child
-from dari.bridge.door.visit import MakeServer, RunCommand, Visit
+from dari.bridge.cli_socket import protocol
+from dari.bridge.cli_socket.connection import CliConnection, MakeServer, RunCommand
+from dari.bridge.cli_socket.handshake import CliHandshake
+from dari.bridge.cli_socket.peer_check import is_own_child
 from dari.daemon.listener import Listener
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.errors import Conflict, Denied, Unavailable
@@ -25,16 +25,16 @@ from dari.paths import FileId, private_dir, remove_own, write_private
 from dari.rpc.codec import encode
 from dari.version import VERSION
 
-MOST_VISITS = 512
-GRACE_S = 5.0
+MAX_CONNECTIONS = 512
+COMMAND_GRACE_S = 5.0
 """What running commands get when the host is asked to end."""
-CANCELLED_S = 5.0
+CANCEL_GRACE_S = 5.0
 """What cancelled ones get to tidy up."""
 
 _log = logging.getLogger("dari.bridge")
 
 
-class Door:
+class CliSocketServer:
     """`async with Door(…)` listens. The host decides what a command and a server are; the door only lets in."""
 
     def __init__(
@@ -47,14 +47,14 @@ class Door:
         on_finish: Callable[[], None] = lambda: None,
         on_stay: Callable[[], None] = lambda: None,
         version: str = VERSION,
-        package: str = wire.PACKAGE,
+        package: str = protocol.PACKAGE,
         peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
         is_own_child: Callable[[int | None], bool] = is_own_child,
     ) -> None:
         self.run_command = run_command
         self.make_server = make_server
-        self.socket_path = run_dir / wire.SOCKET
-        self._token_path = run_dir / wire.TOKEN
+        self.socket_path = run_dir / protocol.SOCKET_NAME
+        self._token_path = run_dir / protocol.TOKEN_NAME
         self._token = secrets.token_urlsafe(32)
         self._token_file: FileId | None = None
         self._host = host
@@ -64,12 +64,12 @@ class Door:
         self._package = package
         self._peer_credentials = peer_credentials
         self._is_own_child = is_own_child
-        self._visits: set[Visit] = set()
+        self._visits: set[CliConnection] = set()
         self._entering: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
         self._finishers: list[int] = []
 
-    async def __aenter__(self) -> Door:
+    async def __aenter__(self) -> CliSocketServer:
         self.start()
         return self
 
@@ -93,7 +93,7 @@ class Door:
         listener.listen(self._accept)
         self._listener = listener
 
-    async def stop(self, grace_s: float = GRACE_S) -> None:
+    async def stop(self, grace_s: float = COMMAND_GRACE_S) -> None:
         """Let nobody in, let commands end for a while, then end them."""
         if self._listener is None:
             return
@@ -101,11 +101,11 @@ class Door:
         self._listener = None
         if self._token_file is not None:
             remove_own(self._token_path, self._token_file)
-        await _ended(set(self._entering), grace_s)
-        await _ended(self._commands(), grace_s)
+        await _wait_for(set(self._entering), grace_s)
+        await _wait_for(self._commands(), grace_s)
         for visit in list(self._visits):
             visit.end()
-        await _ended({visit.task for visit in self._visits if visit.task is not None}, CANCELLED_S)
+        await _wait_for({visit.task for visit in self._visits if visit.task is not None}, CANCEL_GRACE_S)
         for visit in list(self._visits):
             visit.abort()
 
@@ -117,23 +117,23 @@ class Door:
 
     # What a visit needs
 
-    def enter(self, visit: Visit) -> None:
+    def enter(self, visit: CliConnection) -> None:
         self._visits.add(visit)
 
-    def admit(self, hello: Hello) -> None:
+    def admit(self, hello: CliHandshake) -> None:
         hello.check(self._token, self._version, self._package)
         if hello.purpose == "finish" and self._host == "hub":
-            raise _Hub(f"the bridge runs in `dari up` (pid {os.getpid()})", "end that one with Ctrl-C")
+            raise _HostedByHub(f"the bridge runs in `dari up` (pid {os.getpid()})", "end that one with Ctrl-C")
         if hello.stays:
             self._on_stay()
 
-    def finish(self, visit: Visit) -> None:
+    def finish(self, visit: CliConnection) -> None:
         self._finishers.append(os.dup(visit.transport.get_extra_info("socket").fileno()))
-        visit.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
+        visit.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
         visit.transport.close()
         self._on_finish()
 
-    def leave(self, visit: Visit) -> None:
+    def leave(self, visit: CliConnection) -> None:
         self._visits.discard(visit)
 
     # Who comes in
@@ -150,12 +150,12 @@ class Door:
             _log.warning("door event=child_peer pid=%s", peer.pid)
             self._turn_away(
                 sock,
-                _Child(
+                _RefusedChild(
                     f"process {peer.pid} belongs to a server that the bridge runs",
                     "servers do not get at the bridge that runs them: use --no-daemon",
                 ),
             )
-        elif self.visits >= MOST_VISITS:
+        elif self.visits >= MAX_CONNECTIONS:
             self._turn_away(sock, Unavailable(f"{self.visits} clients are connected", "close some, or try again later"))
         else:
             task = asyncio.get_running_loop().create_task(self._enter(sock))
@@ -163,14 +163,14 @@ class Door:
             task.add_done_callback(self._entering.discard)
 
     async def _enter(self, sock: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: Visit(self), sock)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: CliConnection(self), sock)
 
     def _turn_away(self, sock: socket.socket, error: Denied | Unavailable) -> None:
         """The buffer of a new socket takes a short frame at once. What it sent is left unread."""
         said = {"code": error.name, "message": error.message, "hint": error.hint}
         try:
             with sock:
-                sock.send(wire.frame(wire.REFUSED, encode(said)))
+                sock.send(protocol.encode_frame(protocol.REFUSED, encode(said)))
         except OSError:
             pass
 
@@ -178,14 +178,14 @@ class Door:
         return {visit.task for visit in self._visits if visit.task is not None and visit.is_command}
 
 
-class _Hub(Conflict):
+class _HostedByHub(Conflict):
     name = "hub"
 
 
-class _Child(Denied):
+class _RefusedChild(Denied):
     name = "child"
 
 
-async def _ended(tasks: set[asyncio.Task[None]], within_s: float) -> None:
+async def _wait_for(tasks: set[asyncio.Task[None]], within_s: float) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=within_s)

@@ -15,13 +15,13 @@ from typing import IO, Any
 
 import pytest
 
-from dari.bridge.place import Place
+from dari.bridge.paths import BridgePaths
 from dari.daemon.lock import lock_holder
 from tests.bridge.children.households import wait_for_end, wait_for_line
 from tests.wires import ROOT
 
 CREWX = (sys.executable, "-m", "dari.cli.crewx", "mcp", "remote")
-DEMO = (sys.executable, "-m", "tests.bridge.door.demo_daemon")
+DEMO = (sys.executable, "-m", "tests.bridge.cli_socket.demo_daemon")
 WITHIN_S = 40
 
 
@@ -73,7 +73,7 @@ def demo_host(kind: str = "daemon", version: str = "") -> Iterator[int]:
 
 
 def daemon_pid() -> int | None:
-    return lock_holder(Place().lock_path)
+    return lock_holder(BridgePaths().lock_path)
 
 
 def kill_daemon(number: signal.Signals = signal.SIGKILL) -> int:

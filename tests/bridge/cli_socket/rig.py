@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from dari.bridge.cli_socket import protocol
+from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
+from dari.bridge.cli_socket.server import CliSocketServer
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.door import wire
-from dari.bridge.door.door import Door
-from dari.bridge.door.terminal import DoorTerminal
 from dari.mcp.server import Server
 from dari.version import VERSION
 from tests.demo import demo_server
@@ -31,10 +31,10 @@ class Commands:
         self.around: ClientEnvironment | None = None
         self.program = ""
         self.argv: list[str] = []
-        self.terminal: DoorTerminal | None = None
+        self.terminal: RemoteTerminal | None = None
         self.printed = 0
 
-    async def run(self, program: str, argv: list[str], terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def run(self, program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         self.program, self.argv, self.terminal, self.around = program, argv, terminal, around
         self.entered.set()
         try:
@@ -43,25 +43,25 @@ class Commands:
             self.cancelled.set()
             raise
 
-    async def do_say(self, terminal: DoorTerminal, out: str, err: str, code: str) -> int:
+    async def do_say(self, terminal: RemoteTerminal, out: str, err: str, code: str) -> int:
         terminal.out(out)
         terminal.err(err)
         terminal.out(out)
         return int(code)
 
-    async def do_wait(self, terminal: DoorTerminal) -> int:
+    async def do_wait(self, terminal: RemoteTerminal) -> int:
         await self.release.wait()
         return 0
 
-    async def do_stdin(self, terminal: DoorTerminal) -> int:
+    async def do_stdin(self, terminal: RemoteTerminal) -> int:
         terminal.out(f"{len(await terminal.read_stdin())} {len(await terminal.read_stdin())}")
         return 0
 
-    async def do_ask(self, terminal: DoorTerminal, prompt: str) -> int:
+    async def do_ask(self, terminal: RemoteTerminal, prompt: str) -> int:
         terminal.out(f"<{await terminal.ask(prompt)}> <{await terminal.ask(prompt, secret=True)}>")
         return 0
 
-    async def do_flood(self, terminal: DoorTerminal, piece_bytes: str) -> int:
+    async def do_flood(self, terminal: RemoteTerminal, piece_bytes: str) -> int:
         """Prints for ever, and waits for its reader."""
         piece = "x" * int(piece_bytes)
         while True:
@@ -69,7 +69,7 @@ class Commands:
             self.printed += len(piece)
             await terminal.drain()
 
-    async def do_rush(self, terminal: DoorTerminal, piece_bytes: str) -> int:
+    async def do_rush(self, terminal: RemoteTerminal, piece_bytes: str) -> int:
         """Prints for ever, and waits for nobody."""
         piece = "x" * int(piece_bytes)
         while True:
@@ -77,7 +77,7 @@ class Commands:
             self.printed += len(piece)
             await asyncio.sleep(0)
 
-    async def do_crash(self, terminal: DoorTerminal) -> int:
+    async def do_crash(self, terminal: RemoteTerminal) -> int:
         raise RuntimeError("a bug")
 
 
@@ -89,7 +89,7 @@ class Visitor:
         self.writer = writer
 
     async def frame(self) -> tuple[bytes, bytes]:
-        head = await self.reader.readexactly(wire.HEAD_BYTES)
+        head = await self.reader.readexactly(protocol.HEADER_BYTES)
         return head[:1], await self.reader.readexactly(int.from_bytes(head[1:], "big"))
 
     async def frames(self) -> list[tuple[bytes, bytes]]:
@@ -103,13 +103,13 @@ class Visitor:
 
     async def refusal(self) -> Json:
         kind, payload = await self.frame()
-        assert kind == wire.REFUSED, (kind, payload)
+        assert kind == protocol.REFUSED, (kind, payload)
         assert await self.reader.read() == b"", "the door hangs up after a refusal"
         said: Json = json.loads(payload)
         return said
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
-        self.writer.write(wire.frame(kind, payload))
+        self.writer.write(protocol.encode_frame(kind, payload))
 
     def vanish(self) -> None:
         self.writer.transport.abort()
@@ -118,11 +118,11 @@ class Visitor:
 def hello(run_dir: Path, *argv: str, **changes: Any) -> Json:
     """A good one, unless changed."""
     return {
-        "v": wire.PROTOCOL,
-        "token": wire.read_token(str(run_dir)),
+        "v": protocol.PROTOCOL_VERSION,
+        "token": protocol.read_token(str(run_dir)),
         "purpose": "cli",
         "version": VERSION,
-        "package": wire.PACKAGE,
+        "package": protocol.PACKAGE,
         "program": "test",
         "argv": list(argv),
         "cwd": str(run_dir),
@@ -134,7 +134,7 @@ def hello(run_dir: Path, *argv: str, **changes: Any) -> Json:
 
 @asynccontextmanager
 async def connected(run_dir: Path) -> AsyncIterator[Visitor]:
-    reader, writer = await asyncio.open_unix_connection(str(run_dir / wire.SOCKET), limit=64 * 1024)
+    reader, writer = await asyncio.open_unix_connection(str(run_dir / protocol.SOCKET_NAME), limit=64 * 1024)
     visitor = Visitor(reader, writer)
     try:
         yield visitor
@@ -147,7 +147,7 @@ async def visiting(run_dir: Path, *argv: str, **changes: Any) -> AsyncIterator[V
     """Past BEGIN."""
     async with connected(run_dir) as visitor:
         visitor.writer.write(json.dumps(hello(run_dir, *argv, **changes)).encode() + b"\n")
-        assert await visitor.frame() == (wire.BEGIN, str(os.getpid()).encode())
+        assert await visitor.frame() == (protocol.BEGIN, str(os.getpid()).encode())
         yield visitor
 
 
@@ -161,13 +161,13 @@ async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> 
 
 
 @asynccontextmanager
-async def open_door(run_dir: Path, commands: Commands | None = None, **settings: Any) -> AsyncIterator[Door]:
+async def open_door(run_dir: Path, commands: Commands | None = None, **settings: Any) -> AsyncIterator[CliSocketServer]:
     settings = {"run_command": (commands or Commands()).run, "make_server": make_server, **settings}
-    async with Door(run_dir, **settings) as door:
+    async with CliSocketServer(run_dir, **settings) as door:
         yield door
 
 
-async def empty(door: Door) -> None:
+async def empty(door: CliSocketServer) -> None:
     """Return when the last visitor has left."""
     while door.visits:  # noqa: ASYNC110 - a door tells nobody
         await asyncio.sleep(0)

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.door import outbox, terminal, wire
-from dari.bridge.door.door import Door
+from dari.bridge.cli_socket import protocol, remote_terminal, writer
+from dari.bridge.cli_socket.server import CliSocketServer
 from dari.errors import NotFound
-from tests.bridge.door.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
 
 
 async def test_output_comes_in_order_and_the_exit_code_last(run_dir: Path) -> None:
     async with open_door(run_dir), visiting(run_dir, "say", "één\n", "warning\n", "3") as visitor:
         assert await visitor.frames() == [
-            (wire.OUT, "één\n".encode()),
-            (wire.ERR, b"warning\n"),
-            (wire.OUT, "één\n".encode()),
-            (wire.EXIT, b"\3"),
+            (protocol.OUT, "één\n".encode()),
+            (protocol.ERR, b"warning\n"),
+            (protocol.OUT, "één\n".encode()),
+            (protocol.EXIT, b"\3"),
         ]
 
 
@@ -59,52 +59,52 @@ async def test_colour_is_what_the_callers_environment_says(
 async def test_bytes_that_are_no_text_come_out_as_they_went_in(run_dir: Path) -> None:
     odd = os.fsdecode(b"\xff\xfe.txt")
     async with open_door(run_dir), visiting(run_dir, "say", odd, "", "0") as visitor:
-        assert (wire.OUT, b"\xff\xfe.txt") in await visitor.frames()
+        assert (protocol.OUT, b"\xff\xfe.txt") in await visitor.frames()
 
 
 async def test_stdin_is_sent_when_it_is_wanted_and_only_once(run_dir: Path) -> None:
     async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
-        assert await visitor.frame() == (wire.WANT, b"")
-        visitor.send(wire.IN, b"x" * 500_000)
-        visitor.send(wire.IN, b"y" * 7)
-        visitor.send(wire.IN_END)
-        assert await visitor.frames() == [(wire.OUT, b"500007 0"), (wire.EXIT, b"\0")]
+        assert await visitor.frame() == (protocol.WANT, b"")
+        visitor.send(protocol.IN, b"x" * 500_000)
+        visitor.send(protocol.IN, b"y" * 7)
+        visitor.send(protocol.IN_END)
+        assert await visitor.frames() == [(protocol.OUT, b"500007 0"), (protocol.EXIT, b"\0")]
 
 
 async def test_more_stdin_than_fits_ends_the_command_and_is_not_kept(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "STDIN_BYTES", 1024 * 1024)
+    monkeypatch.setattr(remote_terminal, "STDIN_BYTES", 1024 * 1024)
     async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
-        assert await visitor.frame() == (wire.WANT, b"")
-        visitor.send(wire.IN, b"x" * 600_000)
-        visitor.send(wire.IN, b"x" * 600_000)
+        assert await visitor.frame() == (protocol.WANT, b"")
+        visitor.send(protocol.IN, b"x" * 600_000)
+        visitor.send(protocol.IN, b"x" * 600_000)
         frames = await visitor.frames()
-        assert frames[-1] == (wire.EXIT, b"\1")
+        assert frames[-1] == (protocol.EXIT, b"\1")
         assert b"stdin has more than 1 MB" in frames[0][1]
 
 
 async def test_a_question_reaches_the_person_and_the_answer_the_command(run_dir: Path) -> None:
     async with open_door(run_dir), visiting(run_dir, "ask", "Sure? ") as visitor:
-        assert await visitor.frame() == (wire.ASK, b"\0Sure? ")
-        visitor.send(wire.ANSWER, "ja ✓".encode())
-        assert await visitor.frame() == (wire.ASK, b"\1Sure? ")
-        visitor.send(wire.ANSWER, b"")
-        assert await visitor.frames() == [(wire.OUT, "<ja ✓> <>".encode()), (wire.EXIT, b"\0")]
+        assert await visitor.frame() == (protocol.ASK, b"\0Sure? ")
+        visitor.send(protocol.ANSWER, "ja ✓".encode())
+        assert await visitor.frame() == (protocol.ASK, b"\1Sure? ")
+        visitor.send(protocol.ANSWER, b"")
+        assert await visitor.frames() == [(protocol.OUT, "<ja ✓> <>".encode()), (protocol.EXIT, b"\0")]
 
 
 async def test_without_a_person_a_question_is_a_usage_error(run_dir: Path) -> None:
     async with open_door(run_dir), visiting(run_dir, "ask", "Sure? ", tty={"stdin": False}) as visitor:
         frames = await visitor.frames()
-        assert frames[-1] == (wire.EXIT, b"\1")
+        assert frames[-1] == (protocol.EXIT, b"\1")
         assert b"stdin is no terminal" in frames[0][1]
 
 
 async def test_ctrl_c_cancels_the_command_and_is_exit_code_4(run_dir: Path) -> None:
     commands = Commands()
     async with open_door(run_dir, commands), visiting(run_dir, "wait") as visitor:
-        visitor.send(wire.CANCEL)
-        assert await visitor.frames() == [(wire.EXIT, b"\4")]
+        visitor.send(protocol.CANCEL)
+        assert await visitor.frames() == [(protocol.EXIT, b"\4")]
     assert commands.cancelled.is_set()
 
 
@@ -125,7 +125,7 @@ async def test_a_client_that_vanishes_cancels_its_command_and_no_other(run_dir: 
         await gone.cancelled.wait()
         assert not stays.cancelled.is_set()
         stays.release.set()
-        assert await other.frames() == [(wire.EXIT, b"\0")]
+        assert await other.frames() == [(protocol.EXIT, b"\0")]
         await empty(door)
 
 
@@ -135,8 +135,8 @@ async def test_an_error_is_told_with_its_hint_and_its_code(run_dir: Path) -> Non
 
     async with open_door(run_dir, run_command=run), visiting(run_dir) as visitor:
         assert await visitor.frames() == [
-            (wire.ERR, b"error: there is no server 'x'\nhint: see: servers\n"),
-            (wire.EXIT, b"\1"),
+            (protocol.ERR, b"error: there is no server 'x'\nhint: see: servers\n"),
+            (protocol.EXIT, b"\1"),
         ]
 
 
@@ -144,22 +144,22 @@ async def test_a_bug_in_a_command_is_code_4_and_not_the_end_of_the_door(run_dir:
     async with open_door(run_dir):
         async with visiting(run_dir, "crash") as visitor:
             frames = await visitor.frames()
-            assert frames[-1] == (wire.EXIT, b"\4")
+            assert frames[-1] == (protocol.EXIT, b"\4")
             assert b"RuntimeError: a bug" in frames[0][1]
         async with visiting(run_dir, "say", "on", "", "0") as visitor:
-            assert (wire.OUT, b"on") in await visitor.frames()
+            assert (protocol.OUT, b"on") in await visitor.frames()
 
 
 async def test_twenty_megabytes_in_one_piece_arrive_whole(run_dir: Path) -> None:
     text = "".join(f"{n:07}\n" for n in range(2_500_000))
 
-    async def run(program: str, argv: list[str], person: terminal.DoorTerminal, around: object) -> int:
+    async def run(program: str, argv: list[str], person: remote_terminal.RemoteTerminal, around: object) -> int:
         person.out(text)
         return 0
 
     async with open_door(run_dir, run_command=run), visiting(run_dir) as visitor:
         [(kind, data), last] = await visitor.frames()
-        assert (kind, last) == (wire.OUT, (wire.EXIT, b"\0"))
+        assert (kind, last) == (protocol.OUT, (protocol.EXIT, b"\0"))
         assert data == text.encode()
 
 
@@ -184,7 +184,7 @@ async def test_a_client_that_does_not_read_makes_its_command_wait(run_dir: Path)
 async def test_a_command_that_waits_for_nobody_is_ended_when_nobody_reads(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "MOST_UNREAD_BYTES", 5_000_000)
+    monkeypatch.setattr(writer, "MOST_UNREAD_BYTES", 5_000_000)
     commands = Commands()
     async with open_door(run_dir, commands), visiting(run_dir, "rush", "100000"):
         await commands.cancelled.wait()
@@ -192,7 +192,12 @@ async def test_a_command_that_waits_for_nobody_is_ended_when_nobody_reads(
 
 
 @pytest.mark.parametrize(
-    "frame", [wire.IN + b"\xff\xff\xff\xff", wire.frame(b"?", b"what"), wire.frame(wire.OUT, b"no")]
+    "frame",
+    [
+        protocol.IN + b"\xff\xff\xff\xff",
+        protocol.encode_frame(b"?", b"what"),
+        protocol.encode_frame(protocol.OUT, b"no"),
+    ],
 )
 async def test_a_frame_that_no_client_sends_ends_the_connection(frame: bytes, run_dir: Path) -> None:
     commands = Commands()
@@ -205,17 +210,17 @@ async def test_a_frame_that_no_client_sends_ends_the_connection(frame: bytes, ru
 async def test_frames_may_come_byte_by_byte(run_dir: Path) -> None:
     async with open_door(run_dir), connected(run_dir) as visitor:
         whole = json.dumps(hello(run_dir, "stdin")).encode() + b"\n"
-        whole += wire.frame(wire.IN, b"abc") + wire.frame(wire.IN_END)
+        whole += protocol.encode_frame(protocol.IN, b"abc") + protocol.encode_frame(protocol.IN_END)
         for at in range(len(whole)):
             visitor.writer.write(whole[at : at + 1])
             await asyncio.sleep(0)
         kinds = [kind for kind, _ in await visitor.frames()]
-        assert kinds == [wire.BEGIN, wire.WANT, wire.OUT, wire.EXIT]
+        assert kinds == [protocol.BEGIN, protocol.WANT, protocol.OUT, protocol.EXIT]
 
 
 async def test_a_door_that_closes_lets_commands_end(run_dir: Path) -> None:
     commands = Commands()
-    door = Door(run_dir, commands.run, None)  # type: ignore[arg-type]
+    door = CliSocketServer(run_dir, commands.run, None)  # type: ignore[arg-type]
     door.start()
     async with visiting(run_dir, "wait") as visitor:
         stopping = asyncio.create_task(door.stop())
@@ -223,17 +228,17 @@ async def test_a_door_that_closes_lets_commands_end(run_dir: Path) -> None:
         with pytest.raises((FileNotFoundError, ConnectionRefusedError)):
             await asyncio.open_unix_connection(str(door.socket_path))
         commands.release.set()
-        assert await visitor.frames() == [(wire.EXIT, b"\0")]
+        assert await visitor.frames() == [(protocol.EXIT, b"\0")]
         await stopping
 
 
 async def test_a_door_that_closes_ends_commands_that_do_not(run_dir: Path) -> None:
     commands = Commands()
-    door = Door(run_dir, commands.run, None)  # type: ignore[arg-type]
+    door = CliSocketServer(run_dir, commands.run, None)  # type: ignore[arg-type]
     door.start()
     async with visiting(run_dir, "wait") as visitor:
         await commands.entered.wait()
         await door.stop(grace_s=0.01)
         [(kind, text), last] = await visitor.frames()
-        assert (kind, last) == (wire.ERR, (wire.EXIT, b"\2"))
+        assert (kind, last) == (protocol.ERR, (protocol.EXIT, b"\2"))
         assert b"asked to end" in text

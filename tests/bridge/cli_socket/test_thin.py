@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.door import wire
+from dari.bridge.cli_socket import protocol
 from dari.cli import starter, thin
 from dari.daemon.spawn import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.bridge.children.households import wait_for_end
-from tests.bridge.door.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
+from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
 
 LINES = 2_622_000
 """Of eight bytes each: 20 MB."""
@@ -173,7 +173,7 @@ def test_a_host_that_dies_in_the_middle_is_told_and_nothing_is_done_twice(host: 
 def fake_host(*drops: bool) -> Iterator[list[bytes]]:
     """Hears first lines and answers "again"; a connection with `drops` it ends at once."""
     run_dir = private_dir(runtime_path("bridge"))
-    (run_dir / wire.TOKEN).write_text("t")
+    (run_dir / protocol.TOKEN_NAME).write_text("t")
     heard: list[bytes] = []
 
     def serve(listener: socket.socket) -> None:
@@ -182,11 +182,13 @@ def fake_host(*drops: bool) -> Iterator[list[bytes]]:
             with sock, sock.makefile("rwb") as stream:
                 if not drop:
                     heard.append(stream.readline())
-                    stream.write(wire.frame(wire.BEGIN, b"1") + wire.frame(wire.OUT, b"again"))
-                    stream.write(wire.frame(wire.EXIT, b"\0"))
+                    stream.write(
+                        protocol.encode_frame(protocol.BEGIN, b"1") + protocol.encode_frame(protocol.OUT, b"again")
+                    )
+                    stream.write(protocol.encode_frame(protocol.EXIT, b"\0"))
 
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(run_dir / wire.SOCKET))
+        listener.bind(str(run_dir / protocol.SOCKET_NAME))
         listener.listen()
         thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
@@ -212,7 +214,7 @@ def test_only_daemon_start_asks_the_daemon_to_stay(home: Path) -> None:
 
 
 def test_a_refusal_is_told_with_its_hint(host: int, home: Path) -> None:
-    (runtime_path("bridge") / wire.TOKEN).write_text("another")
+    (runtime_path("bridge") / protocol.TOKEN_NAME).write_text("another")
     done = crewx("say", "", "", "0")
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: the token is not this daemon's\nhint: ")
@@ -280,7 +282,7 @@ assert main(["mcp", "remote", "say", "", "", "0"]) == 0
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
-    ours = "dari dari.bridge dari.bridge.door dari.bridge.door.knock dari.bridge.door.wire"
+    ours = "dari dari.bridge dari.bridge.cli_socket dari.bridge.cli_socket.client dari.bridge.cli_socket.protocol"
     ours += " dari.cli dari.cli.crewx dari.cli.relay dari.cli.thin dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
 

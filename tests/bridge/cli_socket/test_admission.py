@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.door import door as door_module
-from dari.bridge.door import visit, wire
-from dari.bridge.door.peers import is_descendant, is_own_child
+from dari.bridge.cli_socket import connection, protocol
+from dari.bridge.cli_socket import server as door_module
+from dari.bridge.cli_socket.peer_check import is_descendant, is_own_child
 from dari.daemon.peer import PeerCredentials
 from tests.bridge.children.households import wait_for_line
-from tests.bridge.door.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
 
 CONNECTOR = """
 import socket, sys
@@ -68,11 +68,11 @@ async def test_a_first_line_that_is_no_object_is_refused(line: bytes, run_dir: P
 async def test_a_first_line_without_end_is_refused_when_it_is_too_long(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "HELLO_BYTES", 100_000)
+    monkeypatch.setattr(protocol, "HELLO_BYTES", 100_000)
     async with open_door(run_dir) as door, connected(run_dir) as visitor:
         visitor.writer.write(b"x" * 200_000)
         kind, payload = await visitor.frame()
-        assert kind == wire.REFUSED
+        assert kind == protocol.REFUSED
         assert "100000" in json.loads(payload)["message"]
         visitor.vanish()
         await empty(door)
@@ -82,13 +82,13 @@ async def test_two_megabytes_of_environment_are_taken(run_dir: Path) -> None:
     commands = Commands()
     environment = {"HOME": str(run_dir), **{f"V{n}": "é" * 10_000 for n in range(100)}}
     async with open_door(run_dir, commands), visiting(run_dir, "say", "", "", "0", env=environment) as visitor:
-        assert (await visitor.frames())[-1] == (wire.EXIT, b"\0")
+        assert (await visitor.frames())[-1] == (protocol.EXIT, b"\0")
     assert commands.around is not None
     assert dict(commands.around.environ) == environment
 
 
 async def test_one_that_says_nothing_is_refused_after_a_while(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visit, "HELLO_S", 0.01)
+    monkeypatch.setattr(connection, "HELLO_S", 0.01)
     async with open_door(run_dir), connected(run_dir) as visitor:
         assert "0.01 s" in (await visitor.refusal())["message"]
 
@@ -98,7 +98,7 @@ async def test_a_probe_that_connects_and_leaves_changes_nothing(run_dir: Path) -
         async with connected(run_dir) as visitor:
             visitor.vanish()
         async with visiting(run_dir, "say", "still here", "", "0") as visitor:
-            assert (wire.OUT, b"still here") in await visitor.frames()
+            assert (protocol.OUT, b"still here") in await visitor.frames()
         await empty(door)
 
 
@@ -112,12 +112,12 @@ async def test_another_user_is_shut_out_without_a_word(run_dir: Path) -> None:
 
 async def test_the_socket_and_its_token_are_for_us_alone_and_go_with_the_door(run_dir: Path) -> None:
     async with open_door(run_dir) as door:
-        for path in (door.socket_path, run_dir / wire.TOKEN):
+        for path in (door.socket_path, run_dir / protocol.TOKEN_NAME):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        first = wire.read_token(str(run_dir))
+        first = protocol.read_token(str(run_dir))
     assert sorted(os.listdir(run_dir)) == []
     async with open_door(run_dir):
-        assert wire.read_token(str(run_dir)) != first
+        assert protocol.read_token(str(run_dir)) != first
 
 
 async def test_more_visitors_than_fit_are_told_so(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +134,8 @@ async def test_a_process_that_we_started_is_refused(run_dir: Path) -> None:
             sys.executable, "-c", CONNECTOR, str(door.socket_path), stdout=subprocess.PIPE
         )
         said, _ = await child.communicate()
-    assert said.startswith(wire.REFUSED)
-    refusal = json.loads(said[wire.HEAD_BYTES :])
+    assert said.startswith(protocol.REFUSED)
+    refusal = json.loads(said[protocol.HEADER_BYTES :])
     assert refusal["code"] == "child"
     assert str(child.pid) in refusal["message"]
 
@@ -163,7 +163,7 @@ def test_grandchildren_are_ours_and_neighbours_are_not() -> None:
 def test_a_server_of_another_bridge_is_known_by_its_mark() -> None:
     """It is no descendant of the one that asks: the reader is a neighbour of the marked one."""
     stay = [sys.executable, "-c", "print('ready', flush=True); input()"]
-    look = "import sys; from dari.bridge.door.peers import is_descendant, is_own_child as own\n"
+    look = "import sys; from dari.bridge.cli_socket.peer_check import is_descendant, is_own_child as own\n"
     look += "pids = [int(word) for word in sys.argv[1:]]; print([own(pid) for pid in pids], is_descendant(pids[0]))"
     bare = {name: value for name, value in os.environ.items() if name != "DARI_CHILD"}
     with (

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.bridge.door import wire
+from dari.bridge.cli_socket import protocol
 from dari.daemon.paths import DaemonPaths
 from dari.paths import home, runtime_path
 
 NAME = "bridge"
 
 
-class Place(Struct, frozen=True):
+class BridgePaths(Struct, frozen=True):
     """Where one bridge lives. With a run directory of its own a daemon has a state of its own in it."""
 
     run_dir: Path | None = None
@@ -30,8 +30,8 @@ class Place(Struct, frozen=True):
         return self.files.socket
 
     @property
-    def door_path(self) -> Path:
-        return self.files.run_dir / wire.SOCKET
+    def cli_socket_path(self) -> Path:
+        return self.files.run_dir / protocol.SOCKET_NAME
 
     @property
     def lock_path(self) -> Path:
@@ -57,4 +57,4 @@ class Place(Struct, frozen=True):
         """What starts a daemon here."""
         options = (("--run-dir", self.run_dir), ("--state-dir", self.state_dir))
         words = [part for name, path in options if path for part in (name, str(path.absolute()))]
-        return [sys.executable, *wire.DAEMON, "serve", *words, *(["--stay"] if stays else [])]
+        return [sys.executable, *protocol.DAEMON_ARGUMENTS, "serve", *words, *(["--stay"] if stays else [])]

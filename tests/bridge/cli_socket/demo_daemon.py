@@ -10,33 +10,33 @@ import signal
 import sys
 
 from dari.bridge import daemon
+from dari.bridge.cli_socket import server
+from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.door import door
-from dari.bridge.door.terminal import DoorTerminal
-from dari.bridge.place import Place
+from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
 from dari.runtime import run_to_exit
-from tests.bridge.door.rig import make_server
+from tests.bridge.cli_socket.rig import make_server
 
 
 class Demo:
     def __init__(self) -> None:
         self.cancelled = asyncio.Event()
 
-    async def run(self, program: str, argv: list[str], terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def run(self, program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         code: int = await getattr(self, f"do_{argv[0]}")(terminal, around, *argv[1:])
         return code
 
-    async def do_say(self, terminal: DoorTerminal, around: ClientEnvironment, out: str, err: str, code: str) -> int:
+    async def do_say(self, terminal: RemoteTerminal, around: ClientEnvironment, out: str, err: str, code: str) -> int:
         terminal.out(out)
         terminal.err(err)
         return int(code)
 
-    async def do_where(self, terminal: DoorTerminal, around: ClientEnvironment, name: str) -> int:
+    async def do_where(self, terminal: RemoteTerminal, around: ClientEnvironment, name: str) -> int:
         terminal.out(f"{around.cwd} {around.environ.get(name)} {os.environ.get(name)} {terminal.columns}\n")
         return 0
 
-    async def do_wait(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_wait(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         terminal.out("entered\n")
         try:
             await asyncio.Event().wait()
@@ -45,7 +45,7 @@ class Demo:
             raise
         return 0
 
-    async def do_stubborn(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_stubborn(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         """Does not end when it is cancelled."""
         terminal.out("entered\n")
         while True:
@@ -54,35 +54,35 @@ class Demo:
             except asyncio.CancelledError:
                 terminal.out("not yet\n")
 
-    async def do_cancelled(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_cancelled(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         """Ends when another command has been cancelled."""
         await self.cancelled.wait()
         return 0
 
-    async def do_count(self, terminal: DoorTerminal, around: ClientEnvironment, lines: str) -> int:
+    async def do_count(self, terminal: RemoteTerminal, around: ClientEnvironment, lines: str) -> int:
         """Lines of eight bytes, as fast as they are read."""
         for start in range(0, int(lines), 1000):
             terminal.out("".join(f"{n:07}\n" for n in range(start, start + 1000)))
             await terminal.drain()
         return 0
 
-    async def do_endless(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_endless(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         try:
             return await self.do_count(terminal, around, str(10**12))
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
 
-    async def do_peak(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_peak(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         """The most memory this process ever had, in kB."""
         terminal.out(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
         return 0
 
-    async def do_stdin(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_stdin(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         terminal.out(hashlib.sha256(await terminal.read_stdin()).hexdigest())
         return 0
 
-    async def do_stdin_first(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_stdin_first(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         """Wants stdin, but does not wait for its end."""
         reading = asyncio.create_task(terminal.read_stdin())
         terminal.out("entered\n")
@@ -90,11 +90,11 @@ class Demo:
         reading.cancel()
         return 5
 
-    async def do_ask(self, terminal: DoorTerminal, around: ClientEnvironment, prompt: str, secret: str) -> int:
+    async def do_ask(self, terminal: RemoteTerminal, around: ClientEnvironment, prompt: str, secret: str) -> int:
         terminal.out(f"<{await terminal.ask(prompt, secret=secret == 'secret')}>\n")
         return 0
 
-    async def do_die(self, terminal: DoorTerminal, around: ClientEnvironment) -> int:
+    async def do_die(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
         terminal.out("half")
         await terminal.drain()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -103,8 +103,8 @@ class Demo:
 
 async def main(kind: str, version: str) -> int:
     if version:
-        door.Door.__init__.__kwdefaults__["version"] = version  # the release that this host claims to be
-    place = Place()
+        server.CliSocketServer.__init__.__kwdefaults__["version"] = version  # the release that this host claims to be
+    place = BridgePaths()
     demo = Demo()
     bridge = Bridge(place.state_path, protected=place.protected)
     async with daemon.host(place, bridge, demo.run, make_server, kind=kind) as hosted:  # type: ignore[arg-type]

@@ -10,14 +10,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from dari.bridge.cli_socket.protocol import PROTOCOL_VERSION
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.door.wire import PROTOCOL
 from dari.errors import Conflict, DariError, Denied, InvalidInput
 
 PURPOSES = ("cli", "mcp", "finish")
 
 
-class OtherRelease(Conflict):
+class VersionMismatch(Conflict):
     """The visitor is of another release or installation than its host."""
 
     name = "skew"
@@ -27,7 +27,7 @@ class BadToken(Denied):
     name = "token"
 
 
-class Hello(Struct, frozen=True):
+class CliHandshake(Struct, frozen=True):
     purpose: str
     token: str
     protocol: int = 0
@@ -55,10 +55,10 @@ class Hello(Struct, frozen=True):
             raise BadToken("the token is not this daemon's", "read it again: it changes at every start")
         if self.purpose == "finish":
             return
-        if self.protocol != PROTOCOL:
-            raise OtherRelease(f"protocol {self.protocol} of the door is not spoken here, {PROTOCOL} is", _SKEW)
+        if self.protocol != PROTOCOL_VERSION:
+            raise VersionMismatch(f"the protocol version must be {PROTOCOL_VERSION}, got {self.protocol}", _SKEW)
         if (self.version, self.package) != (version, package):
-            raise OtherRelease(
+            raise VersionMismatch(
                 f"the daemon is dari {version} in {package}, the caller dari {self.version} in {self.package}", _SKEW
             )
 
@@ -66,7 +66,7 @@ class Hello(Struct, frozen=True):
 _SKEW = "stop the daemon: crewx mcp remote daemon stop"
 
 
-def read_hello(line: bytes) -> Hello:
+def parse_handshake(line: bytes) -> CliHandshake:
     """Data of the right types, or InvalidInput. Names that are no UTF-8 stay what they were: lone surrogates."""
     try:
         said = json.loads(line)
@@ -76,7 +76,7 @@ def read_hello(line: bytes) -> Hello:
         raise _wrong("no JSON object")
     if said.get("purpose") not in PURPOSES:
         raise _wrong(f"purpose {said.get('purpose')!r:.40} is none of {', '.join(PURPOSES)}")
-    return Hello(
+    return CliHandshake(
         purpose=said["purpose"],
         token=_typed(said, "token", str, ""),
         protocol=_typed(said, "v", int, 0),
@@ -117,4 +117,4 @@ def _absolute(path: str) -> str:
 
 
 def _wrong(what: str) -> DariError:
-    return InvalidInput(f"the first line is not understood: {what}", "see dari.bridge.door.wire for the protocol")
+    return InvalidInput(f"the first line is not understood: {what}", "see dari.bridge.cli_socket.protocol")

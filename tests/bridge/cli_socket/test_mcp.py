@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from dari.bridge.cli_socket.client import CliSocketRefused, open_mcp
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.door.knock import Refused, open_mcp
 from dari.errors import Unavailable
 from dari.mcp.server import Server
-from tests.bridge.door.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
+from tests.bridge.cli_socket.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
 from tests.demo import DemoTools, demo_server
 from tests.wires import call, initialize, stateless
 
@@ -95,7 +95,7 @@ async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
         yield
 
     async with open_door(run_dir, make_server=fails):
-        with pytest.raises(Refused, match="no profile is ready") as refused:
+        with pytest.raises(CliSocketRefused, match="no profile is ready") as refused:
             await asyncio.to_thread(open_mcp, str(run_dir), {}, {}, "/")
         assert (refused.value.code, refused.value.hint) == ("unavailable", "add one")
 

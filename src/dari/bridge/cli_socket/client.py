@@ -6,13 +6,13 @@
 import os
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
-from dari.bridge.door import wire
+from dari.bridge.cli_socket import protocol
 from dari.version import VERSION
 
 _NOBODY = (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)
 
 
-class Refused(Exception):
+class CliSocketRefused(Exception):
     """The door said no: `code` is the name of the error, such as `skew`, `token`, `child`, `hub`."""
 
     def __init__(self, payload: bytes) -> None:
@@ -30,7 +30,7 @@ def connect(run_dir: str) -> socket | None:
     """A connection to whoever hosts the bridge; None when nobody does."""
     sock = socket(AF_UNIX, SOCK_STREAM)
     try:
-        sock.connect(f"{run_dir}/{wire.SOCKET}")
+        sock.connect(f"{run_dir}/{protocol.SOCKET_NAME}")
     except _NOBODY:
         sock.close()
         return None
@@ -40,22 +40,22 @@ def connect(run_dir: str) -> socket | None:
     return sock
 
 
-def say_hello(sock: socket, run_dir: str, purpose: str, **more: object) -> None:
+def send_handshake(sock: socket, run_dir: str, purpose: str, **more: object) -> None:
     """The first line. One that is turned away at once may not read it all: what it says is there to be read."""
     try:
-        sock.sendall(wire.hello(purpose, wire.read_token(run_dir), VERSION, **more))
+        sock.sendall(protocol.encode_handshake(purpose, protocol.read_token(run_dir), VERSION, **more))
     except (BrokenPipeError, ConnectionResetError):
         pass
 
 
-def first_frame(sock: socket) -> tuple[bytes, bytes, bytes]:
+def read_first_frame(sock: socket) -> tuple[bytes, bytes, bytes]:
     """Kind and payload of the first answer, and what came after it; ConnectionResetError when there was none."""
     heard = b""
     while True:
-        if len(heard) >= wire.HEAD_BYTES:
-            end = wire.HEAD_BYTES + int.from_bytes(heard[1 : wire.HEAD_BYTES], "big")
+        if len(heard) >= protocol.HEADER_BYTES:
+            end = protocol.HEADER_BYTES + int.from_bytes(heard[1 : protocol.HEADER_BYTES], "big")
             if len(heard) >= end:
-                return heard[:1], heard[wire.HEAD_BYTES : end], heard[end:]
+                return heard[:1], heard[protocol.HEADER_BYTES : end], heard[end:]
         part = sock.recv(65536)
         if not part:
             raise ConnectionResetError("the daemon hung up")
@@ -73,12 +73,12 @@ def ask_to_finish(run_dir: str, timeout_s: float) -> int | None:
     try:
         sock.settimeout(timeout_s)
         try:
-            say_hello(sock, run_dir, "finish")
-            kind, payload, _ = first_frame(sock)
+            send_handshake(sock, run_dir, "finish")
+            kind, payload, _ = read_first_frame(sock)
         except (ConnectionResetError, FileNotFoundError):
             return None  # it was on its way out already
-        if kind != wire.BEGIN:
-            raise Refused(payload)
+        if kind != protocol.BEGIN:
+            raise CliSocketRefused(payload)
         try:
             while sock.recv(4096):
                 pass
@@ -113,12 +113,12 @@ def open_mcp(run_dir: str, options: dict[str, object], environ: dict[str, str], 
     """
     sock = connect(run_dir)
     if sock is None:
-        raise FileNotFoundError(f"nobody listens on {run_dir}/{wire.SOCKET}")
+        raise FileNotFoundError(f"nobody listens on {run_dir}/{protocol.SOCKET_NAME}")
     try:
-        say_hello(sock, run_dir, "mcp", options=options, env=environ, cwd=cwd, pid=os.getpid())
-        kind, payload, rest = first_frame(sock)
-        if kind != wire.BEGIN:
-            raise Refused(payload)
+        send_handshake(sock, run_dir, "mcp", options=options, env=environ, cwd=cwd, pid=os.getpid())
+        kind, payload, rest = read_first_frame(sock)
+        if kind != protocol.BEGIN:
+            raise CliSocketRefused(payload)
     except BaseException:
         sock.close()
         raise

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.door.processes import private_home
+from tests.bridge.cli_socket.processes import private_home
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from dari.bridge.cli_socket import protocol
+from dari.bridge.cli_socket.handshake import CliHandshake, parse_handshake
+from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
+from dari.bridge.cli_socket.writer import FrameWriter
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.door import wire
-from dari.bridge.door.hello import Hello, read_hello
-from dari.bridge.door.outbox import Outbox
-from dari.bridge.door.terminal import DoorTerminal
 from dari.core.scopes import MCP_GRANT
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
@@ -23,53 +23,53 @@ if TYPE_CHECKING:
     from dari.mcp.server import Server
     from dari.transport.lines import LineLink
 
-RunCommand = Callable[[str, list[str], DoorTerminal, ClientEnvironment], Awaitable[int]]
+RunCommand = Callable[[str, list[str], RemoteTerminal, ClientEnvironment], Awaitable[int]]
 """Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
 MakeServer: TypeAlias = "Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]"
 """Where a client stands and its options → the server it talks to, for as long as it does."""
 
-HELLO_S = 10.0
-END_S = 2.0
-HALF_CLOSED_S = 5.0
-INTERRUPTED = 4
-ENDED_WITH_HOST = 2
+HANDSHAKE_TIMEOUT_S = 10.0
+STOP_GRACE_S = 2.0
+HALF_CLOSED_GRACE_S = 5.0
+EXIT_INTERRUPTED = 4
+EXIT_DAEMON_ENDED = 2
 
 _log = logging.getLogger("dari.bridge")
 
 
-class Host(Protocol):
+class ConnectionHost(Protocol):
     """What a visit needs of its door."""
 
     run_command: RunCommand
     make_server: MakeServer
 
-    def enter(self, visit: Visit) -> None: ...
-    def admit(self, hello: Hello) -> None: ...
-    def finish(self, visit: Visit) -> None: ...
-    def leave(self, visit: Visit) -> None: ...
+    def enter(self, visit: CliConnection) -> None: ...
+    def admit(self, hello: CliHandshake) -> None: ...
+    def finish(self, visit: CliConnection) -> None: ...
+    def leave(self, visit: CliConnection) -> None: ...
 
 
-class Visit(asyncio.Protocol):
+class CliConnection(asyncio.Protocol):
     """Speaks frames to a command's client and lines to an MCP client; ends with whichever side ends first."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ConnectionHost) -> None:
         self._host = host
         self._heard = bytearray()
         self._hear: Callable[[], None] = self._hear_hello
-        self._terminal: DoorTerminal | None = None
+        self._terminal: RemoteTerminal | None = None
         self._link: LineLink | None = None
         self._why: Literal["gone", "interrupted", "host"] = "gone"
         self._finishing: asyncio.Task[None] | None = None
         self.task: asyncio.Task[None] | None = None
         self._gone = asyncio.get_running_loop().create_future()
-        self._deadline = asyncio.get_running_loop().call_later(HELLO_S, self._too_slow)
+        self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT_S, self._too_slow)
 
     # The socket's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
         self.transport = cast(asyncio.Transport, transport)
-        self._outbox = Outbox(self.transport)
+        self._outbox = FrameWriter(self.transport)
         self._host.enter(self)
 
     def data_received(self, data: bytes) -> None:
@@ -124,7 +124,7 @@ class Visit(asyncio.Protocol):
             self._why = "host"
             self.task.cancel()
         elif self._link is not None:
-            self._finish_lines(self._link, END_S)
+            self._finish_lines(self._link, STOP_GRACE_S)
         else:
             self.transport.close()
 
@@ -135,31 +135,31 @@ class Visit(asyncio.Protocol):
 
     def _hear_hello(self) -> None:
         end = self._heard.find(b"\n")
-        if end < 0 and len(self._heard) <= wire.HELLO_BYTES:
+        if end < 0 and len(self._heard) <= protocol.MAX_HANDSHAKE_BYTES:
             return
         self._deadline.cancel()
         self._hear = lambda: None
         if end < 0:
-            self._refuse(InvalidInput(f"the first line has more than {wire.HELLO_BYTES} bytes", "pass less"))
+            self._refuse(InvalidInput(f"a first line may have {protocol.MAX_HANDSHAKE_BYTES} bytes", "pass less"))
             return
         line = bytes(self._heard[:end])
         del self._heard[: end + 1]
         try:
-            hello = read_hello(line)
+            hello = parse_handshake(line)
             self._host.admit(hello)
             self._welcome(hello)
         except DariError as error:
             self._refuse(error)
 
-    def _welcome(self, hello: Hello) -> None:
+    def _welcome(self, hello: CliHandshake) -> None:
         if hello.purpose == "finish":
             self._host.finish(self)
             return
         if hello.purpose == "cli":
-            self._terminal = DoorTerminal(self._outbox, hello.tty, hello.env)
+            self._terminal = RemoteTerminal(self._outbox, hello.tty, hello.env)
             self._hear = self._hear_frames
             # On its own and at once: from here on the client must not try again.
-            self.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
+            self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
             work = self._run_command(hello, self._terminal)
         else:
             self.transport.pause_reading()
@@ -171,21 +171,21 @@ class Visit(asyncio.Protocol):
     def _hear_frames(self) -> None:
         heard = self._heard
         at = 0
-        while len(heard) - at >= wire.HEAD_BYTES:
-            size = int.from_bytes(heard[at + 1 : at + wire.HEAD_BYTES], "big")
-            if size > wire.FRAME_BYTES:
+        while len(heard) - at >= protocol.HEADER_BYTES:
+            size = int.from_bytes(heard[at + 1 : at + protocol.HEADER_BYTES], "big")
+            if size > protocol.MAX_FRAME_BYTES:
                 self.transport.abort()
                 return
-            end = at + wire.HEAD_BYTES + size
+            end = at + protocol.HEADER_BYTES + size
             if len(heard) < end:
                 break
-            self._hear_frame(bytes(heard[at : at + 1]), bytes(heard[at + wire.HEAD_BYTES : end]))
+            self._hear_frame(bytes(heard[at : at + 1]), bytes(heard[at + protocol.HEADER_BYTES : end]))
             at = end
         del heard[:at]
 
     def _hear_frame(self, kind: bytes, payload: bytes) -> None:
         assert self._terminal is not None
-        if kind == wire.CANCEL:
+        if kind == protocol.CANCEL:
             if self.task is not None and not self.task.done():
                 self._why = "interrupted"
                 self.task.cancel()
@@ -193,22 +193,22 @@ class Visit(asyncio.Protocol):
             self.transport.abort()
 
     def _too_slow(self) -> None:
-        self._refuse(InvalidInput(f"no first line in {HELLO_S:g} s", "send it at once"))
+        self._refuse(InvalidInput(f"no first line in {HANDSHAKE_TIMEOUT_S:g} s", "send it at once"))
 
     def _refuse(self, error: DariError) -> None:
         said = {"code": error.name, "message": error.message, "hint": error.hint}
-        self.transport.write(wire.frame(wire.REFUSED, encode(said)))
+        self.transport.write(protocol.encode_frame(protocol.REFUSED, encode(said)))
         self.transport.close()
 
     # What a visitor came for
 
-    async def _run_command(self, hello: Hello, terminal: DoorTerminal) -> None:
+    async def _run_command(self, hello: CliHandshake, terminal: RemoteTerminal) -> None:
         try:
             code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
         except asyncio.CancelledError:
-            code = INTERRUPTED
+            code = EXIT_INTERRUPTED
             if self._why == "host":
-                code = ENDED_WITH_HOST
+                code = EXIT_DAEMON_ENDED
                 terminal.err("error: the daemon was asked to end before the command had\nhint: run it again\n")
         except Exception as error:
             if (refused := from_os_error(error)) is not None:
@@ -216,22 +216,22 @@ class Visit(asyncio.Protocol):
                 terminal.err(f"error: {refused.message}\n" + (f"hint: {refused.hint}\n" if refused.hint else ""))
             else:
                 _log.exception("door event=fatal program=%s", hello.program)
-                code = INTERRUPTED
+                code = EXIT_INTERRUPTED
                 said = f"{type(error).__name__}: {error}"
                 terminal.err(f"error: {said}\nhint: a fault of ours; the daemon's log has more\n")
-        self._outbox.put(wire.EXIT, bytes((code & 0xFF,)))
+        self._outbox.put(protocol.EXIT, bytes((code & 0xFF,)))
         self._outbox.flush()
         self.transport.close()
 
-    async def _serve(self, hello: Hello) -> None:
+    async def _serve(self, hello: CliHandshake) -> None:
         from dari.transport.lines import LineLink  # 20 ms that a daemon which runs commands never needs
 
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
                 if self._gone.done():
                     return
-                self.transport.write(wire.frame(wire.BEGIN, b"%d" % os.getpid()))
-                self._link = LineLink(server, MCP_GRANT, _Lines(self.transport), "unix")
+                self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
+                self._link = LineLink(server, MCP_GRANT, _LineStream(self.transport), "unix")
                 heard, self._heard = bytes(self._heard), bytearray()
                 self._link.feed(heard)
                 if not self.transport.is_closing():
@@ -243,7 +243,7 @@ class Visit(asyncio.Protocol):
             else:
                 _log.error("door event=mcp_failed error=%s", error.message)
 
-    def _finish_lines(self, link: LineLink, grace_s: float = HALF_CLOSED_S) -> None:
+    def _finish_lines(self, link: LineLink, grace_s: float = HALF_CLOSED_GRACE_S) -> None:
         if self._finishing is None:
             self._finishing = asyncio.get_running_loop().create_task(link.finish(grace_s))
 
@@ -256,7 +256,7 @@ class Visit(asyncio.Protocol):
         self.transport.close()
 
 
-class _Lines:
+class _LineStream:
     """A transport as `LineLink` wants it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from dari.bridge import daemon
+from dari.bridge.cli_socket.client import ask_to_finish
 from dari.bridge.control import BridgeControl
 from dari.bridge.daemon import control_client, host, take_over
-from dari.bridge.door.knock import ask_to_finish
 from dari.bridge.idleness import Idleness, idle_s
-from dari.bridge.place import Place
+from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
 from dari.daemon.errors import DaemonError
 from dari.daemon.lock import FileLock, lock_holder
@@ -25,13 +25,13 @@ from dari.daemon.probe import answers
 from dari.daemon.stub import make_stub
 from dari.errors import Conflict, InvalidInput, NotFound
 from tests.bridge.children.households import wait_for_end
-from tests.bridge.door.processes import daemon_pid, demo_host
-from tests.bridge.door.rig import Commands, make_server, visiting
+from tests.bridge.cli_socket.processes import daemon_pid, demo_host
+from tests.bridge.cli_socket.rig import Commands, make_server, visiting
 
 
 @asynccontextmanager
 async def hosted_here(
-    place: Place, commands: Commands | None = None, kind: str = "daemon", idle_s: float | None = None
+    place: BridgePaths, commands: Commands | None = None, kind: str = "daemon", idle_s: float | None = None
 ) -> AsyncIterator[daemon.Hosted]:
     bridge = Bridge(place.state_path, protected=place.protected)
     run = (commands or Commands()).run
@@ -40,7 +40,7 @@ async def hosted_here(
 
 
 async def test_a_host_holds_its_place_and_leaves_nothing_but_locks(run_dir: Path) -> None:
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place):
         assert lock_holder(place.lock_path) == os.getpid()
         with pytest.raises(Conflict, match=f"pid {os.getpid()}"):
@@ -51,13 +51,13 @@ async def test_a_host_holds_its_place_and_leaves_nothing_but_locks(run_dir: Path
 
 
 async def test_a_host_waits_for_the_one_before_to_be_gone(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, commands = Place(run_dir / "run"), Commands()
+    place, commands = BridgePaths(run_dir / "run"), Commands()
     first = hosted_here(place, commands)
     await first.__aenter__()
     async with visiting(place.files.run_dir, "wait"):
         await commands.entered.wait()
         leaving = asyncio.create_task(first.__aexit__(None, None, None))  # waits for its command
-        while answers(place.door_path):  # noqa: ASYNC110 - a door tells nobody
+        while answers(place.cli_socket_path):  # noqa: ASYNC110 - a door tells nobody
             await asyncio.sleep(0)
         entered = asyncio.Event()
 
@@ -88,15 +88,15 @@ async def test_sockets_of_a_killed_host_are_no_obstacle(home: Path) -> None:
     with demo_host() as pid:
         os.kill(pid, signal.SIGKILL)
         wait_for_end(pid)
-    place = Place()
-    assert place.door_path.exists()
+    place = BridgePaths()
+    assert place.cli_socket_path.exists()
     async with hosted_here(place), visiting(place.files.run_dir, "say", "", "", "0"):
         pass
 
 
 async def test_taking_over_ends_a_daemon_first(home: Path) -> None:
     with demo_host() as pid:
-        place = Place()
+        place = BridgePaths()
         assert await take_over(place) is True
         wait_for_end(pid, 0.0)  # it has ended when this returns, not some time later
         async with hosted_here(place, kind="hub"):
@@ -107,12 +107,12 @@ async def test_taking_over_ends_a_daemon_first(home: Path) -> None:
 async def test_a_hub_is_not_taken_over(home: Path) -> None:
     with demo_host("hub") as pid:
         with pytest.raises(Conflict, match=f"dari up.*pid {pid}"):
-            await take_over(Place())
+            await take_over(BridgePaths())
         assert daemon_pid() == pid
 
 
 async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path) -> None:
-    place, commands = Place(run_dir / "run"), Commands()
+    place, commands = BridgePaths(run_dir / "run"), Commands()
     async with hosted_here(place, commands) as hosted, visiting(place.files.run_dir, "wait") as visitor:
         await commands.entered.wait()
         asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.files.run_dir), 20))
@@ -125,7 +125,7 @@ async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path
 
 
 async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
         client = control_client(place)
         assert await client.call("system.shutdown") == {"status": "shutting_down"}
@@ -134,7 +134,7 @@ async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
 
 
 async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) -> None:
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
         client = control_client(place)
         control = make_stub(BridgeControl, client)
@@ -163,7 +163,7 @@ async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) ->
 
 
 async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place):
         client = control_client(place, "mcp")
         control = make_stub(BridgeControl, client)
@@ -182,7 +182,7 @@ async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
 async def test_a_daemon_whose_run_directory_was_removed_ends(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could find it any more."""
     monkeypatch.setattr(daemon, "LOOK_S", 0.01)
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
         shutil.rmtree(place.files.run_dir)
         await hosted.asked_to_finish()
@@ -190,7 +190,7 @@ async def test_a_daemon_whose_run_directory_was_removed_ends(run_dir: Path, monk
 
 
 async def test_without_work_a_daemon_is_done_after_its_time(run_dir: Path) -> None:
-    async with hosted_here(Place(run_dir / "run"), idle_s=0.05) as hosted:
+    async with hosted_here(BridgePaths(run_dir / "run"), idle_s=0.05) as hosted:
         await hosted.asked_to_finish()
 
 
@@ -225,7 +225,7 @@ async def test_work_keeps_a_daemon_and_so_does_the_wish_that_it_stays() -> None:
 
 
 async def test_a_visitor_is_work(run_dir: Path) -> None:
-    place, commands = Place(run_dir / "run"), Commands()
+    place, commands = BridgePaths(run_dir / "run"), Commands()
     async with hosted_here(place, commands, idle_s=0.02) as hosted:
         assert hosted._idleness is not None
         is_busy, looks = hosted._idleness._is_busy, Looks()
@@ -238,7 +238,7 @@ async def test_a_visitor_is_work(run_dir: Path) -> None:
 
 
 async def test_a_visitor_may_ask_the_host_to_stay(run_dir: Path) -> None:
-    place = Place(run_dir / "run")
+    place = BridgePaths(run_dir / "run")
     async with hosted_here(place, idle_s=1000) as hosted:
         async with visiting(place.files.run_dir, "say", "", "", "0") as visitor:
             await visitor.frames()

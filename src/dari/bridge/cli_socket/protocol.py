@@ -31,9 +31,9 @@ try:
 except ImportError:  # an interpreter without CPython's accelerators
     from json.encoder import py_encode_basestring_ascii as _quoted
 
-PROTOCOL = 1
-SOCKET = "door.sock"
-TOKEN = "door.token"
+PROTOCOL_VERSION = 1
+SOCKET_NAME = "door.sock"
+TOKEN_NAME = "door.token"
 
 BEGIN = b"b"
 REFUSED = b"!"
@@ -47,19 +47,19 @@ IN_END = b"z"
 ANSWER = b"l"
 CANCEL = b"c"
 
-HEAD_BYTES = 5
-HELLO_BYTES = 16 * 1024 * 1024
+HEADER_BYTES = 5
+MAX_HANDSHAKE_BYTES = 16 * 1024 * 1024
 """Arguments and environment have 2 MB as a rule (a quarter of the stack limit), and an escape has six bytes."""
-FRAME_BYTES = 1024 * 1024
+MAX_FRAME_BYTES = 1024 * 1024
 """The longest frame a client may send."""
 
-DAEMON = ("-P", "-c", "from dari.cli.bridged import main; raise SystemExit(main())")
+DAEMON_ARGUMENTS = ("-P", "-c", "from dari.cli.bridged import main; raise SystemExit(main())")
 """Arguments of the interpreter. -P: it is started in the caller's folder, and what lies there must not be imported."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def frame(kind: bytes, payload: bytes = b"") -> bytes:
+def encode_frame(kind: bytes, payload: bytes = b"") -> bytes:
     return kind + len(payload).to_bytes(4, "big") + payload
 
 
@@ -80,15 +80,15 @@ def to_json(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is nothing that a hello holds")
 
 
-def hello(purpose: str, token: str, version: str, **more: object) -> bytes:
+def encode_handshake(purpose: str, token: str, version: str, **more: object) -> bytes:
     """The first line. Bytes of names and values that are no UTF-8 travel as lone surrogates."""
-    said = {"v": PROTOCOL, "token": token, "purpose": purpose, "version": version, "package": PACKAGE, **more}
+    said = {"v": PROTOCOL_VERSION, "token": token, "purpose": purpose, "version": version, "package": PACKAGE, **more}
     return to_json(said).encode("ascii") + b"\n"
 
 
 def read_token(run_dir: str) -> str:
     """Read it after connecting: then it is the token of the host that listens."""
-    descriptor = os.open(f"{run_dir}/{TOKEN}", os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(f"{run_dir}/{TOKEN_NAME}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 256).decode("ascii", "replace").strip()
     finally:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from dari.bridge.door.wire import frame
+from dari.bridge.cli_socket.protocol import encode_frame
 
-GATHER_BYTES = 64 * 1024
+MAX_BATCH_BYTES = 64 * 1024
 HIGH_WATER_BYTES = 256 * 1024
-MOST_UNREAD_BYTES = 128 * 1024 * 1024
+MAX_UNREAD_BYTES = 128 * 1024 * 1024
 """A command that prints on and on without `drain()` to a client that has stopped reading is ended here."""
 
 
-class Outbox:
+class FrameWriter:
     """`put` never waits; `drain` waits for a client that is slower than its command."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -27,16 +27,16 @@ class Outbox:
     def put(self, kind: bytes, payload: bytes = b"") -> None:
         if self._transport.is_closing():
             return
-        if self._transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+        if self._transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             self._transport.abort()
             return
-        if len(payload) > GATHER_BYTES:
+        if len(payload) > MAX_BATCH_BYTES:
             self._gathered += kind + len(payload).to_bytes(4, "big")
             self.flush()
             self._transport.write(payload)
             return
-        self._gathered += frame(kind, payload)
-        if len(self._gathered) > GATHER_BYTES:
+        self._gathered += encode_frame(kind, payload)
+        if len(self._gathered) > MAX_BATCH_BYTES:
             self.flush()
         elif not self._is_planned:
             self._is_planned = True

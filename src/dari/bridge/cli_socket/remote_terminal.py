@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dari.bridge.door import wire
-from dari.bridge.door.outbox import Outbox
+from dari.bridge.cli_socket import protocol
+from dari.bridge.cli_socket.writer import FrameWriter
 from dari.errors import InvalidInput
 
-STDIN_BYTES = 64 * 1024 * 1024
+MAX_STDIN_BYTES = 64 * 1024 * 1024
 
 
-class DoorTerminal:
+class RemoteTerminal:
     """Has the shape of `dari.cli.remote.terminal.Terminal`; `out` and `err` never wait, `drain` does."""
 
-    def __init__(self, outbox: Outbox, tty: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    def __init__(self, outbox: FrameWriter, tty: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         columns = tty.get("columns")
         self.columns: int = columns if isinstance(columns, int) and 0 < columns <= 10_000 else 80
         self.stdin_is_tty = tty.get("stdin") is True
@@ -31,10 +31,10 @@ class DoorTerminal:
         self._turn = asyncio.Lock()
 
     def out(self, text: str) -> None:
-        self._outbox.put(wire.OUT, text.encode("utf-8", "surrogateescape"))
+        self._outbox.put(protocol.OUT, text.encode("utf-8", "surrogateescape"))
 
     def err(self, text: str) -> None:
-        self._outbox.put(wire.ERR, text.encode("utf-8", "surrogateescape"))
+        self._outbox.put(protocol.ERR, text.encode("utf-8", "surrogateescape"))
 
     async def drain(self) -> None:
         await self._outbox.drain()
@@ -43,11 +43,11 @@ class DoorTerminal:
         """All of it; at most 64 MB. Nothing is left for a second time."""
         if self._stdin_end is None:
             self._stdin_end = asyncio.get_running_loop().create_future()
-            self._outbox.put(wire.WANT)
+            self._outbox.put(protocol.WANT)
         await asyncio.shield(self._stdin_end)
         pieces, self._stdin = self._stdin, []
-        if self._stdin_bytes > STDIN_BYTES:
-            limit = STDIN_BYTES // (1024 * 1024)
+        if self._stdin_bytes > MAX_STDIN_BYTES:
+            limit = MAX_STDIN_BYTES // (1024 * 1024)
             raise InvalidInput(f"stdin has more than {limit} MB", "put it into a file that the server can read")
         return b"".join(pieces)
 
@@ -56,21 +56,21 @@ class DoorTerminal:
             raise InvalidInput("a question needs a person, and stdin is no terminal", "run it in a terminal")
         async with self._turn:
             self._answer = asyncio.get_running_loop().create_future()
-            self._outbox.put(wire.ASK, (b"\1" if secret else b"\0") + prompt.encode("utf-8", "surrogateescape"))
+            self._outbox.put(protocol.ASK, (b"\1" if secret else b"\0") + prompt.encode("utf-8", "surrogateescape"))
             return await self._answer
 
     def hear(self, kind: bytes, payload: bytes) -> bool:
         """A frame of the client; False when this is none of a terminal."""
-        if kind == wire.IN:
+        if kind == protocol.IN:
             self._stdin_bytes += len(payload)
-            if self._stdin_bytes > STDIN_BYTES:
+            if self._stdin_bytes > MAX_STDIN_BYTES:
                 self._stdin.clear()
                 self._end_stdin()
             elif self._stdin_end is not None and not self._stdin_end.done():
                 self._stdin.append(payload)
-        elif kind == wire.IN_END:
+        elif kind == protocol.IN_END:
             self._end_stdin()
-        elif kind == wire.ANSWER:
+        elif kind == protocol.ANSWER:
             if self._answer is not None and not self._answer.done():
                 self._answer.set_result(payload.decode("utf-8", "surrogateescape"))
         else:
