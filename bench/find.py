@@ -1,6 +1,6 @@
 """How often `find_tools` has the right tool first, or among three, and how long it takes.
 
-The questions and the recorded tools are those of `tests/bridge/finding/data`. There is no peer: the other gateways list
+The questions and the recorded tools are those of `tests/bridge/search/data`. There is no peer: the other gateways list
 every schema, or match words.
 """
 
@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from dari.bridge.finding.index import ToolIndex
-from tests.bridge.finding.labelled import accuracies, built_index, place_of, questions, recorded
+from dari.bridge.search.index import ToolIndex
+from tests.bridge.search.labelled import accuracies, built_index, place_of, questions, recorded
 
 _WANTED = {"en": 0.95, "ko": 0.85}
 

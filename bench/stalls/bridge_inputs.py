@@ -76,7 +76,7 @@ async def a_million_tools() -> Stall:
 
 
 async def find_tools_on_long_texts() -> Stall:
-    from dari.bridge.finding.index import ToolIndex
+    from dari.bridge.search.index import ToolIndex
 
     words = " ".join(f"word{at}" for at in range(20_000))
     tools = [{"name": f"t{at}", "description": f"{words} {at}"} for at in range(100)]

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from dari.bridge.finding.brief_schema import with_schemas
-from dari.bridge.finding.index import Found, ToolIndex
 from dari.bridge.gateway.choice import OWN
+from dari.bridge.search.brief_schema import attach_schemas
+from dari.bridge.search.index import ToolIndex, ToolMatch
 from dari.core.context import Context
 from dari.core.events import Event, ListChanged, ResourceUpdated
 from dari.core.offer import Offer
@@ -31,7 +31,7 @@ OWN_ABOUT = {"crux": "terminal shell pane", "crab": "HTTP debugging proxy traffi
 
 
 class FoundTools(Struct):
-    tools: list[Found]
+    tools: list[ToolMatch]
     """Best first; arguments that are required end with `*`."""
     known: int
     """How many tools there are in all."""
@@ -74,7 +74,7 @@ class SearchTools:
         """Find tools by what they do; returns the best matches, the first three with their inputSchema."""
         await self._ready()
         found = self._index.find(query, limit, self._named(server) if server else None)
-        return FoundTools(with_schemas(found, self._index), len(self._index))
+        return FoundTools(attach_schemas(found, self._index), len(self._index))
 
     @tool(open_world=True)
     async def describe_tool(self, name: Annotated[str, Meta(description="as find_tools shows it")]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Raw
 
-from dari.bridge.finding.spelling import nearest
+from dari.bridge.search.fuzzy import nearest_names
 from dari.cli.remote.forms import answer
 from dari.cli.remote.meter import Meter
 from dari.cli.remote.world import World
@@ -45,7 +45,7 @@ def find_own(name: str) -> Tool:
     alike = [tool for known, tool in tools.items() if known.partition("_")[2] == plain]
     if len(alike) == 1:
         return alike[0]
-    likely = [tool.name for tool in alike] or nearest(plain, tools)
+    likely = [tool.name for tool in alike] or nearest_names(plain, tools)
     hint = f"did you mean {' or '.join(likely)}?" if likely else "see: crewx mcp list_tools"
     raise NotFound(f"there is no built-in tool '{name[:100]}'", hint)
 

@@ -105,9 +105,9 @@ async def find_tool(upstream: Upstream, name: str, deadline: Deadline, world: Wo
 
 
 def _suggestion(name: str, names: Sequence[str], error: DariError) -> str:
-    from dari.bridge.finding.spelling import nearest
+    from dari.bridge.search.fuzzy import nearest_names
 
-    likely = nearest(name, names)
+    likely = nearest_names(name, names)
     return f"did you mean {' or '.join(likely)}?" if likely else error.hint
 
 

@@ -145,10 +145,10 @@ def _object_branch(schema: Schema, root: Schema) -> Schema:
 
 
 def _unknown(name: str, shape: Shape, tool: str, dashes: str) -> InvalidInput:
-    from dari.bridge.finding.spelling import nearest
+    from dari.bridge.search.fuzzy import nearest_names
 
     names = list(shape.properties)
-    likely = nearest(name.removeprefix("no-"), names, 1)
+    likely = nearest_names(name.removeprefix("no-"), names, 1)
     listed = ", ".join(f"{dashes}{each}" for each in names) or "none"
     hint = f"did you mean {dashes}{likely[0]}? " if likely else ""
     return InvalidInput(f"'{tool}' has no argument {dashes}{name[:80]}", f"{hint}its arguments: {listed}")
@@ -196,10 +196,10 @@ def _chosen(text: str, choices: list[Any], types: set[str], flag: str, *, is_pai
             return choice
     if text == "null" and "null" in types:
         return None
-    from dari.bridge.finding.spelling import nearest
+    from dari.bridge.search.fuzzy import nearest_names
 
     names = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
-    likely = nearest(text, names, 1)
+    likely = nearest_names(text, names, 1)
     hint = f"did you mean {likely[0]}? " if likely else ""
     raise InvalidInput(f"{_given(flag, text, is_pair)} is none of its values", f"{hint}one of: {', '.join(names[:20])}")
 

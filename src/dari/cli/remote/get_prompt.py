@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dari.bridge.finding.spelling import nearest
+from dari.bridge.search.fuzzy import nearest_names
 from dari.cli.remote.callers import calling
 from dari.cli.remote.choosing import add_server, split_address, upstream_of
 from dari.cli.remote.contents import Saved, block_text, saved
@@ -82,7 +82,7 @@ def _given(pairs: list[str]) -> dict[str, str]:
 def _check(server: str, name: str, prompts: dict[str, dict[str, Any]], given: dict[str, str], world: World) -> None:
     prompt = prompts.get(name)
     if prompt is None:
-        likely = nearest(name, prompts)
+        likely = nearest_names(name, prompts)
         hint = (
             f"did you mean {' or '.join(likely)}?" if likely else f"see: {world.program} list-prompts --server {server}"
         )
@@ -93,7 +93,7 @@ def _check(server: str, name: str, prompts: dict[str, dict[str, Any]], given: di
         raise InvalidInput(f"'{name}' needs {', '.join(absent)}", " ".join(f"--arg {each}=VALUE" for each in absent))
     for each in given:
         if each not in names:
-            likely = nearest(each, names, 1)
+            likely = nearest_names(each, names, 1)
             hint = f"did you mean {likely[0]}? " if likely else ""
             raise InvalidInput(f"'{name}' has no argument {each}", f"{hint}it takes: {', '.join(names) or 'none'}")
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.finding.spelling import distance, nearest
-from dari.bridge.finding.words import stem, words
+from dari.bridge.search.fuzzy import edit_distance, nearest_names
+from dari.bridge.search.tokenizer import stem, tokenize
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from dari.bridge.finding.words import stem, words
     ["readTextFile", "read_text_file", "read-text-file", "ReadTextFile", "reading the text files", "READ TEXT FILE"],
 )
 def test_one_name_gives_the_same_words_however_it_is_written(text: str) -> None:
-    assert words(text) == ["read", "text", "fil"]
+    assert tokenize(text) == ["read", "text", "fil"]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_one_name_gives_the_same_words_however_it_is_written(text: str) -> None:
     ],
 )
 def test_names_are_split_where_a_reader_splits_them(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert tokenize(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_other_words_stay_apart(left: str, right: str) -> None:
 
 
 def test_korean_is_found_with_and_without_its_particle() -> None:
-    assert "저장소" in words("저장소를") and "저장소" in words("저장소")[:1]
-    assert set(words("파일을")) & set(words("파일"))
-    assert words("글") == ["글"]
+    assert "저장소" in tokenize("저장소를") and "저장소" in tokenize("저장소")[:1]
+    assert set(tokenize("파일을")) & set(tokenize("파일"))
+    assert tokenize("글") == ["글"]
 
 
 def test_composed_and_decomposed_hangul_are_the_same() -> None:
-    assert words("\u1111\u1161\u110b\u1175\u11af") == words("파일") == ["파일"]
+    assert tokenize("\u1111\u1161\u110b\u1175\u11af") == tokenize("파일") == ["파일"]
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_composed_and_decomposed_hangul_are_the_same() -> None:
     [("file", "file", 0), ("flie", "file", 1), ("fil", "file", 1), ("screenshto", "screenshot", 1), ("abc", "xyz", 3)],
 )
 def test_a_swap_is_one_slip(left: str, right: str, apart: int) -> None:
-    assert distance(left, right, 2) == apart
+    assert edit_distance(left, right, 2) == apart
 
 
 @given(st.text("abcd", max_size=8), st.text("abcd", max_size=8))
 @settings(deadline=None)
 def test_distances_are_the_same_both_ways_and_never_above_the_longer_word(left: str, right: str) -> None:
-    assert distance(left, right, 10) == distance(right, left, 10) <= max(len(left), len(right))
-    assert (distance(left, right, 10) == 0) == (left == right)
-    assert distance(left, right, 1) == min(2, distance(left, right, 10))
+    assert edit_distance(left, right, 10) == edit_distance(right, left, 10) <= max(len(left), len(right))
+    assert (edit_distance(left, right, 10) == 0) == (left == right)
+    assert edit_distance(left, right, 1) == min(2, edit_distance(left, right, 10))
 
 
 NAMES = [
@@ -101,8 +101,8 @@ NAMES = [
     ],
 )
 def test_a_slip_of_a_name_is_answered_with_the_name_that_was_meant(typed: str, meant: str) -> None:
-    assert nearest(typed, NAMES)[0] == meant
+    assert nearest_names(typed, NAMES)[0] == meant
 
 
 def test_a_name_like_none_is_answered_with_none() -> None:
-    assert nearest("send_email_to_boss", NAMES) == []
+    assert nearest_names("send_email_to_boss", NAMES) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.finding.index import ToolIndex
+from dari.bridge.search.index import ToolIndex
 from dari.errors import NotFound
 
 

@@ -1,4 +1,4 @@
-"""The words people use for what tools do, read from `lexicon.txt` when the first question is asked."""
+"""The words people use for what tools do, read from `synonyms.txt` when the first question is asked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from dari.bridge.finding.words import is_hangul, runs, stem
+from dari.bridge.search.tokenizer import is_hangul, script_runs, stem
 
-Targets = dict[str, float]
+TermWeights = dict[str, float]
 """Words of tools, with what they count."""
 
 _FIRST, _OTHER, _ALIKE = 1.0, 0.65, 0.45
@@ -17,24 +17,24 @@ _MAX_CHANGED = 3
 _STRONG, _NORMAL, _WEAK = 1.6, 1.0, 0.3
 
 
-class Goal(NamedTuple):
+class Expansion(NamedTuple):
     """What a word or phrase of a question asks for."""
 
-    targets: Targets
+    targets: TermWeights
     weight: float
 
 
-class Lexicon(NamedTuple):
+class Synonyms(NamedTuple):
     alike: dict[str, tuple[str, ...]]
     """Stem → stems that mean the same."""
     kinds: dict[str, frozenset[str]]
     """Stem of a verb → the kinds of what it does."""
-    phrases: dict[tuple[str, ...], Goal]
+    phrases: dict[tuple[str, ...], Expansion]
     """Stems in a row → what they ask for."""
-    single: dict[str, dict[str, Goal]]
+    single: dict[str, dict[str, Expansion]]
     """Stem → words of one goal each as they are written: `late` and `lat` have one stem and are two words."""
     longest_phrase: int
-    korean: dict[str, Goal]
+    korean: dict[str, Expansion]
     """Beginning of a Korean word, spaces left out → what it stands for."""
     longest_korean: int
     light: frozenset[str]
@@ -43,37 +43,37 @@ class Lexicon(NamedTuple):
     nouns: frozenset[str]
     """Verbs that are nouns as well."""
 
-    def widened(self, word: str, factor: float = 1.0) -> Targets:
+    def widened(self, word: str, factor: float = 1.0) -> TermWeights:
         """A word with those that mean the same, which count less."""
         wide = dict.fromkeys(self.alike.get(word, ()), factor * _ALIKE)
         wide[word] = factor
         return wide
 
-    def goal_of(self, run: str) -> Goal | None:
+    def goal_of(self, run: str) -> Expansion | None:
         """What a single word asks for: the word as it is listed, else one that it is an ordinary form of."""
         listed = self.single.get(stem(run))
         if not listed:
             return None
         if run in listed:
             return listed[run]
-        found: Goal | None = None
+        found: Expansion | None = None
         for word, goal in listed.items():
             if _is_form(run, word):
                 found = _joined(found, goal)
         return found
 
-    def groups(self, targets: Targets) -> list[Targets]:
+    def groups(self, targets: TermWeights) -> list[TermWeights]:
         """Each word of a goal, widened: a tool that has several of them fits better."""
         return [self.widened(word, factor) for word, factor in targets.items()]
 
 
 def stems(phrase: str) -> tuple[str, ...]:
-    return tuple(stem(run) for run in runs(phrase))
+    return tuple(stem(run) for run in script_runs(phrase))
 
 
 @cache
-def lexicon() -> Lexicon:
-    text = resources.files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8")
+def load_synonyms() -> Synonyms:
+    text = resources.files(__package__).joinpath("synonyms.txt").read_text(encoding="utf-8")
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.split("\n"):
@@ -82,7 +82,7 @@ def lexicon() -> Lexicon:
         elif line and not line.startswith("#"):
             lines.append(line)
     korean, phrases = _korean(sections["korean"]), _phrases(sections["goals"])
-    return Lexicon(
+    return Synonyms(
         alike=_groups(sections["groups"]),
         kinds=_kinds(sections["verbs"]),
         phrases=phrases,
@@ -118,8 +118,8 @@ def _kinds(lines: list[str]) -> dict[str, frozenset[str]]:
     return {verb: frozenset(found) for verb, found in kinds.items()}
 
 
-def _phrases(lines: list[str]) -> dict[tuple[str, ...], Goal]:
-    found: dict[tuple[str, ...], Goal] = {}
+def _phrases(lines: list[str]) -> dict[tuple[str, ...], Expansion]:
+    found: dict[tuple[str, ...], Expansion] = {}
     for line in lines:
         triggers, goal = _entry(line)
         for trigger in triggers:
@@ -128,12 +128,12 @@ def _phrases(lines: list[str]) -> dict[tuple[str, ...], Goal]:
     return found
 
 
-def _single(lines: list[str]) -> dict[str, dict[str, Goal]]:
-    found: dict[str, dict[str, Goal]] = {}
+def _single(lines: list[str]) -> dict[str, dict[str, Expansion]]:
+    found: dict[str, dict[str, Expansion]] = {}
     for line in lines:
         triggers, goal = _entry(line)
         for trigger in triggers:
-            parts = runs(trigger)
+            parts = script_runs(trigger)
             if len(parts) == 1:
                 of_stem = found.setdefault(stem(parts[0]), {})
                 of_stem[parts[0]] = _joined(of_stem.get(parts[0]), goal)
@@ -149,31 +149,33 @@ def _is_form(run: str, word: str) -> bool:
     return len(shorter) - kept <= _MAX_CHANGED and longer[kept:] != "e"
 
 
-def _korean(lines: list[str]) -> dict[str, Goal]:
-    found: dict[str, Goal] = {}
+def _korean(lines: list[str]) -> dict[str, Expansion]:
+    found: dict[str, Expansion] = {}
     for line in lines:
         triggers, goal = _entry(line)
         for trigger in triggers:
-            key = "".join(run for run in runs(trigger) if is_hangul(run))
+            key = "".join(run for run in script_runs(trigger) if is_hangul(run))
             found[key] = _joined(found.get(key), goal)
     return found
 
 
-def _joined(before: Goal | None, goal: Goal) -> Goal:
+def _joined(before: Expansion | None, goal: Expansion) -> Expansion:
     if before is None:
         return goal
     targets = {**goal.targets, **before.targets}
-    return Goal({word: max(one.targets.get(word, 0.0) for one in (before, goal)) for word in targets}, before.weight)
+    return Expansion(
+        {word: max(one.targets.get(word, 0.0) for one in (before, goal)) for word in targets}, before.weight
+    )
 
 
-def _entry(line: str) -> tuple[list[str], Goal]:
+def _entry(line: str) -> tuple[list[str], Expansion]:
     weight = {"!": _STRONG, "~": _WEAK}.get(line[0], _NORMAL)
     triggers, _, given = line.lstrip("!~").partition(" = ")
-    targets: Targets = {}
+    targets: TermWeights = {}
     for at, one in enumerate(given.split()):
         word, _, factor = one.partition(":")
         targets[_target(word)] = float(factor) if factor else _OTHER if at else _FIRST
-    return [trigger.strip() for trigger in triggers.split(",")], Goal(targets, weight)
+    return [trigger.strip() for trigger in triggers.split(",")], Expansion(targets, weight)
 
 
 def _target(word: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dari.bridge.finding.brief_schema import MAX_SCHEMA_BYTES, brief_schema, with_schemas
-from dari.bridge.finding.index import ToolIndex
+from dari.bridge.search.brief_schema import MAX_SCHEMA_BYTES, attach_schemas, brief_schema
+from dari.bridge.search.index import ToolIndex
 
 
 def schema_of(count: int, described: str = "") -> dict[str, Any]:
@@ -48,5 +48,5 @@ def test_only_the_first_three_carry_a_schema() -> None:
     index.put(
         "s", [{"name": f"s__send_{at}", "description": "Send it.", "inputSchema": schema_of(1)} for at in range(5)]
     )
-    found = with_schemas(index.find("send"), index)
+    found = attach_schemas(index.find("send"), index)
     assert [one.input_schema is msgspec.UNSET for one in found] == [False, False, False, True, True]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from dari.bridge.finding.words import words
+from dari.bridge.search.synonyms import load_synonyms
+from dari.bridge.search.tokenizer import tokenize
 
 JsonObject = dict[str, Any]
 
@@ -35,7 +36,7 @@ _SERVER = _Field(2.7, 1, 0.2)
 _ABOUT = _Field(0.3, 30, 0.75)
 
 
-class Entry:
+class IndexedTool:
     __slots__ = ("server", "name", "tool", "counts", "name_words", "first_word")
 
     def __init__(self, server: str, tool: JsonObject, shared: frozenset[str], about: Sequence[str]) -> None:
@@ -47,18 +48,21 @@ class Entry:
         own = bare_name(server, self.name)
         properties = properties_of(tool)
         first, rest = _sentences(text_of(tool, "description"))
-        name = words(own)
+        name = tokenize(own)
         named = [word for word in name if word not in shared] or name
-        first_words = words(first)
+        first_words = tokenize(first)
         self.name_words = tuple(named)
         self.first_word = first_words[0] if first_words else ""
         self._count(_NAME, [*named, *_pairs(named)])
-        self._count(_TITLE, words(title_of(tool)))
+        self._count(_TITLE, tokenize(title_of(tool)))
         self._count(_FIRST, first_words)
-        self._count(_REST, words(rest[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS])
-        self._count(_ARGUMENTS, words(" ".join(map(str, properties))))
-        self._count(_VALUES, words(" ".join(map(_said, properties.values()))[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS])
-        self._count(_SERVER, {*words(server), *(word for word in name if word in shared)})
+        self._count(_REST, tokenize(rest[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS])
+        self._count(_ARGUMENTS, tokenize(" ".join(map(str, properties))))
+        self._count(
+            _VALUES,
+            tokenize(" ".join(map(_argument_text, properties.values()))[:MAX_TEXT_CHARS])[:MAX_DESCRIPTION_WORDS],
+        )
+        self._count(_SERVER, {*tokenize(server), *(word for word in name if word in shared)})
         self._count(_ABOUT, about)
 
     def _count(self, one: _Field, found: Iterable[str]) -> None:
@@ -88,7 +92,7 @@ def shared_words(server: str, tools: Sequence[JsonObject]) -> frozenset[str]:
     """Words of most names of a server (`slack_…`, `browser_…`): they tell the server, not the tool."""
     if len(tools) < _MIN_TOOLS_THAT_SHARE:
         return frozenset()
-    counted = Counter(word for tool in tools for word in set(words(bare_name(server, str(tool.get("name", ""))))))
+    counted = Counter(word for tool in tools for word in set(tokenize(bare_name(server, str(tool.get("name", ""))))))
     return frozenset(word for word, times in counted.items() if times >= len(tools) * _SHARE)
 
 
@@ -118,7 +122,7 @@ def properties_of(tool: JsonObject) -> JsonObject:
     return properties if isinstance(properties, dict) else {}
 
 
-def _said(argument: object) -> str:
+def _argument_text(argument: object) -> str:
     """What an argument says of itself: its description and the values to choose from."""
     if not isinstance(argument, dict):
         return ""
@@ -134,3 +138,43 @@ def text_of(tool: JsonObject, field: str) -> str:
 def title_of(tool: JsonObject) -> str:
     annotations = tool.get("annotations")
     return text_of(tool, "title") or (text_of(annotations, "title") if isinstance(annotations, dict) else "")
+
+
+READ_ACTIONS = frozenset(("read", "list", "search"))
+"""Kinds that change nothing."""
+_KIND_FITS, _KIND_NEAR, _KIND_DIFFERS = 1.25, 1.0, 0.7
+_NEAR = {
+    "read": ("list", "search", "convert", "run"),
+    "list": ("read", "search"),
+    "search": ("read", "list", "convert", "run"),
+    "create": ("send", "update", "convert"),
+    "update": ("create",),
+    "send": ("create",),
+    "run": ("create", "read"),
+    "convert": ("create", "read"),
+    "delete": ("stop",),
+    "stop": ("delete", "update"),
+}
+
+
+def tool_actions(entry: IndexedTool) -> frozenset[str]:
+    """What a tool does: by the first verb of its name, else by the first word of its description.
+
+    A word that is a noun as well (`list`, `file`) is a verb only where a name begins with it.
+    """
+    known, nouns = load_synonyms().kinds, load_synonyms().nouns
+    verbs = [known.get(word) if word not in nouns else None for word in (*entry.name_words, "")]
+    for kinds, others in pairwise(verbs):
+        if kinds:
+            return kinds | (others or frozenset())  # `search_and_replace` does both
+    first = entry.name_words[0] if entry.name_words else ""
+    return known.get(first) or known.get(entry.first_word, frozenset())
+
+
+def action_fit(kinds: frozenset[str], wanted: frozenset[str]) -> float:
+    """What the score of a tool is multiplied by."""
+    if not kinds:
+        return _KIND_NEAR
+    if kinds & wanted:
+        return _KIND_FITS
+    return _KIND_NEAR if any(near in kinds for kind in wanted for near in _NEAR.get(kind, ())) else _KIND_DIFFERS

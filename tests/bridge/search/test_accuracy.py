@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dari.bridge.finding.index import ToolIndex
-from tests.bridge.finding.labelled import accuracies, built_index, questions, recorded
+from dari.bridge.search.index import ToolIndex
+from tests.bridge.search.labelled import accuracies, built_index, questions, recorded
 
 FLOORS = {("tuned", "en"): 0.95, ("tuned", "ko"): 0.95, ("held-out", "en"): 0.84, ("held-out", "ko"): 0.9}
 """Shares of questions with the right tool among three, a little below what `./dev bench find` prints."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 
-def distance(left: str, right: str, limit: int) -> int:
+def edit_distance(left: str, right: str, limit: int) -> int:
     """Letters to insert, delete, replace or swap; `limit + 1` as soon as it must be more."""
     if left == right:
         return 0
@@ -43,7 +43,7 @@ def trigrams(word: str) -> frozenset[str]:
     return frozenset(padded[at : at + 3] for at in range(max(1, len(padded) - 2)))
 
 
-def nearest(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
+def nearest_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
     """Names that `name` may be a slip of, best first; case and separators do not count."""
     wanted = _plain(name)
     grams = _grams(wanted)
@@ -58,7 +58,7 @@ def nearest(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
             likely.append((-alike, candidate, plain))
     scored: list[tuple[float, str]] = []
     for alike, candidate, plain in sorted(likely)[:50]:
-        apart = distance(wanted, plain, max(2, len(wanted) // 3))
+        apart = edit_distance(wanted, plain, max(2, len(wanted) // 3))
         if apart <= max(1, len(wanted) // 4) or plain.endswith(wanted) or alike < -0.5:
             scored.append((apart + alike * 4, candidate))
     return [candidate for _, candidate in sorted(scored)[:limit]]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dari.app import add_built_ins
-from dari.bridge.finding.index import ToolIndex
 from dari.bridge.gateway.search import OWN_ABOUT
+from dari.bridge.search.index import ToolIndex
 from dari.core.registry import Registry
 from dari.settings import ServeSettings
 

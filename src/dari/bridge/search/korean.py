@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dari.bridge.finding.lexicon import Goal, Lexicon, Targets
+from dari.bridge.search.synonyms import Expansion, Synonyms, TermWeights
 
-CONTEXT = 0.85
+CONTEXT_WEIGHT = 0.85
 """Where something is done says less than what it is done to."""
-GENERIC = 0.6
+GENERIC_WEIGHT = 0.6
 """What a verb counts that hundreds of tools have."""
 _LITERAL = 1.6
 _ASIDE = 0.6
@@ -32,10 +32,10 @@ _ENDING = re.compile(
 )
 
 
-class Asked(NamedTuple):
+class QueryTerm(NamedTuple):
     """One part of a question."""
 
-    groups: list[Targets]
+    groups: list[TermWeights]
     """Words of tools it may stand for, with what they count; one group for each thing that it names."""
     weight: float
     word: str = ""
@@ -44,9 +44,9 @@ class Asked(NamedTuple):
     """Somebody or something that has a name: data, unless it names a server."""
 
 
-def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
+def korean_terms(found: list[str], words: Synonyms) -> list[QueryTerm]:
     """Korean words one after another: the longest entries that begin where a word begins, over spaces as well."""
-    parts: list[Asked] = []
+    parts: list[QueryTerm] = []
     whole = "".join(found)
     begins = {0}
     for run in found:
@@ -68,7 +68,7 @@ def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
         groups = words.groups(goal.targets)
         groups[0] = {**itself, **groups[0]}
         at += length
-        parts.append(Asked(groups, goal.weight * _korean_weight(goal, words) * _role(whole[at:end])))
+        parts.append(QueryTerm(groups, goal.weight * _korean_weight(goal, words) * _role(whole[at:end])))
         # What follows inside a word is an ending as long as no entry begins there.
         end = min(one for one in (*begins, len(whole)) if one >= at)
         while at < end and _longest(whole, at, 0, words)[0] is None:
@@ -82,10 +82,10 @@ def korean_parts(found: list[str], words: Lexicon) -> list[Asked]:
 def _role(ending: str) -> float:
     if ending.startswith(("는지", "은지", "던데")):
         return _ASIDE
-    return CONTEXT if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")) else 1.0
+    return CONTEXT_WEIGHT if ending.startswith(("에", "의", "중", "이랑", "으로", "로", "용")) else 1.0
 
 
-def _longest(whole: str, at: int, word_end: int, words: Lexicon) -> tuple[Goal | None, int]:
+def _longest(whole: str, at: int, word_end: int, words: Synonyms) -> tuple[Expansion | None, int]:
     """`word_end`: where the word ends that begins at `at`; 0 inside a word, where one syllable is an accident."""
     for length in range(min(words.longest_korean, len(whole) - at), 0, -1):
         goal = words.korean.get(whole[at : at + length])
@@ -96,21 +96,21 @@ def _longest(whole: str, at: int, word_end: int, words: Lexicon) -> tuple[Goal |
     return None, 0
 
 
-def _korean_weight(goal: Goal, words: Lexicon) -> float:
+def _korean_weight(goal: Expansion, words: Synonyms) -> float:
     first = max(goal.targets, key=lambda word: goal.targets[word])
     if goal.targets[first] < 0.5:
         return 0.5
-    return GENERIC if first in words.kinds else 1.0
+    return GENERIC_WEIGHT if first in words.kinds else 1.0
 
 
-def _unknown(run: str) -> list[Asked]:
+def _unknown(run: str) -> list[QueryTerm]:
     """A Korean word that no entry explains: itself, for tools that are described in Korean, or an English word."""
     bare = run
     while (shorter := _ENDING.sub("", bare)) != bare and len(shorter) >= 2:
         bare = shorter
     if run in _PARTICLES or bare in _PARTICLES or len(bare) < 2:
         return []
-    return [Asked([{**dict.fromkeys(_pairs(bare), 0.6), run: 1.0, bare: 1.0}], 0.8, bare)]
+    return [QueryTerm([{**dict.fromkeys(_pairs(bare), 0.6), run: 1.0, bare: 1.0}], 0.8, bare)]
 
 
 def _pairs(run: str) -> list[str]:

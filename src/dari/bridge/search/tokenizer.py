@@ -30,17 +30,17 @@ MAX_WORD_CHARS = 64
 """Longer runs are data, not words."""
 
 
-def words(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """In the order of the text, with repetitions."""
     found: list[str] = []
     text = text[:MAX_TEXT_CHARS]
     # One character may become eighteen by NFKC, so the limit holds before and after.
     for token in _TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS]):
-        found += _words_of(token)
+        found += _tokenize_word(token)
     return found
 
 
-def runs(text: str) -> list[str]:
+def script_runs(text: str) -> list[str]:
     """The text as runs of one script each, in lower case, split where a reader splits a name."""
     return [run for token in _TOKEN.findall(unicodedata.normalize("NFKC", text)) for run in _runs_of(token)]
 
@@ -59,11 +59,11 @@ def _runs_of(token: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=32768)
-def _words_of(token: str) -> tuple[str, ...]:
-    return tuple(word for run in _runs_of(token) for word in _words_of_run(run))
+def _tokenize_word(token: str) -> tuple[str, ...]:
+    return tuple(word for run in _runs_of(token) for word in _tokenize_run(run))
 
 
-def _words_of_run(run: str) -> tuple[str, ...]:
+def _tokenize_run(run: str) -> tuple[str, ...]:
     if not _PAIRED.match(run):
         return () if run in _STOP else (stem(run),)
     if len(run) == 1:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from dari.bridge.finding.lexicon import Targets
+from dari.bridge.search.synonyms import TermWeights
 
 _ASKS = r"\?|뭐|무엇|어떤|얼마|언제|어디|누가|왜|몇"
 
@@ -19,7 +19,7 @@ _INQUIRES = (
 )
 
 
-class Forms(NamedTuple):
+class SentencePatterns(NamedTuple):
     inquires: re.Pattern[str]
     """Begins as only a question does: nothing is to be changed, whatever verbs follow."""
     tells: re.Pattern[str]
@@ -30,11 +30,11 @@ class Forms(NamedTuple):
     """A question, not an order."""
     kinds: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
     """Beginnings and endings that say what is done though their words say little else; the first asks for many."""
-    goals: tuple[tuple[re.Pattern[str], Targets], ...]
+    goals: tuple[tuple[re.Pattern[str], TermWeights], ...]
 
 
 @cache
-def forms() -> Forms:
+def load_patterns() -> SentencePatterns:
     """Compiled when the first question is asked: no start waits for it."""
     charted = re.compile(r"\b(?:as|in|on|into) an? (?:\w+ ){0,2}(?:chart|graph|diagram|plot|map|table|picture)\b")
     informs = re.compile(r"\b(?:tell|inform|let) (?!me\b|us\b)\W?\w+.{0,40}?\bthat\b", re.IGNORECASE)
@@ -65,7 +65,7 @@ def forms() -> Forms:
         (re.compile(r"중에서?\s.*만\s|만\s*(?:골라|추려|뽑아|찾아)"), ("search",)),
         (re.compile(r"보여|알려|봐줘|봐 줘"), ("read",)),
     )
-    goals: tuple[tuple[re.Pattern[str], Targets], ...] = (
+    goals: tuple[tuple[re.Pattern[str], TermWeights], ...] = (
         (
             re.compile(
                 r"\d\s*[-+*/×÷^%]\s*\d|\d\s*(?:%|percent) of\s*[$€£]?\d"
@@ -153,4 +153,6 @@ def forms() -> Forms:
         r".{0,60}?\bthat\b",
         re.IGNORECASE,
     )
-    return Forms(re.compile(_INQUIRES, re.IGNORECASE), tells, orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals)
+    return SentencePatterns(
+        re.compile(_INQUIRES, re.IGNORECASE), tells, orders, re.compile(_ASKS, re.IGNORECASE), kinds, goals
+    )

@@ -17,20 +17,29 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from dari.bridge.finding.entries import Entry, properties_of, shared_words, summary_of, text_of, title_of
-from dari.bridge.finding.kinds import LOOKS, fit, kinds_of
-from dari.bridge.finding.korean import Asked
-from dari.bridge.finding.lexicon import Targets, lexicon
-from dari.bridge.finding.loan_words import english_sounds, hangul_sounds
-from dari.bridge.finding.question import understood
-from dari.bridge.finding.spelling import distance, nearest, trigrams
-from dari.bridge.finding.words import is_hangul, root, words
+from dari.bridge.search.fields import (
+    READ_ACTIONS,
+    IndexedTool,
+    action_fit,
+    properties_of,
+    shared_words,
+    summary_of,
+    text_of,
+    title_of,
+    tool_actions,
+)
+from dari.bridge.search.fuzzy import edit_distance, nearest_names, trigrams
+from dari.bridge.search.korean import QueryTerm
+from dari.bridge.search.query import parse_query
+from dari.bridge.search.synonyms import TermWeights, load_synonyms
+from dari.bridge.search.tokenizer import is_hangul, root, tokenize
+from dari.bridge.search.transliteration import english_sounds, hangul_sounds
 from dari.core.slices import sliced
 from dari.errors import NotFound
 
 JsonObject = dict[str, Any]
 
-_K = 2.8
+_BM25_K = 2.8
 _PREFIX_KNOWN, _PREFIX_ONLY, _FAMILY, _SLIP = 0.15, 0.6, 0.5, (1.0, 0.75, 0.5)
 _SOUND = (0.5, 0.7, 0.9)
 """By three, four or more consonants: short words sound like many others."""
@@ -46,13 +55,13 @@ _NAMED = 1000.0
 """A question that is the name of a tool asks for that tool."""
 _NAME = 0.5
 """What a name counts that names no server."""
-_THE_WEB = Asked([{"web": 1.0, "web_search": 1.0, "internet": 0.6}, {"search": 0.7}], 0.6)
+_THE_WEB = QueryTerm([{"web": 1.0, "web_search": 1.0, "internet": 0.6}, {"search": 0.7}], 0.6)
 _POOR = 2.0
 """A question that no tool answers better is about the world: plumbers, proteins. The web may know."""
 _EXPANSIONS = 12
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ToolMatch(Struct, frozen=True, kw_only=True):
     """A tool in short: enough to choose by, a hundredth of its schema."""
 
     name: str
@@ -70,7 +79,7 @@ class ToolIndex:
     """`put` what a server shows under the names a model calls; `find` and `describe` what it asks for."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, IndexedTool] = {}
         self._of_server: dict[str, list[str]] = {}
         self._given: dict[str, tuple[list[JsonObject], str | Mapping[str, str]]] = {}
         self._postings: dict[str, dict[str, float]] = {}
@@ -114,10 +123,10 @@ class ToolIndex:
         names = self._of_server[server] = []
         shared = shared_words(server, given)
         abouts = {"": about} if isinstance(about, str) else about
-        about_words = {begins: words(text) for begins, text in abouts.items()}
+        about_words = {begins: tokenize(text) for begins, text in abouts.items()}
         for tool in given:
             name = str(tool.get("name", ""))
-            entry = Entry(
+            entry = IndexedTool(
                 server,
                 tool,
                 shared,
@@ -153,15 +162,15 @@ class ToolIndex:
                     del self._postings[word]
         self._forget_derived()
 
-    def find(self, query: str, limit: int = 10, server: str | None = None) -> list[Found]:
+    def find(self, query: str, limit: int = 10, server: str | None = None) -> list[ToolMatch]:
         """The tools that fit best, best first. A question without any word lists tools by name."""
-        question = understood(query)
+        question = parse_query(query)
         named = self._named.get(query.strip().lower(), ())
         if not question.parts and not named:
             names = sorted(name for name, entry in self._entries.items() if server in (None, entry.server))
             return [self._found(name, 0.0) for name in names[:limit]]
         scores = self._scores(question.parts)
-        if question.kinds and question.kinds <= LOOKS and max(scores.values(), default=0.0) < _POOR:
+        if question.kinds and question.kinds <= READ_ACTIONS and max(scores.values(), default=0.0) < _POOR:
             for name, score in self._scores([_THE_WEB]).items():
                 scores[name] = scores.get(name, 0.0) + score
         if question.kinds:
@@ -198,12 +207,12 @@ class ToolIndex:
 
     def suggestion(self, name: str) -> str:
         """A hint for who named a tool that is not there."""
-        likely = nearest(name, self._entries)
+        likely = nearest_names(name, self._entries)
         return f"did you mean {' or '.join(likely)}?" if likely else "look for it with find_tools"
 
     # Ranking
 
-    def _scores(self, asked: list[Asked]) -> dict[str, float]:
+    def _scores(self, asked: list[QueryTerm]) -> dict[str, float]:
         total = len(self._entries)
         scores: dict[str, float] = {}
         covered: dict[str, float] = {}
@@ -246,7 +255,7 @@ class ToolIndex:
             for name, score in scores.items()
         }
 
-    def _mentioned(self, part: Asked) -> set[str]:
+    def _mentioned(self, part: QueryTerm) -> set[str]:
         """Servers that a part of the question names."""
         words_of = self._server_words()
         return {
@@ -261,17 +270,17 @@ class ToolIndex:
         if self._servers_by_word is None:
             self._servers_by_word = {}
             for server in self._of_server:
-                for word in words(server):
+                for word in tokenize(server):
                     self._servers_by_word.setdefault(word, []).append(server)
         return self._servers_by_word
 
-    def _group_scores(self, group: Targets, total: int) -> dict[str, float]:
+    def _group_scores(self, group: TermWeights, total: int) -> dict[str, float]:
         best: dict[str, float] = {}
         for word, factor in group.items():
             posting = self._postings[word]
             rarity = math.log(1 + (total - len(posting) + 0.5) / (len(posting) + 0.5)) * factor
             for name, weight in posting.items():
-                score = rarity * weight / (weight + _K)
+                score = rarity * weight / (weight + _BM25_K)
                 if score > best.get(name, 0.0):
                     best[name] = score
         return best
@@ -279,20 +288,20 @@ class ToolIndex:
     def _fit(self, name: str, wanted: frozenset[str]) -> float:
         kinds = self._kinds.get(name)
         if kinds is None:
-            kinds = self._kinds[name] = kinds_of(self._entries[name])
-        return fit(kinds, wanted)
+            kinds = self._kinds[name] = tool_actions(self._entries[name])
+        return action_fit(kinds, wanted)
 
     # Words of a question to words of the index
 
-    def _joined(self, asked: list[Asked]) -> list[Asked]:
+    def _joined(self, asked: list[QueryTerm]) -> list[QueryTerm]:
         """With two words that are one in the index: `screen shot`, `sequential thinking`."""
         joined = list(asked)
         for one, other in pairwise(asked):
             if one.word and other.word and (both := one.word + other.word) in self._postings:
-                joined.append(Asked([{both: 1.0}], 1.0))
+                joined.append(QueryTerm([{both: 1.0}], 1.0))
         return joined
 
-    def _expanded(self, part: Asked) -> list[Targets]:
+    def _expanded(self, part: QueryTerm) -> list[TermWeights]:
         """The words of the index that a part of the question stands for, with what they count."""
         groups = [{word: factor for word, factor in group.items() if word in self._postings} for group in part.groups]
         word = part.word
@@ -300,7 +309,7 @@ class ToolIndex:
             groups[0] = self._guessed(word, groups[0], any(groups))
         return [group for group in groups if group]
 
-    def _guessed(self, word: str, found: Targets, is_understood: bool) -> Targets:
+    def _guessed(self, word: str, found: TermWeights, is_understood: bool) -> TermWeights:
         """With words of the index that are another form of this one, begin like it, or sound like it."""
         if is_hangul(word):
             return found if found.get(word) else found | self._by_sound(word)
@@ -328,7 +337,7 @@ class ToolIndex:
                     self._families.setdefault(root(other), []).append(other)
         return [other for other in self._families.get(root(word), ()) if other != word]
 
-    def _by_sound(self, run: str) -> Targets:
+    def _by_sound(self, run: str) -> TermWeights:
         """English words that a Korean one may be written after."""
         if self._sounds is None:
             self._sounds = {}
@@ -338,16 +347,16 @@ class ToolIndex:
                         self._sounds.setdefault(heard, []).append(word)
         heard = hangul_sounds(run)
         likely = self._sounds.get(heard, ()) or (self._sounds.get(heard[:-1], ()) if heard.endswith("s") else ())
-        found: Targets = {}
+        found: TermWeights = {}
         for word in likely if heard else ():
-            found |= lexicon().widened(word, _SOUND[min(len(heard), 5) - 3])
+            found |= load_synonyms().widened(word, _SOUND[min(len(heard), 5) - 3])
         return {word: factor for word, factor in found.items() if word in self._postings}
 
-    def _slips(self, word: str) -> Targets:
+    def _slips(self, word: str) -> TermWeights:
         """Words at most two letters away, one for short ones; and what those stand for."""
         if self._grams is None:
             self._grams = {}
-            known = {key[0] for key in lexicon().phrases if len(key) == 1}
+            known = {key[0] for key in load_synonyms().phrases if len(key) == 1}
             for other in sorted(known.union(self._postings)):
                 for gram in trigrams(other):
                     self._grams.setdefault(gram, []).append(other)
@@ -356,12 +365,12 @@ class ToolIndex:
         for gram in sorted(trigrams(word)):
             shared.update(self._grams.get(gram, ()))
         likely = heapq.nsmallest(40, ((-count, other) for other, count in shared.items()))
-        apart = {other: distance(word, other, allowed) for _, other in likely}
+        apart = {other: edit_distance(word, other, allowed) for _, other in likely}
         near = sorted((slips, other) for other, slips in apart.items() if slips <= allowed)[:_EXPANSIONS]
-        found: Targets = {}
+        found: TermWeights = {}
         for slips, other in near:
-            goal = lexicon().phrases.get((other,))
-            meant = [lexicon().widened(other), *(lexicon().groups(goal.targets) if goal else ())]
+            goal = load_synonyms().phrases.get((other,))
+            meant = [load_synonyms().widened(other), *(load_synonyms().groups(goal.targets) if goal else ())]
             for target, factor in (pair for group in meant for pair in group.items()):
                 if target in self._postings and factor * _SLIP[slips] > found.get(target, 0.0):
                     found[target] = factor * _SLIP[slips]
@@ -371,13 +380,13 @@ class ToolIndex:
         self._vocabulary = self._families = self._sounds = self._grams = self._servers_by_word = None
         self._kinds = {}
 
-    def _found(self, name: str, score: float) -> Found:
+    def _found(self, name: str, score: float) -> ToolMatch:
         entry = self._entries[name]
         schema = entry.tool.get("inputSchema")
         schema = schema if isinstance(schema, dict) else {}
         required = schema.get("required")
         required = required if isinstance(required, list) else []
-        return Found(
+        return ToolMatch(
             name=name,
             server=entry.server,
             title=title_of(entry.tool),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 if TYPE_CHECKING:
-    from dari.bridge.finding.index import Found, ToolIndex
+    from dari.bridge.search.index import ToolIndex, ToolMatch
 
 JsonObject = dict[str, Any]
 
@@ -27,7 +27,7 @@ _KEYWORDS_OF_NAMES = frozenset(("properties", "patternProperties", "$defs", "def
 MAX_DEPTH = 24
 
 
-def with_schemas(found: Sequence[Found], index: ToolIndex) -> list[Found]:
+def attach_schemas(found: Sequence[ToolMatch], index: ToolIndex) -> list[ToolMatch]:
     """The same tools; the first three carry their inputSchema where it is short enough."""
     first = [structs.replace(one, input_schema=_given(index, one.name)) for one in found[:MAX_SCHEMAS]]
     return [*first, *found[MAX_SCHEMAS:]]
