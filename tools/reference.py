@@ -22,10 +22,10 @@ from dari.cli.crux.main import make_help as make_crux_help
 from dari.cli.crux.main import make_parser as make_crux_parser
 from dari.cli.crux_mcp_bridge import USAGE as BRIDGE_USAGE
 from dari.cli.cruxd import make_parser as make_cruxd_parser
+from dari.cli.kit.parser import HELP_COLUMNS
 from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
 from dari.cli.remote.main import REMOTE, overview, parser_of
-from dari.cli.remote.parser import COLUMNS
 from dari.core.tool import Tool
 from dari.errors import DariError
 from dari.proxy.faults import PROXY_ERRORS
@@ -163,7 +163,7 @@ def _crux() -> str:
 
 def _remote() -> str:
     parts = [_NOTE, "# Commands of `dari remote` and `crewx mcp remote`\n", "Both names have the same commands.\n"]
-    COLUMNS.set(100)
+    HELP_COLUMNS.set(100)
     parts.append(f"```text\n{overview('dari remote').rstrip()}\n```\n")
     for command in REMOTE:
         if command.help:

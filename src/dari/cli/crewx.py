@@ -32,11 +32,11 @@ _REMOTE = (
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:2] == ["mcp", "remote"]:
-        from dari.cli.thin import main as thin
+        from dari.cli.remote.fast_client import main as thin
 
         return thin("crewx mcp remote", words[2:], leaves=argv is None)
     if words[:1] == ["mcp"] and words[1:2] and words[1].replace("-", "_") in _OWN:
-        from dari.cli.thin import main as thin
+        from dari.cli.remote.fast_client import main as thin
 
         return thin("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
     if words in (["--version"], ["-V"], ["mcp", "--version"]):

@@ -1,13 +1,12 @@
 """`daemon start|stop|status` where they must not start a daemon: to stop it, or to say that none runs (001 §14.3).
 
-What is about the servers of a running daemon is answered by the daemon itself: `dari.cli.remote.daemon_commands`.
+What is about the servers of a running daemon is answered by the daemon itself: `dari.cli.remote.manage`.
 """
 
 import os
 
 from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect
-from dari.cli.relay import NETWORK, tell
-from dari.cli.thin import STOP_S, runtime_path, through_daemon
+from dari.cli.remote.fast_client import NETWORK, STOP_TIMEOUT_S, runtime_path, through_daemon, write_line
 
 USAGE = 1
 
@@ -29,11 +28,11 @@ def run_daemon_word(program: str, argv: list[str]) -> int:
     if not _PLAIN.issuperset(options) and word == "status":
         return through_daemon(program, argv, starts=False)  # a wrong word is told as such
     if as_json:
-        tell('{"running": false}', 1)
+        write_line('{"running": false}', 1)
     elif word == "stop":
-        tell("No daemon runs, so none of its servers does.", 1)
+        write_line("No daemon runs, so none of its servers does.", 1)
     else:
-        tell(f"No daemon runs. The next command starts one, or: {program} daemon start", 1)
+        write_line(f"No daemon runs. The next command starts one, or: {program} daemon start", 1)
     return 0
 
 
@@ -47,19 +46,19 @@ def _runs() -> bool:
 
 def _stop(as_json: bool) -> int:
     try:
-        pid = ask_to_finish(runtime_path(), STOP_S)
+        pid = ask_to_finish(runtime_path(), STOP_TIMEOUT_S)
     except CliSocketRefused as refused:
-        tell(f"error: {refused.message}")
-        tell(f"hint: {refused.hint}")
+        write_line(f"error: {refused.message}")
+        write_line(f"hint: {refused.hint}")
         return USAGE
     except TimeoutError:
-        tell(f"error: the daemon does not end within {STOP_S:g} s")
-        tell(f"hint: its pid stands in {os.path.join(runtime_path(), 'host.lock')}")
+        write_line(f"error: the daemon does not end within {STOP_TIMEOUT_S:g} s")
+        write_line(f"hint: its pid stands in {os.path.join(runtime_path(), 'host.lock')}")
         return NETWORK
     if as_json:
-        tell('{"stopped": %s}' % ("false" if pid is None else "true"), 1)
+        write_line('{"stopped": %s}' % ("false" if pid is None else "true"), 1)
     elif pid is None:
-        tell("No daemon runs.", 1)
+        write_line("No daemon runs.", 1)
     else:
-        tell(f"The daemon (pid {pid}) and its servers have ended.", 1)
+        write_line(f"The daemon (pid {pid}) and its servers have ended.", 1)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from dari.cli.guarded import guarded
+from dari.cli.kit.errors import run_guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -52,12 +52,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return guarded(lambda: _main(words, leaves=argv is None))
+    return run_guarded(lambda: _main(words, leaves=argv is None))
 
 
 def _main(words: list[str], *, leaves: bool) -> int:
     if words[:1] == ["remote"]:
-        from dari.cli.thin import main as thin
+        from dari.cli.remote.fast_client import main as thin
 
         return thin("dari remote", words[1:], leaves=leaves)
     if words[:1] == ["audit"]:

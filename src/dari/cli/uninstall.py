@@ -44,7 +44,7 @@ _IN_HOME = {
 }
 
 
-class Item(NamedTuple):
+class InstalledItem(NamedTuple):
     """Something of ours on the disk."""
 
     path: Path
@@ -53,7 +53,7 @@ class Item(NamedTuple):
     """A person wrote it."""
 
 
-class Running(NamedTuple):
+class RunningProcess(NamedTuple):
     name: str
     pid: int
 
@@ -82,12 +82,12 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _items() -> Iterator[Item]:
+def _items() -> Iterator[InstalledItem]:
     home = paths.home()
     for name, what in _IN_HOME.items():
         yield from _present(home / name, what)
     for draft in sorted(home.glob(".mcp.token.*")):
-        yield Item(draft, "a token file that was being written")
+        yield InstalledItem(draft, "a token file that was being written")
     shared = paths.runtime_path("hub").parent
     if shared.parent != home:
         yield from _present(shared, "sockets, locks and tokens of the daemons")
@@ -103,15 +103,15 @@ def _items() -> Iterator[Item]:
     for folder in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
         shim = Path(folder) / "tmux"
         if os.path.isabs(folder) and is_shim(str(shim)):
-            yield Item(shim, "what `crux tmux --install` wrote")
+            yield InstalledItem(shim, "what `crux tmux --install` wrote")
 
 
-def _present(path: Path, what: str, is_setting: bool = False) -> Iterator[Item]:
+def _present(path: Path, what: str, is_setting: bool = False) -> Iterator[InstalledItem]:
     if os.path.lexists(path):
-        yield Item(path, what, is_setting)
+        yield InstalledItem(path, what, is_setting)
 
 
-def _running() -> list[Running]:
+def _running() -> list[RunningProcess]:
     """What holds our files open, each process once."""
     hub = hub_at(app.socket_path())
     locks = {
@@ -119,19 +119,19 @@ def _running() -> list[Running]:
         "crabd": ProxyPlace().files.lock,
         "the bridge and its servers": BridgePlace().files.lock,
     }
-    held = [Running(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
+    held = [RunningProcess(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
     if hub is not None:
-        held.insert(0, Running(f"dari up at {hub.url}", hub.pid))
+        held.insert(0, RunningProcess(f"dari up at {hub.url}", hub.pid))
     held += _background_mcp()
     return list({one.pid: one for one in reversed(held)}.values())[::-1]
 
 
-def _background_mcp() -> list[Running]:
+def _background_mcp() -> list[RunningProcess]:
     from dari.cli.proxy.mcp_process import McpProcess
 
     place = ProxyPlace()
     record = McpProcess(place).running() if place.files.run_dir.is_dir() else None
-    return [] if record is None else [Running(f"crab-mcp at {record.url}", record.pid)]
+    return [] if record is None else [RunningProcess(f"crab-mcp at {record.url}", record.pid)]
 
 
 def _logins_in_keyring() -> list[str]:
@@ -144,7 +144,7 @@ async def _forget_logins() -> None:
         await store.login(login.profile, login.url).remove()
 
 
-def _list(items: list[Item], daemons: list[Running], logins: list[str]) -> None:
+def _list(items: list[InstalledItem], daemons: list[RunningProcess], logins: list[str]) -> None:
     for daemon in daemons:
         print(f"runs     {daemon.name} (pid {daemon.pid}); it is stopped first")
     for item in items:
@@ -181,7 +181,7 @@ def _is_confirmed() -> bool:
         return False
 
 
-def _stop(daemons: list[Running]) -> None:
+def _stop(daemons: list[RunningProcess]) -> None:
     """End them as a person would, and wait: one that still writes would make its files again."""
     for daemon in daemons:
         try:

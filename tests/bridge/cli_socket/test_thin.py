@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from dari.bridge.cli_socket import protocol
-from dari.cli import starter, thin
+from dari.cli import starter
+from dari.cli.remote import fast_client
 from dari.daemon.spawn import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.bridge.children.households import wait_for_end
@@ -60,7 +61,8 @@ def test_a_folder_that_is_gone_is_no_reason_to_fail(host: int, tmp_path: Path) -
     gone = tmp_path / "gone"
     gone.mkdir()
     script = (
-        f"import os, sys; os.rmdir({str(gone)!r}); from dari.cli.thin import main; sys.exit(main('t', ['where', 'A']))"
+        f"import os, sys; os.rmdir({str(gone)!r}); "
+        "from dari.cli.remote.fast_client import main; sys.exit(main('t', ['where', 'A']))"
     )
     done = subprocess.run((sys.executable, "-c", script), cwd=gone, capture_output=True, timeout=WITHIN_S, check=False)
     assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, b"/", b"")
@@ -269,7 +271,7 @@ def test_the_place_is_the_one_that_the_daemon_uses(
     shared.chmod(0o777)
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(private=private, open=shared))
-    assert thin.runtime_path() == str(runtime_path("bridge"))
+    assert fast_client.runtime_path() == str(runtime_path("bridge"))
 
 
 def test_a_warm_call_imports_next_to_nothing(host: int) -> None:
@@ -283,7 +285,7 @@ print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
     ours = "dari dari.bridge dari.bridge.cli_socket dari.bridge.cli_socket.client dari.bridge.cli_socket.protocol"
-    ours += " dari.cli dari.cli.crewx dari.cli.relay dari.cli.thin dari.version"
+    ours += " dari.cli dari.cli.crewx dari.cli.remote dari.cli.remote.fast_client dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
 
 

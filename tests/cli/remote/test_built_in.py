@@ -57,7 +57,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> DemoTools:
     tools = DemoTools()
     registry = Registry()
     registry.add_toolkit(tools)
-    monkeypatch.setattr(built_in, "own_tools", lambda: registry.tools)
+    monkeypatch.setattr(built_in, "built_in_tools", lambda: registry.tools)
     return tools
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dari.cli.remote.deadlines import Deadline
+from dari.cli.remote.progress import Deadline
 from dari.errors import TimedOut
 
 NEVER = asyncio.Event

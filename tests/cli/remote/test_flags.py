@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dari.cli.remote.flags import merged, missing, read_flags
-from dari.cli.remote.schemas import Shape
+from dari.cli.remote.arguments import list_missing, merge_arguments, read_flags
+from dari.cli.remote.input_schema import ObjectSchema
 from dari.errors import InvalidInput
 from tests.cli.remote.workshop import RANGE, VARIETY, obj
 
@@ -15,7 +15,7 @@ SCHEMA = obj(VARIETY, "path", additionalProperties=False, **{"$defs": {"Range": 
 
 
 def read(*words: str, schema: Any = SCHEMA) -> dict[str, Any]:
-    return read_flags(words, Shape(schema), "variety")
+    return read_flags(words, ObjectSchema(schema), "variety")
 
 
 def refused(*words: str, schema: Any = SCHEMA) -> InvalidInput:
@@ -123,7 +123,7 @@ def test_arguments_of_every_branch_are_known_and_only_sure_ones_are_required() -
         "oneOf": [{"properties": {"c": {"type": "string"}}, "required": ["c"]}, {}],
     }
     assert read("--b", "1", "--c", "x", schema=schema) == {"b": 1, "c": "x"}
-    assert missing(Shape(schema), {}) == ["--a (string)", "--b (integer)"]
+    assert list_missing(ObjectSchema(schema), {}) == ["--a (string)", "--b (integer)"]
 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
@@ -134,4 +134,4 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
 
 
 def test_flags_win_over_json_member_by_member() -> None:
-    assert merged({"a": 1, "o": {"x": 1, "y": 2}}, {"o": {"y": 3}}) == {"a": 1, "o": {"x": 1, "y": 3}}
+    assert merge_arguments({"a": 1, "o": {"x": 1, "y": 2}}, {"o": {"y": 3}}) == {"a": 1, "o": {"x": 1, "y": 3}}

@@ -24,9 +24,9 @@ def test_a_command_line_of_the_guide_is_one_that_is_taken(line: str) -> None:
     )
     name, *rest = words[len(program.split()) :]
     command = next(one for one in commands_of(program) if one.name == name)
-    module = load(command)
-    if hasattr(module, "split"):
-        rest, _ = module.split(rest)
+    loaded = load(command)
+    if loaded.split is not None:
+        rest, _ = loaded.split(rest)
     parser_of(command, program).parse_args(rest)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dari.cli.kit.parser import EXIT_CODES
 from dari.cli.remote import main
-from dari.cli.remote.parser import EXIT_CODES
 from tests.cli.remote.rig import Screen, shop
 
 PROGRAMS = ("crewx mcp remote", "dari remote", "crewx mcp")
@@ -16,7 +16,7 @@ COMMANDS = [(program, command) for program in PROGRAMS for command in main.comma
 
 @pytest.mark.parametrize("program, command", COMMANDS)
 async def test_every_command_has_help_with_examples_and_exit_codes(
-    tmp_path: Path, program: str, command: main.Command
+    tmp_path: Path, program: str, command: main.CommandEntry
 ) -> None:
     async with shop(tmp_path) as run:
         done = await run(command.name, "--help", program=program)
@@ -28,9 +28,9 @@ async def test_every_command_has_help_with_examples_and_exit_codes(
 
 
 @pytest.mark.parametrize("program, command", COMMANDS)
-def test_a_module_is_called_what_its_command_is_called(program: str, command: main.Command) -> None:
-    module = main.load(command)
-    assert command.name == module.NAME and module.HELP
+def test_a_module_is_called_what_its_command_is_called(program: str, command: main.CommandEntry) -> None:
+    loaded = main.load(command)
+    assert command.name == loaded.name and loaded.help
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.remote.hints import PROGRAM, as_typed
+from dari.cli.kit.hints import PROGRAM, name_program
 from tests.cli.remote.rig import Shop, shop
 
 PROGRAMS = ("crewx mcp remote", "dari remote")
@@ -72,7 +72,7 @@ def test_every_name_of_ours_in_the_sources_is_one_that_is_rewritten() -> None:
 @pytest.mark.parametrize("program", ["crewx mcp remote", "crewx mcp"])
 def test_advice_is_given_in_the_words_of_who_reads_it(program: str) -> None:
     PROGRAM.set(program)
-    assert as_typed("see: dari remote servers, then dari remote trust") == (
+    assert name_program("see: dari remote servers, then dari remote trust") == (
         "see: crewx mcp remote servers, then crewx mcp remote trust"
     )
-    assert as_typed("a remote dari; dari remotely") == "a remote dari; dari remotely"
+    assert name_program("a remote dari; dari remotely") == "a remote dari; dari remotely"

@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from dari.cli.remote.payloads import json_for_terminal, print_table, width_of
+from dari.cli.kit.table import json_for_terminal, print_table, text_width
 from tests.cli.remote.rig import Screen, shop
 from tests.cli.remote.workshop import HANDLERS
 
@@ -96,7 +96,7 @@ def test_wide_characters_count_twice_in_tables() -> None:
     print_table(screen, ("A", "B"), [("서버", "x"), ("ab", "긴 설명이 여기에 있습니다")])
     head, first, second = screen.shown.splitlines()
     assert (head, first) == ("A     B", "서버  x")
-    assert second.endswith("…") and width_of(second) <= 21 and width_of("e\u0301") == 1
+    assert second.endswith("…") and text_width(second) <= 21 and text_width("e\u0301") == 1
 
 
 async def test_pictures_and_sounds_are_saved_where_output_says(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def test_a_command_line_of_a_guide_is_one_that_is_taken(page: str, line: str) ->
         return
     assert group == "remote"
     command = COMMANDS[words[0]]
-    module = load(command)
+    loaded = load(command)
     rest = words[1:]
-    if hasattr(module, "split"):
-        rest, _ = module.split(rest)
+    if loaded.split is not None:
+        rest, _ = loaded.split(rest)
     parser_of(command, "dari remote").parse_args(rest)
 
 

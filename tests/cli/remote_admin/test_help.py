@@ -8,7 +8,7 @@ import shlex
 import pytest
 from jsonschema_rs import validator_for
 
-from dari.cli.remote.main import REMOTE, Command, load, parser_of
+from dari.cli.remote.main import REMOTE, CommandEntry, load, parser_of
 from tests.cli.remote_admin.desk import Person
 
 MINE = [
@@ -23,7 +23,7 @@ def test_all_of_them_are_there() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-async def test_help_shows_examples_under_either_name(command: Command, person: Person) -> None:
+async def test_help_shows_examples_under_either_name(command: CommandEntry, person: Person) -> None:
     for program in ("dari remote", "crewx mcp remote"):
         answer = await person.run(command.name, "--help", program=program)
         assert answer.code == 0 and answer.out.startswith(f"usage: {program} {command.name}")
@@ -31,14 +31,14 @@ async def test_help_shows_examples_under_either_name(command: Command, person: P
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_examples_are_ones_that_it_takes(command: Command) -> None:
-    module = load(command)
-    assert command.name == module.NAME and module.EXAMPLES
-    for example, _ in module.EXAMPLES:
+def test_the_examples_are_ones_that_it_takes(command: CommandEntry) -> None:
+    loaded = load(command)
+    assert command.name == loaded.name and loaded.examples
+    for example, _ in loaded.examples:
         name, *words = shlex.split(example.partition(" > ")[0])
         assert name == command.name
-        if hasattr(module, "split"):
-            words, _ = module.split(words)
+        if loaded.split is not None:
+            words, _ = loaded.split(words)
         parser_of(command, "dari remote").parse_args(words)
 
 

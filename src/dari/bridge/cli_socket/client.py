@@ -1,6 +1,6 @@
 """The other side of the door, for our own code: blocking, standard library only, little of it loaded.
 
-`dari.cli.thin` is what commands use; here is what it shares with those who are no command.
+`dari.cli.remote.fast_client` is what commands use; here is what it shares with those who are no command.
 """
 
 import os

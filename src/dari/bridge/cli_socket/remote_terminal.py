@@ -14,7 +14,7 @@ MAX_STDIN_BYTES = 64 * 1024 * 1024
 
 
 class RemoteTerminal:
-    """Has the shape of `dari.cli.remote.terminal.Terminal`; `out` and `err` never wait, `drain` does."""
+    """Has the shape of `dari.cli.kit.console.Console`; `out` and `err` never wait, `drain` does."""
 
     def __init__(self, outbox: FrameWriter, tty: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         columns = tty.get("columns")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dari.cli.guarded import guarded
+from dari.cli.kit.errors import run_guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return guarded(lambda: _main(words))
+        return run_guarded(lambda: _main(words))
     except KeyboardInterrupt:
         return 130
 

@@ -3,40 +3,154 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from dari.bridge.config.profile import Layer
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.importers.plan import ImportCandidate, ImportPlan
+from dari.bridge.config.importers.sources import PROGRAMS
+from dari.bridge.config.jsonc import JsonValue
+from dari.bridge.config.locations import ClientEnvironment
+from dari.bridge.config.profile import Layer, safe_url
+from dari.bridge.config.schema import ProgramName
+from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
 from dari.bridge.config.writer import JsonEntry
-from dari.cli.remote.additions import entries_in, entry_of, literal_secrets
-from dari.cli.remote.sheets import plain, warn
-from dari.cli.remote.world import World
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import one_line, paint, print_json, print_lines, print_warnings, table
+from dari.cli.remote.context import DECLINED, CommandContext, ask_consent
 from dari.errors import Conflict, InvalidInput
 
-NAME = "add"
-HELP = "write a server down: a command, an address, or JSON from a README"
-DESCRIPTION = """\
-Write an MCP server into mcp.json: yours (~/.config/crewx/mcp.json), or the project's with --project.
-Everything after -- is the command of a server that runs here. Write secrets as ${NAME} (a variable of yours) or
-${keyring:service/name}: they are filled in when the server is used, and never stand in the file."""
-EXAMPLES = (
-    ("add time -- uvx mcp-server-time", "a program that runs here"),
-    (
-        "add files --allow ~/notes --allow /usr/share:ro --network none --sandbox enforce --test -- "
-        "npx -y @modelcontextprotocol/server-filesystem ~/notes",
-        "… kept by the kernel to two folders and off the network, and tried at once",
-    ),
-    ("add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- npx -y some-github-server", "… with a variable of yours"),
-    ("add docs https://mcp.example.com/mcp", "a server behind an address"),
-    (
-        "add prod --url https://mcp.example.com/mcp --key '${CREWX_MCP_KEY}' --default",
-        "… with a key, and used when no server is named",
-    ),
-    ("""add --json '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}'""", "pasted from a README"),
-    ("add memory --json @memory.json --project", "one entry from a file, for everybody who works on this project"),
-)
+_SECTIONS = ("mcpServers", "servers")
+_URLS = ("url", "baseUrl", "serverUrl", "httpUrl", "fallbackUrl")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def make_entry(arguments: argparse.Namespace, command: list[str], around: ClientEnvironment) -> JsonEntry:
+    """One server from options; a field that was not given is left out, so that its default counts."""
+    if bool(command) == bool(arguments.url):
+        raise InvalidInput(
+            "a server is either a command or an address" + (", not both" if command else ""),
+            f"add {arguments.id or 'NAME'} -- npx some-server, or add {arguments.id or 'NAME'} --url https://host/mcp",
+        )
+    entry: JsonEntry = {}
+    if command:
+        _refuse(arguments, ("header", "key"), "counts for an address only")
+        entry["command"] = command[0]
+        if command[1:]:
+            entry["args"] = list[JsonValue](command[1:])
+        if arguments.env:
+            entry["env"] = dict(_pair(text, "=", "--env", "NAME=VALUE") for text in arguments.env)
+        if arguments.cwd:
+            entry["cwd"] = _placed(arguments.cwd, around)
+        if arguments.allow:
+            entry["allowedPaths"] = [_allowed(text, around) for text in arguments.allow]
+        for name in ("network", "sandbox"):
+            if (value := getattr(arguments, name)) is not None:
+                entry[name] = value
+    else:
+        _refuse(arguments, ("env", "cwd", "allow", "network", "sandbox"), "counts for a command only")
+        entry["url"] = arguments.url
+        if arguments.key:
+            entry["apiKey"] = arguments.key
+        if arguments.header:
+            entry["headers"] = dict(_pair(text, ":", "--header", "'NAME: VALUE'") for text in arguments.header)
+    if arguments.default:
+        entry["default"] = True
+    return entry
+
+
+def parse_entries(text: str, id: str | None) -> dict[str, JsonEntry]:
+    """Servers given as JSON: one entry, or what README files tell people to paste (`mcpServers`, `servers`)."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"--json holds no JSON: {error}", """quote it: --json '{"command": "npx", …}'""") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("--json holds no object", """one server: --json '{"command": "npx", "args": […]}'""")
+    found = dict(_pasted(value))
+    if not found:
+        named = value.pop("id", None) or value.pop("name", None)
+        if not (id or isinstance(named, str)):
+            raise InvalidInput("the server has no name", "add NAME --json '{…}'")
+        return {id or str(named): value}
+    if id is None:
+        return found
+    if len(found) > 1:
+        raise InvalidInput(f"--json holds {len(found)} servers, and '{id}' can name one", "leave the name out")
+    return {id: next(iter(found.values()))}
+
+
+def find_literal_secrets(entry: JsonEntry) -> list[str]:
+    """Fields whose value looks like a secret and is written out, not referred to."""
+    found = []
+    for field in ("env", "headers"):
+        values = entry.get(field)
+        for name, value in values.items() if isinstance(values, dict) else ():
+            if isinstance(value, str) and is_sensitive(name) and Secret(value).shown == SECRET_MARK:
+                found.append(f"{field}.{name}")
+    key = entry.get("apiKey")
+    if isinstance(key, str) and key and Secret(key).shown == SECRET_MARK:
+        found.append("apiKey")
+    args = entry.get("args")
+    texts = tuple(arg for arg in args if isinstance(arg, str)) if isinstance(args, list) else ()
+    if any(SECRET_MARK in shown for shown in mask_arguments(texts)):
+        found.append("args")
+    return found + [name for name in _URLS if _has_login(entry.get(name))]
+
+
+def _has_login(value: JsonValue) -> bool:
+    return isinstance(value, str) and "@" in value and "${" not in value and safe_url(value) != value
+
+
+def _pasted(pasted: JsonEntry) -> Iterator[tuple[str, JsonEntry]]:
+    for section in _SECTIONS:
+        held = pasted.get(section)
+        if isinstance(held, dict):
+            for name, entry in held.items():
+                if not isinstance(entry, dict):
+                    raise InvalidInput(f"{section}.{name} is no object", "a server is {…} with a command or a url")
+                yield name, entry
+        elif isinstance(held, list):
+            for one in held:
+                if not isinstance(one, dict) or not isinstance(id := one.get("id"), str):
+                    raise InvalidInput(f"a server in {section} has no id", 'write {"id": "NAME", …}')
+                yield id, {field: value for field, value in one.items() if field != "id"}
+
+
+def _pair(text: str, separator: str, option: str, shape: str) -> tuple[str, JsonValue]:
+    name, found, value = text.partition(separator)
+    if not found or not name.strip():
+        # The text may be a secret without its name: it is not repeated.
+        raise InvalidInput(f"{option} needs {shape}", f"such as {option} {shape}")
+    return name.strip(), value.strip() if separator == ":" else value
+
+
+def _allowed(text: str, around: ClientEnvironment) -> JsonValue:
+    path, colon, mode = text.rpartition(":")
+    if not colon or mode not in ("ro", "rw"):
+        path, mode = text, "rw"
+    return {"path": _placed(path, around), "mode": mode}
+
+
+def _placed(path: str, around: ClientEnvironment) -> str:
+    """Absolute, seen from where the person is; what is filled in later stays as it is."""
+    if not path:
+        raise InvalidInput("an empty path", "name a folder or a file")
+    if path.startswith("${"):
+        return path
+    if path == "~" or path.startswith("~/"):
+        path = str(around.home) + path[1:]
+    return os.path.normpath(Path(around.cwd, path))
+
+
+def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(arguments, name):
+            raise InvalidInput(f"--{name} {why}", "leave it out")
+
+
+def add_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the name of the server; --json may name it instead")
     parser.add_argument("loose", nargs="*", help=argparse.SUPPRESS)
     add_layer(parser)
@@ -69,7 +183,7 @@ def add_layer(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(layer="user")
 
 
-def split(words: list[str]) -> tuple[list[str], list[str]]:
+def split_add(words: list[str]) -> tuple[list[str], list[str]]:
     """What follows `--` belongs to the server."""
     if "--" not in words:
         return words, []
@@ -77,7 +191,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
+async def run_add(arguments: argparse.Namespace, world: CommandContext) -> int:
     terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
     if len(arguments.loose) == 1 and arguments.loose[0].startswith(("http://", "https://")) and not arguments.url:
         arguments.url = arguments.loose.pop()
@@ -93,14 +207,14 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
             book.add(id, entry, layer, arguments.replace)
         except Conflict as conflict:
             raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
-        terminal.out(f"added '{plain(id)}' to {plain(file)}\n")
-        warn(terminal, _advice(id, entry, file, world))
+        terminal.out(f"added '{one_line(id)}' to {one_line(file)}\n")
+        print_warnings(terminal, _advice(id, entry, file, world))
     if arguments.test:
-        from dari.cli.remote.trial import run_trials
+        from dari.cli.remote.test import run_tests
 
-        return await run_trials(world, tuple(entries), as_json=False)
+        return await run_tests(world, tuple(entries), as_json=False)
     first = next(iter(entries))
-    terminal.err(f"try it: {world.program} test {plain(first)}\n")
+    terminal.err(f"try it: {world.program} test {one_line(first)}\n")
     return 0
 
 
@@ -109,19 +223,19 @@ def layer_of(arguments: argparse.Namespace) -> Layer:
     return layer
 
 
-async def _entries(arguments: argparse.Namespace, world: World) -> dict[str, JsonEntry]:
+async def _entries(arguments: argparse.Namespace, world: CommandContext) -> dict[str, JsonEntry]:
     around = world.view.book.around
     if arguments.json is None:
         if not arguments.id:
             raise InvalidInput("the server has no name", f"{world.program} add NAME -- command, or --url address")
-        return {arguments.id: entry_of(arguments, arguments.rest, around)}
+        return {arguments.id: make_entry(arguments, arguments.rest, around)}
     given = ("url", "key", "header", "env", "cwd", "allow", "network", "sandbox", "default")
     if arguments.rest or any(getattr(arguments, name) for name in given):
         raise InvalidInput("--json is the whole entry", "put the other options into it, or leave --json out")
-    return entries_in(await _json(arguments.json, world), arguments.id)
+    return parse_entries(await _json(arguments.json, world), arguments.id)
 
 
-async def _json(text: str, world: World) -> str:
+async def _json(text: str, world: CommandContext) -> str:
     if text == "-":
         return (await world.terminal.read_stdin()).decode("utf-8", "replace")
     if not text.startswith("@"):
@@ -133,10 +247,10 @@ async def _json(text: str, world: World) -> str:
         raise InvalidInput(f"{path} cannot be read: {error}", "name a file with JSON in it") from None
 
 
-def _advice(id: str, entry: JsonEntry, file: Path, world: World) -> list[str]:
+def _advice(id: str, entry: JsonEntry, file: Path, world: CommandContext) -> list[str]:
     """What a person should know about what was just written."""
     told = []
-    if fields := literal_secrets(entry):
+    if fields := find_literal_secrets(entry):
         told.append(
             f"{', '.join(fields)} of '{id}' stands in {file} in the clear; "
             "better: ${NAME} (a variable of yours) or ${keyring:service/name}"
@@ -149,3 +263,158 @@ def _advice(id: str, entry: JsonEntry, file: Path, world: World) -> list[str]:
     if listed.profile is not None:
         told += listed.profile.notes
     return told
+
+
+_WORDS = {"new": "new", "duplicate": "same", "conflict": "conflict", "broken": "skipped"}
+_STYLES = {"new": "green", "duplicate": "dim", "conflict": "yellow", "broken": "red"}
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"{', '.join(PROGRAMS)} (default: all)")
+    add_layer(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show the plan, write nothing")
+    parser.add_argument("--take-conflicts", action="store_true", help="copy conflicts under the free names shown")
+    parser.add_argument("--yes", "-y", action="store_true", help="write without asking")
+    parser.add_argument("--json", action="store_true", help="print the plan, and what was written, as JSON")
+
+
+async def run_import(arguments: argparse.Namespace, world: CommandContext) -> int:
+    terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
+    plan = book.plan_import(_chosen(arguments.programs))
+    file = book.around.file_of(layer)
+    taken = [*plan.of("new"), *(plan.of("conflict") if arguments.take_conflicts else ())]
+    if not arguments.json:
+        print_lines(terminal, _table(plan, arguments.take_conflicts, world))
+    print_warnings(terminal, plan.notes)
+    if layer == "project":
+        print_warnings(terminal, _exposed(taken, file))
+    written: tuple[str, ...] = ()
+    code = 0
+    if taken and not arguments.dry_run:
+        question = f"write {len(taken)} server{'s' * (len(taken) != 1)} to {file}?"
+        if await ask_consent(terminal, question, is_given=arguments.yes, instead="--yes, or --dry-run"):
+            written = book.run_import(plan, layer, arguments.take_conflicts)
+        else:
+            code = DECLINED
+    if arguments.json:
+        print_json(terminal, _payload(plan, file, written))
+    elif written:
+        terminal.out(f"wrote {', '.join(map(one_line, written))} to {one_line(file)}\n")
+    elif code:
+        terminal.err("nothing was written\n")
+    elif not taken:
+        terminal.err("nothing to import\n")
+    return code
+
+
+def _chosen(names: list[str]) -> tuple[ProgramName, ...] | None:
+    """None: all of them."""
+    for name in names:
+        if name not in PROGRAMS:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, PROGRAMS, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(PROGRAMS)}"
+            raise InvalidInput(f"'{name[:60]}' is no program that servers are imported from", hint)
+    return tuple(program for program in PROGRAMS if program in names) or None
+
+
+def _table(plan: ImportPlan, takes_conflicts: bool, world: CommandContext) -> list[str]:
+    if not plan.candidates:
+        return ["no servers were found"]
+    rows = [("", "NAME", "PROGRAM", "RUNS OR REACHES", "FROM")]
+    rows += [(_WORDS[one.status], one.id, one.program, one.address or "-", str(one.source)) for one in plan.candidates]
+    heading, *lines = table(rows)
+    shown = [paint(heading, "bold", world.terminal)]
+    for one, line in zip(plan.candidates, lines, strict=True):
+        word = _WORDS[one.status]
+        shown.append(paint(word, _STYLES[one.status], world.terminal) + line[len(word) :])
+        reason = one.reason
+        if one.status == "conflict":
+            reason += f"; {'copied' if takes_conflicts else 'with --take-conflicts it is copied'} as '{one.free_id}'"
+        shown += [f"          {one_line(told)}" for told in (reason, *one.notes) if told]
+    return shown
+
+
+def _exposed(taken: list[ImportCandidate], file: Path) -> list[str]:
+    return [
+        f"{', '.join(fields)} of '{one.id}' would stand in {file} in the clear, for everybody who has the project"
+        for one in taken
+        if (fields := find_literal_secrets(one.entry))
+    ]
+
+
+def _payload(plan: ImportPlan, file: Path, written: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "candidates": [
+            {
+                "id": one.id,
+                "program": one.program,
+                "source": {"file": one.source.file, "line": one.source.line},
+                "status": one.status,
+                "address": one.address,
+                "reason": one.reason,
+                "notes": list(one.notes),
+                "freeId": one.free_id or None,
+            }
+            for one in plan.candidates
+        ],
+        "notes": list(plan.notes),
+        "file": str(file),
+        "written": list(written),
+    }
+
+
+COMMANDS = (
+    Command(
+        "add",
+        "write a server down: a command, an address, or JSON from a README",
+        add_add,
+        run_add,
+        description="""\
+Write an MCP server into mcp.json: yours (~/.config/crewx/mcp.json), or the project's with --project.
+Everything after -- is the command of a server that runs here. Write secrets as ${NAME} (a variable of yours) or
+${keyring:service/name}: they are filled in when the server is used, and never stand in the file.""",
+        examples=(
+            ("add time -- uvx mcp-server-time", "a program that runs here"),
+            (
+                "add files --allow ~/notes --allow /usr/share:ro --network none --sandbox enforce --test -- "
+                "npx -y @modelcontextprotocol/server-filesystem ~/notes",
+                "… kept by the kernel to two folders and off the network, and tried at once",
+            ),
+            (
+                "add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- npx -y some-github-server",
+                "… with a variable of yours",
+            ),
+            ("add docs https://mcp.example.com/mcp", "a server behind an address"),
+            (
+                "add prod --url https://mcp.example.com/mcp --key '${CREWX_MCP_KEY}' --default",
+                "… with a key, and used when no server is named",
+            ),
+            (
+                """add --json '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "x"]}}}'""",
+                "pasted from a README",
+            ),
+            (
+                "add memory --json @memory.json --project",
+                "one entry from a file, for everybody who works on this project",
+            ),
+        ),
+        split=split_add,
+    ),
+    Command(
+        "import",
+        "copy servers from Claude, Cursor, VS Code, Codex, Gemini, Windsurf and OpenCode",
+        add_import,
+        run_import,
+        description="""\
+Copy servers that other programs have into mcp.json. The plan is shown first: what is new, what is there already
+(same), what has a name that is taken (conflict), and what cannot be copied (skipped) with the reason.""",
+        examples=(
+            ("import", "from every program that is here; asks before it writes"),
+            ("import claude-desktop cursor --dry-run", "show the plan and stop"),
+            ("import vscode --project --yes", "into the project's file, without a question"),
+            ("import codex --take-conflicts", "copy also what has a name that is taken, under a free one"),
+        ),
+    ),
+)

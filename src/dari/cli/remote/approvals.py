@@ -9,29 +9,16 @@ import time
 
 import msgspec
 
-from dari.cli.remote.consent import decisions
-from dari.cli.remote.payloads import print_json
-from dari.cli.remote.sheets import painted, plain, print_lines
-from dari.cli.remote.world import World
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import one_line, paint, print_json, print_lines
+from dari.cli.remote.context import CommandContext, decisions
 from dari.core.approval import Approval, ApprovalEvent
 from dari.errors import DariError, InvalidInput, NotFound
 
-NAME = "approvals"
-HELP = "calls that wait for a person: see them, let them through, or deny them"
-DESCRIPTION = """\
-Calls of tools that a profile names in tools.confirm wait for a person: 30 seconds in silence, then 270 more with the
-caller told about it. Arguments are shown without secrets. They wait in the daemon (or in `dari up`)."""
-EXAMPLES = (
-    ("approvals", "what waits now"),
-    ("approvals --approve 1a2b3c4d", "let this one call through"),
-    ("approvals --approve 1a2b3c4d --for-session", "… and every later call of the tool by the same session"),
-    ("approvals --deny 1a2b3c4d --reason 'not in production'", "the caller is told the reason"),
-    ("approvals --watch", "stay and answer each one as it comes; Ctrl-C ends it"),
-)
 _WATCHED = 1000
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_approvals(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--approve", metavar="ID", help="let this call through; the first letters of its id will do")
     what.add_argument("--deny", metavar="ID", help="refuse this call")
@@ -41,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON; with --watch one line for each change")
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
+async def run_approvals(arguments: argparse.Namespace, world: CommandContext) -> int:
     if arguments.for_session and not arguments.approve:
         raise InvalidInput("--for-session says how far --approve goes", "give both")
     if arguments.reason and not arguments.deny:
@@ -51,7 +38,7 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
         return 0
     if arguments.approve or arguments.deny:
         question = _find(arguments.approve or arguments.deny, world)
-        answer(
+        answer_approval(
             world, question, approves=bool(arguments.approve), is_wide=arguments.for_session, reason=arguments.reason
         )
         if arguments.json:
@@ -83,7 +70,9 @@ def _nothing_here() -> str:
     return f"no call to a server waits; in the terminal {count} {'does' if count == 1 else 'do'}: crux approvals\n"
 
 
-def answer(world: World, question: Approval, *, approves: bool, is_wide: bool = False, reason: str = "") -> None:
+def answer_approval(
+    world: CommandContext, question: Approval, *, approves: bool, is_wide: bool = False, reason: str = ""
+) -> None:
     """Say yes or no, and write down who said it."""
     if approves:
         if is_wide and not question.session:
@@ -92,10 +81,10 @@ def answer(world: World, question: Approval, *, approves: bool, is_wide: bool = 
     else:
         decisions(world).deny(question.id, reason)
     word = "approved" if approves else "denied"
-    world.terminal.err(f"{word} {plain(question.name)}{' for the session' if is_wide else ''}\n")
+    world.terminal.err(f"{word} {one_line(question.name)}{' for the session' if is_wide else ''}\n")
 
 
-def _find(start: str, world: World) -> Approval:
+def _find(start: str, world: CommandContext) -> Approval:
     """By the first letters of its id, as long as they name one."""
     pending = world.bridge.approvals.pending()
     found = [one for one in pending if one.id.startswith(start)]
@@ -107,7 +96,7 @@ def _find(start: str, world: World) -> Approval:
     raise NotFound(f"no call waits under the id {start[:40]!r}", f"waiting: {waiting}" if waiting else "none waits")
 
 
-async def _watch(arguments: argparse.Namespace, world: World) -> None:
+async def _watch(arguments: argparse.Namespace, world: CommandContext) -> None:
     """Until Ctrl-C. Who reads too slowly misses the oldest changes, never the newest."""
     changes: asyncio.Queue[ApprovalEvent] = asyncio.Queue()
 
@@ -133,28 +122,48 @@ async def _watch(arguments: argparse.Namespace, world: World) -> None:
                 if asks and told.question in approvals.pending():
                     await _ask(told.question, world)
             elif told.change != "waiting":
-                by = f" by {plain(told.by)}" if told.by else ""
+                by = f" by {one_line(told.by)}" if told.by else ""
                 terminal.out(f"{told.question.id}  {told.change}{by}\n")
             await terminal.drain()
     finally:
         stop()
 
 
-async def _ask(question: Approval, world: World) -> None:
+async def _ask(question: Approval, world: CommandContext) -> None:
     said = (await world.terminal.ask("let it through? [y]es, [s]ession, [n]o, Enter leaves it: ")).strip().lower()
     if said not in ("y", "yes", "s", "session", "n", "no"):
         return
     try:
-        answer(world, question, approves=said[0] != "n", is_wide=said[0] == "s")
+        answer_approval(world, question, approves=said[0] != "n", is_wide=said[0] == "s")
     except DariError as error:  # it ended while the person was thinking
-        world.terminal.err(f"{plain(error.message)}\n")
+        world.terminal.err(f"{one_line(error.message)}\n")
 
 
-def _lines(question: Approval, world: World) -> list[str]:
+def _lines(question: Approval, world: CommandContext) -> list[str]:
     left_s = max(0, round(question.expires_unix - time.time()))
-    name = painted(plain(question.name), "bold", world.terminal)
+    name = paint(one_line(question.name), "bold", world.terminal)
     arguments = json.dumps(question.arguments, ensure_ascii=False)
     return [
-        f"{question.id}  {name}  asked by {plain(question.who)}, {left_s} s left",
-        f"    {plain(arguments)}",
+        f"{question.id}  {name}  asked by {one_line(question.who)}, {left_s} s left",
+        f"    {one_line(arguments)}",
     ]
+
+
+COMMANDS = (
+    Command(
+        "approvals",
+        "calls that wait for a person: see them, let them through, or deny them",
+        add_approvals,
+        run_approvals,
+        description="""\
+Calls of tools that a profile names in tools.confirm wait for a person: 30 seconds in silence, then 270 more with the
+caller told about it. Arguments are shown without secrets. They wait in the daemon (or in `dari up`).""",
+        examples=(
+            ("approvals", "what waits now"),
+            ("approvals --approve 1a2b3c4d", "let this one call through"),
+            ("approvals --approve 1a2b3c4d --for-session", "… and every later call of the tool by the same session"),
+            ("approvals --deny 1a2b3c4d --reason 'not in production'", "the caller is told the reason"),
+            ("approvals --watch", "stay and answer each one as it comes; Ctrl-C ends it"),
+        ),
+    ),
+)

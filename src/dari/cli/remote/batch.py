@@ -7,54 +7,101 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Raw, Struct, structs
 
-from dari.cli.remote.batch_calls import BatchCall, read_calls
-from dari.cli.remote.call_tool import find_tool
-from dari.cli.remote.callers import calling
-from dari.cli.remote.choosing import add_server, split_address, upstream_of
-from dari.cli.remote.deadlines import Deadline
+from dari.cli.kit.console import QuietConsole
+from dari.cli.kit.hints import name_program
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import print_raw
+from dari.cli.remote.call import find_tool
+from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
 from dari.cli.remote.failures import NETWORK, OK, OTHER, TOOL, exit_code
-from dari.cli.remote.hints import as_typed
-from dari.cli.remote.payloads import print_raw
-from dari.cli.remote.quiet import QuietTerminal
-from dari.cli.remote.tracing import traced
-from dari.cli.remote.world import World
-from dari.errors import DariError
+from dari.cli.remote.progress import Deadline, open_caller, trace_exchange
+from dari.errors import DariError, InvalidInput
 from dari.rpc.codec import decode_any, encode
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.exposure import RemoteTool
     from dari.bridge.upstream.upstream import Upstream
 
-NAME = "batch"
-HELP = "Call many tools from JSON lines, several at once; one JSON line of result for each."
-DESCRIPTION = """\
-Call many tools. Each line of FILE, or of stdin, is one call:
-  {"tool": "fs/read_file", "arguments": {"path": "a.txt"}, "id": "first"}
-`id` comes back with the result (default: the number of the line); `server` may stand beside `tool`.
-All lines are read and checked before anything is sent.
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+MAX_CALLS = 100_000
+_EXAMPLE = """a line is a call: {"tool": "server/tool", "arguments": {"name": "value"}}"""
+_MEMBERS = ("id", "server", "tool", "arguments")
 
-Each call gives one line on stdout, in the order of the lines or, with --as-completed, as they come:
-  {"id": "first", "server": "fs", "tool": "read_file", "ok": true, "attempts": 1, "ms": 12.3, "result": {…}}
-A call that failed has "ok": false, and the tool's own result or "error": {message, hint, exit_code}.
-The exit code is 0 when all went well, else the highest of the calls'.
 
---retries repeats what the network or a time limit broke, and only for tools that say they may be repeated
-(readOnlyHint or idempotentHint). Nobody is asked anything while a batch runs."""
-EXAMPLES = (
-    ("batch calls.jsonl --parallel 8", "eight at once, results in the order of the file"),
-    ("batch --retries 3 --as-completed < calls.jsonl", "results as they come; what may be repeated is, three times"),
-)
+class BatchCall(NamedTuple):
+    id: Any
+    """As it was given, or the number of the call."""
+    server: str
+    """Empty where `tool` names it, or the command does."""
+    tool: str
+    arguments: dict[str, Any]
+
+
+async def read_calls(file: str, world: CommandContext) -> list[BatchCall]:
+    """InvalidInput names the first line that does not hold a call."""
+    calls: list[BatchCall] = []
+    for number, line in enumerate((await _text(file, world)).splitlines(), 1):
+        if line.strip():
+            calls.append(_call(line, number, len(calls) + 1))
+        if len(calls) > MAX_CALLS:
+            raise InvalidInput(f"a batch has at most {MAX_CALLS} calls", "split the file")
+    return calls
+
+
+async def _text(file: str, world: CommandContext) -> str:
+    if file == "-":
+        if world.terminal.stdin_is_tty:
+            world.note("reading calls as JSON lines; end with Ctrl-D")
+        data = await world.terminal.read_stdin()
+    else:
+        try:
+            data = (world.view.around.cwd / file).read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"cannot read {file}: {error.strerror}", "name a file with one call a line") from None
+    if len(data) > MAX_BATCH_BYTES:
+        raise InvalidInput(f"a batch has at most {MAX_BATCH_BYTES} bytes, got {len(data)}", "split the file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"a batch must be UTF-8 text (byte {error.start})", "write it as UTF-8") from None
+
+
+def _call(line: str, number: int, count: int) -> BatchCall:
+    where = f"line {number}"
+    try:
+        value = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where} must be JSON: {error}", _EXAMPLE) from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{where} must be a JSON object", _EXAMPLE)
+    for member in value:
+        if member not in _MEMBERS:
+            raise InvalidInput(f"{where} has a member {member[:60]!r}, and takes {', '.join(_MEMBERS)}", _EXAMPLE)
+    tool, server, arguments = value.get("tool"), value.get("server", ""), value.get("arguments", {})
+    if not isinstance(tool, str) or not tool:
+        raise InvalidInput(f'{where} needs "tool", a name', _EXAMPLE)
+    if not isinstance(server, str):
+        raise InvalidInput(f'{where}: "server" must be a name', _EXAMPLE)
+    if not isinstance(arguments, dict):
+        raise InvalidInput(f'{where}: "arguments" must be an object', _EXAMPLE)
+    return BatchCall(value.get("id", count), server, tool, arguments)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
 MAX_PARALLEL = 64
 DEFAULT_PARALLEL = 4
 MAX_RETRIES = 10
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
 
 
-class Outcome(Struct, omit_defaults=True):
+class BatchOutcome(Struct, omit_defaults=True):
     """One line of the result."""
 
     id: Any
@@ -67,7 +114,7 @@ class Outcome(Struct, omit_defaults=True):
     error: dict[str, Any] | None = None
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - or nothing reads stdin")
     parser.add_argument(
         "--parallel",
@@ -84,10 +131,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="how often a call that may be repeated is, after it failed on its way (default: %(default)s)",
     )
     parser.add_argument("--as-completed", action="store_true", help="print results as they come, not in order")
-    add_server(parser)
+    add_server_options(parser)
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
+async def run_batch(arguments: argparse.Namespace, world: CommandContext) -> int:
     calls = await read_calls(arguments.file, world)
     batch = _Batch(arguments, world, calls)
     workers = [asyncio.create_task(batch.work()) for _ in range(min(arguments.parallel, len(calls)))]
@@ -103,13 +150,13 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
 
 
 class _Batch:
-    def __init__(self, arguments: argparse.Namespace, world: World, calls: list[BatchCall]) -> None:
+    def __init__(self, arguments: argparse.Namespace, world: CommandContext, calls: list[BatchCall]) -> None:
         self._arguments = arguments
         self._terminal = world.terminal
         # Several calls share one screen, and stdin was read to its end: no progress bars, no questions.
-        self._world = structs.replace(world, terminal=QuietTerminal(world.terminal))
+        self._world = structs.replace(world, terminal=QuietConsole(world.terminal))
         self._left: Iterator[tuple[int, BatchCall]] = iter(enumerate(calls))
-        self._waiting: dict[int, Outcome] = {}
+        self._waiting: dict[int, BatchOutcome] = {}
         self._printed = 0
         self._meeting: dict[str, asyncio.Lock] = {}
         self.failed = 0
@@ -128,18 +175,22 @@ class _Batch:
                 self._print(self._waiting.pop(self._printed))
                 self._printed += 1
 
-    def _print(self, outcome: Outcome) -> None:
+    def _print(self, outcome: BatchOutcome) -> None:
         print_raw(self._terminal, encode(outcome))
 
-    async def _outcome(self, call: BatchCall) -> tuple[Outcome, int]:
-        outcome = Outcome(id=call.id, server=call.server, tool=call.tool, ok=False)
+    async def _outcome(self, call: BatchCall) -> tuple[BatchOutcome, int]:
+        outcome = BatchOutcome(id=call.id, server=call.server, tool=call.tool, ok=False)
         began = time.perf_counter()
         try:
             result = await self._run(call, outcome)
         except DariError as error:
             code = exit_code(error)
-            hint = as_typed(error.hint)
-            outcome.error = {"message": as_typed(error.message), **({"hint": hint} if hint else {}), "exit_code": code}
+            hint = name_program(error.hint)
+            outcome.error = {
+                "message": name_program(error.message),
+                **({"hint": hint} if hint else {}),
+                "exit_code": code,
+            }
         except Exception as error:
             code = OTHER
             outcome.error = {"message": f"{type(error).__name__}: {error}", "exit_code": code}
@@ -150,7 +201,7 @@ class _Batch:
         outcome.ms = round((time.perf_counter() - began) * 1000, 1)
         return outcome, code
 
-    async def _run(self, call: BatchCall, outcome: Outcome) -> Raw:
+    async def _run(self, call: BatchCall, outcome: BatchOutcome) -> Raw:
         given = argparse.Namespace(**vars(self._arguments))
         if call.server:
             server, name = call.server, call.tool
@@ -171,17 +222,17 @@ class _Batch:
             return self._world.temporary[0]
         if server and given.server:
             given.server = None
-        return upstream_of(given, self._world, server or None)
+        return select_upstream(given, self._world, server or None)
 
-    async def _tried(self, upstream: Upstream, tool: RemoteTool, payload: bytes, outcome: Outcome) -> Raw:
+    async def _tried(self, upstream: Upstream, tool: RemoteTool, payload: bytes, outcome: BatchOutcome) -> Raw:
         pause_s = _FIRST_PAUSE_S
         label = f"{upstream.id}/{tool.name}"
         while True:
             outcome.attempts += 1
             deadline = Deadline(self._arguments.timeout)
             try:
-                async with calling(self._world, upstream, label, deadline) as caller:
-                    with traced(self._world, upstream, "tools/call", tool.name):
+                async with open_caller(self._world, upstream, label, deadline) as caller:
+                    with trace_exchange(self._world, upstream, "tools/call", tool.name):
                         async with deadline.over(label):
                             return await upstream.call_tool(tool.name, payload, caller, timeout_s=deadline.limit_s)
             except DariError as error:
@@ -201,3 +252,33 @@ def _count(text: str, least: int, most: int) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"must be {least} to {most}, got {text[:40]!r}")
     return int(text)
+
+
+COMMANDS = (
+    Command(
+        "batch",
+        "Call many tools from JSON lines, several at once; one JSON line of result for each.",
+        add_batch,
+        run_batch,
+        description="""\
+Call many tools. Each line of FILE, or of stdin, is one call:
+  {"tool": "fs/read_file", "arguments": {"path": "a.txt"}, "id": "first"}
+`id` comes back with the result (default: the number of the line); `server` may stand beside `tool`.
+All lines are read and checked before anything is sent.
+
+Each call gives one line on stdout, in the order of the lines or, with --as-completed, as they come:
+  {"id": "first", "server": "fs", "tool": "read_file", "ok": true, "attempts": 1, "ms": 12.3, "result": {…}}
+A call that failed has "ok": false, and the tool's own result or "error": {message, hint, exit_code}.
+The exit code is 0 when all went well, else the highest of the calls'.
+
+--retries repeats what the network or a time limit broke, and only for tools that say they may be repeated
+(readOnlyHint or idempotentHint). Nobody is asked anything while a batch runs.""",
+        examples=(
+            ("batch calls.jsonl --parallel 8", "eight at once, results in the order of the file"),
+            (
+                "batch --retries 3 --as-completed < calls.jsonl",
+                "results as they come; what may be repeated is, three times",
+            ),
+        ),
+    ),
+)

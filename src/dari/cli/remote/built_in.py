@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,9 +12,16 @@ from weakref import WeakKeyDictionary
 from msgspec import Raw
 
 from dari.bridge.search.fuzzy import nearest_names
-from dari.cli.remote.forms import answer
-from dari.cli.remote.meter import Meter
-from dari.cli.remote.world import World
+from dari.cli.kit.parser import Command, Parser, add_common, milliseconds
+from dari.cli.kit.table import first_sentence, print_json, print_table
+from dari.cli.remote.arguments import add_params_option, read_arguments
+from dari.cli.remote.call import split_words, wants_help
+from dari.cli.remote.context import CommandContext
+from dari.cli.remote.describe import describe_tool
+from dari.cli.remote.elicitation import answer_server_request
+from dari.cli.remote.failures import OK
+from dari.cli.remote.progress import ProgressLine, format_duration
+from dari.cli.remote.render import add_output_options, make_content_store, show_result
 from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
 from dari.core.scopes import MCP_GRANT
 from dari.core.tool import Tool
@@ -25,7 +34,7 @@ SERVER = "dari"
 _made: WeakKeyDictionary[asyncio.AbstractEventLoop, Mapping[str, Tool]] = WeakKeyDictionary()
 
 
-def own_tools() -> Mapping[str, Tool]:
+def built_in_tools() -> Mapping[str, Tool]:
     """By name. Made once per loop: the proxy's tools keep a connection to their daemon."""
     loop = asyncio.get_running_loop()
     if loop not in _made:
@@ -36,9 +45,9 @@ def own_tools() -> Mapping[str, Tool]:
     return _made[loop]
 
 
-def find_own(name: str) -> Tool:
+def find_built_in(name: str) -> Tool:
     """By its name, with the server in front (`dari/…`), or without the toolkit's prefix where only one tool fits."""
-    tools = own_tools()
+    tools = built_in_tools()
     plain = name.removeprefix(f"{SERVER}/")
     if plain in tools:
         return tools[plain]
@@ -50,7 +59,7 @@ def find_own(name: str) -> Tool:
     raise NotFound(f"there is no built-in tool '{name[:100]}'", hint)
 
 
-async def run_own(tool: Tool, arguments: bytes, world: World, timeout_s: float | None) -> Raw:
+async def run_built_in(tool: Tool, arguments: bytes, world: CommandContext, timeout_s: float | None) -> Raw:
     """A `CallToolResult`; a failure of the tool is one too. InvalidInput when the arguments are wrong."""
     limit_s = tool.timeout_s if timeout_s is None else timeout_s
     context = _ShellContext(world, tool.name)
@@ -73,11 +82,11 @@ async def run_own(tool: Tool, arguments: bytes, world: World, timeout_s: float |
 class _ShellContext(Context):
     """The person at the shell as the caller of a tool of ours: everything a local user may do."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: CommandContext, name: str) -> None:
         self.grant = MCP_GRANT
         self.request_id = 1
         self._world = world
-        self._meter = Meter(world.terminal, name)
+        self._meter = ProgressLine(world.terminal, name)
         self._state: dict[str, Any] = {}
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -96,7 +105,7 @@ class _ShellContext(Context):
         return {key: await self._answer(question) for key, question in questions.items()}
 
     async def _answer(self, question: ClientRequest) -> Any:
-        told = await answer(question.method, Raw(encode(question.params())), self._world, SERVER)
+        told = await answer_server_request(question.method, Raw(encode(question.params())), self._world, SERVER)
         is_form = question.method == "elicitation/create"
         return Elicited(told["action"], told.get("content")) if is_form else told
 
@@ -118,3 +127,76 @@ class _ShellContext(Context):
 
     def close(self) -> None:
         self._meter.clear()
+
+
+def add_call_built_in(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tool", metavar="TOOL", help="a name that list_tools shows")
+    add_params_option(parser)
+    parser.add_argument("--timeout", metavar="MS", type=milliseconds, help="give up after this time")
+    add_output_options(parser)
+
+
+def split_call_built_in(words: list[str]) -> tuple[list[str], list[str]]:
+    parser = Parser()
+    add_call_built_in(parser)
+    add_common(parser)
+    return split_words(words, parser)
+
+
+async def run_call_built_in(arguments: argparse.Namespace, world: CommandContext) -> int:
+    tool = find_built_in(arguments.tool)
+    if wants_help(arguments.rest):
+        describe_tool(SERVER, tool.listing(), world, "call_tool")
+        return OK
+    given = await read_arguments(arguments, world, tool.name, tool.input_schema)
+    began = time.perf_counter()
+    world.log(f"→ {tool.name} · in this process")
+    result = await run_built_in(tool, given, world, None if arguments.timeout is None else arguments.timeout / 1000)
+    ms = (time.perf_counter() - began) * 1000
+    world.log(f"← {tool.name} · {format_duration(ms)}")
+    return show_result(
+        result, arguments, world, f"{SERVER}/{tool.name}", make_content_store(arguments.output, world, tool.name), ms
+    )
+
+
+def add_list_built_in(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the list alone: an array of tools with their server")
+
+
+async def run_list_built_in(arguments: argparse.Namespace, world: CommandContext) -> int:
+    tools = built_in_tools().values()
+    if arguments.json:
+        print_json(world.terminal, [{"server": SERVER, **tool.listing()} for tool in tools])
+        return OK
+    world.say(f"server '{SERVER}' (built in): {len(tools)} tools\n")
+    rows = [(f"{SERVER}/{tool.name}", first_sentence(tool.description)) for tool in tools]
+    print_table(world.terminal, ("SERVER/TOOL", "WHAT IT DOES"), rows)
+    return OK
+
+
+COMMANDS = (
+    Command(
+        "call_tool",
+        "Call a tool that is built in, with JSON or with flags made from its schema.",
+        add_call_built_in,
+        run_call_built_in,
+        description="""\
+Call a tool that is built in. Its arguments are a JSON object (--params), or flags made from its schema;
+everything after a lone -- belongs to the tool. The prefix of a name may be left out where only one tool fits.""",
+        examples=(
+            ("call_tool dari_doctor", "is everything in order?"),
+            ('call_tool crab_traffic_search --params \'{"host": "example.com"}\' --json', "the result alone"),
+        ),
+        split=split_call_built_in,
+    ),
+    Command(
+        "list_tools",
+        "List the tools that are built in. Other servers: crewx mcp remote list-tools",
+        add_list_built_in,
+        run_list_built_in,
+        examples=(
+            ("list_tools", "names and what they do"),
+            ("list_tools --json", "with schemas, for a script"),
+        ),
+    ),
+)

@@ -3,38 +3,251 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
+import shutil
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
 
-from dari.cli.remote.checks import Check, look
+from dari.bridge.children.environment import build_environment
+from dari.bridge.children.program import find_program
+from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile
+from dari.bridge.config.profile import StdioSettings
+from dari.bridge.upstream.target import Target
+from dari.cli.kit.console import ProcessConsole
+from dari.cli.kit.hints import name_program
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import one_line, paint, print_json, print_lines
+from dari.cli.remote.context import CommandContext
 from dari.cli.remote.failures import USAGE
-from dari.cli.remote.hints import as_typed
-from dari.cli.remote.payloads import print_json
-from dari.cli.remote.sheets import painted, plain, print_lines
-from dari.cli.remote.world import World
+from dari.errors import DariError
+from dari.installation import install_extra
 from dari.text.sanitize import escape_hidden
 
-NAME = "doctor"
-HELP = "check files, servers, daemon, sandbox, programs, pins, approvals and the audit log"
-DESCRIPTION = """\
-Look at everything that servers depend on here, start none of them, and tell what to do where something is wrong.
-To start servers as well: test --all. Exit code 1 when something is wrong that needs you."""
-EXAMPLES = (
-    ("doctor", "every check, one a line"),
-    ("doctor --json", "the same for a script, or for a bug report: no secret is in it"),
+CheckMark = Literal["ok", "warning", "failed"]
+RESOLVE_TIMEOUT_S = 10.0
+_LAUNCHERS = {"node": "install Node.js", "npx": "install Node.js", "uvx": "pip install uv"}
+_EXTRAS = (
+    ("jsonschema_rs", "jsonschema-rs", "schemas", "arguments are not checked before they are sent"),
+    ("yaml", "pyyaml", "bridge", "mcp.yaml files are not read"),
+    ("mcp", "mcp", "oauth", "servers that ask for OAuth cannot be used"),
 )
+_ILL = ("backoff", "crash-loop", "quarantined", "stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorCheck:
+    """One thing that was looked at, what was found, and the next step."""
+
+    name: str
+    mark: CheckMark
+    found: str
+    hint: str = ""
+
+
+async def run_checks(world: CommandContext) -> list[DoctorCheck]:
+    catalog = world.view.catalog()
+    return [
+        *_files(world, catalog),
+        *(await _servers(world, catalog)),
+        *_daemon(world),
+        *(await _sandbox()),
+        *_programs(world, catalog),
+        *_extras(),
+        await _keyring(),
+        *_waiting(world),
+        await _audit(world),
+    ]
+
+
+def _files(world: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+    for file in catalog.files:
+        yield _file(world, file)
+    told = {problem for file in catalog.files for problem in file.contents.problems}
+    for problem in catalog.problems:
+        if problem not in told:
+            yield DoctorCheck("file", "warning", problem)
+    if not catalog.files:
+        yield DoctorCheck("file", "ok", "there is no mcp.json yet", f"{world.program} add, or {world.program} import")
+
+
+def _file(world: CommandContext, file: LoadedFile) -> DoctorCheck:
+    contents = file.contents
+    try:
+        mode = f"{stat.S_IMODE(os.stat(contents.path).st_mode):04o}"
+    except OSError:
+        mode = "gone"
+    count = len(contents.profiles)
+    found = f"{contents.path} ({contents.layer}, mode {mode}): {count} server{'s' * (count != 1)}"
+    if not contents.is_readable or file.is_kept:
+        return DoctorCheck("file", "failed", f"{contents.path}: {'; '.join(contents.problems)}", "correct the file")
+    if contents.broken:
+        first = contents.broken[0]
+        return DoctorCheck("file", "failed", f"{found}, {len(contents.broken)} broken: {first.message}", first.hint)
+    if not file.is_trusted:
+        changed = f", changed: {'; '.join(file.changes)}" if file.changes else ""
+        return DoctorCheck(
+            "file", "warning", f"{found}, not trusted{changed}", f"look at it: {world.program} trust {contents.path}"
+        )
+    if contents.problems:
+        return DoctorCheck("file", "warning", f"{found}; {'; '.join(contents.problems)}")
+    return DoctorCheck("file", "ok", found)
+
+
+async def _servers(world: CommandContext, catalog: Catalog) -> list[DoctorCheck]:
+    states = Counter(one.state for one in catalog.listed)
+    told = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
+    checks = [DoctorCheck("servers", "ok", told, "" if catalog.listed else f"{world.program} add")]
+    ready = [one for one in catalog.listed if one.state == "ready"]
+    try:
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            checks += await asyncio.to_thread(lambda: [check for one in ready for check in _server(world, one)])
+    except TimeoutError:
+        checks.append(
+            DoctorCheck(
+                "servers", "warning", f"references did not resolve within {RESOLVE_TIMEOUT_S:g} s", "unlock the keyring"
+            )
+        )
+    for status in world.bridge.statuses():
+        if status.state in _ILL and status.last_error:
+            found = f"{status.id} is in state {status.state}: {status.last_error}"
+            checks.append(DoctorCheck("servers", "warning", found, f"{world.program} test {status.id}"))
+    return checks
+
+
+def _server(world: CommandContext, listed: CatalogEntry) -> Iterator[DoctorCheck]:
+    """Nothing is started: do its references resolve, is its program there?"""
+    try:
+        target = Target.of(world.view.book.resolve(listed), world.view.around, listed)
+        if (spec := target.spec) is not None:
+            find_program(spec.command[0], build_environment(spec.env, spec.inherit_env, spec.environ), spec.cwd)
+    except DariError as error:
+        yield DoctorCheck("servers", "failed", f"{listed.id}: {error.message}", error.hint)
+
+
+def _daemon(world: CommandContext) -> Iterator[DoctorCheck]:
+    from dari.bridge.cli_socket.protocol import SOCKET_NAME
+    from dari.daemon.probe import answers
+    from dari.paths import runtime_path
+
+    path = runtime_path("bridge") / SOCKET_NAME
+    if not isinstance(world.terminal, ProcessConsole):
+        count = len(world.bridge.statuses())
+        yield DoctorCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")
+    elif answers(path):
+        yield DoctorCheck("daemon", "ok", f"runs on {path}; this command was told not to use it")
+    else:
+        yield DoctorCheck("daemon", "ok", f"does not run; commands start it when they need it ({path})")
+
+
+async def _sandbox() -> list[DoctorCheck]:
+    from dari.sandbox.report import build_report
+
+    found = await asyncio.to_thread(build_report)
+    missing = [one for one in found.findings if one.is_wanted and not one.is_enforced]
+    lines = [DoctorCheck("sandbox", "warning" if one in missing else "ok", _verdict(one)) for one in found.findings]
+    if missing:
+        hint = "profiles with sandbox: enforce do not start here; install bubblewrap, or use a newer kernel"
+        lines.append(DoctorCheck("sandbox", "warning", f"{len(missing)} walls cannot be held on this machine", hint))
+    return lines
+
+
+def _verdict(finding: object) -> str:
+    from dari.sandbox.report import Enforcement
+
+    assert isinstance(finding, Enforcement)
+    verdict = f"by {finding.by}" if finding.is_enforced else "NOT enforced"
+    return f"{finding.aspect}: {verdict}" + (f" ({finding.note})" if finding.note else "")
+
+
+def _programs(world: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+    path = world.view.around.environ.get("PATH", os.defpath)
+    used = {
+        os.path.basename(profile.connection.command)
+        for profile in catalog.ready()
+        if isinstance(profile.connection, StdioSettings)
+    }
+    for name, hint in _LAUNCHERS.items():
+        found = shutil.which(name, path=path)
+        if found:
+            yield DoctorCheck("program", "ok", f"{name}: {found}")
+        elif name in used:
+            yield DoctorCheck("program", "failed", f"{name} is not on your PATH, and servers need it", hint)
+        else:
+            yield DoctorCheck("program", "ok", f"{name}: not on your PATH; no server needs it")
+
+
+def _extras() -> Iterator[DoctorCheck]:
+    from importlib import metadata
+
+    for module, package, extra, loss in _EXTRAS:
+        if find_spec(module) is None:
+            yield DoctorCheck("library", "warning", f"{package} is missing: {loss}", install_extra(extra))
+        else:
+            yield DoctorCheck("library", "ok", f"{package} {metadata.version(package)}")
+
+
+async def _keyring() -> DoctorCheck:
+    from dari.bridge.oauth.keychain import Keychain
+
+    if await Keychain().is_usable():
+        return DoctorCheck("keyring", "ok", "there is one: ${keyring:service/name} works, logins are kept in it")
+    return DoctorCheck("keyring", "ok", "none: logins are kept in a 0600 file, ${keyring:…} does not resolve")
+
+
+def _waiting(world: CommandContext) -> Iterator[DoctorCheck]:
+    held = Counter(one.server for one in world.bridge.pins.held() if not one.rejected_by)
+    for server, count in held.items():
+        found = f"{count} item{'s' * (count != 1)} of {server} changed, and wait for your look"
+        yield DoctorCheck("held", "warning", found, f"{world.program} approve {server}")
+    if not held:
+        yield DoctorCheck("held", "ok", "no server changed what it shows")
+    pending = world.bridge.approvals.pending()
+    if pending:
+        names = ", ".join(dict.fromkeys(one.name for one in pending))
+        yield DoctorCheck("approvals", "warning", f"{len(pending)} calls wait: {names}", f"{world.program} approvals")
+    else:
+        yield DoctorCheck("approvals", "ok", "no call waits for a person")
+
+
+async def _audit(world: CommandContext) -> DoctorCheck:
+    from dari.core.audit.verify import verify
+
+    directory = world.bridge.home / "audit"
+    log = world.bridge.audit if "audit" in vars(world.bridge) else None
+    if log is not None:
+        if log.problem:
+            return DoctorCheck("audit", "failed", f"{directory} cannot be written: {log.problem}", "free disk space")
+        await asyncio.to_thread(log.flush, 2.0)
+    report = await asyncio.to_thread(verify, directory)
+    if report.broken is not None:
+        where = f"{report.broken.file}:{report.broken.line}" if report.broken.file else "its end"
+        return DoctorCheck("audit", "failed", f"{directory}: {where}: {report.broken.why}", "dari audit verify")
+    if report.torn and log is None:
+        return DoctorCheck(
+            "audit", "warning", f"{directory}: the last line is not finished", "the next daemon mends it"
+        )
+    return DoctorCheck("audit", "ok", f"{directory}: {report.records} records, the chain holds")
+
+
 _MARKS = {"ok": ("ok  ", "green"), "warning": ("warn", "yellow"), "failed": ("FAIL", "red")}
 _ORDER = ("ok", "warning", "failed")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
-    checks = await look(world)
+async def run_doctor(arguments: argparse.Namespace, world: CommandContext) -> int:
+    checks = await run_checks(world)
     worst = max((check.mark for check in checks), key=_ORDER.index, default="ok")
     if arguments.json:
         told = [
-            {"name": one.name, "status": one.mark, "found": one.found, "hint": as_typed(one.hint)} for one in checks
+            {"name": one.name, "status": one.mark, "found": one.found, "hint": name_program(one.hint)} for one in checks
         ]
         print_json(world.terminal, {"status": worst, "checks": told})
     else:
@@ -43,7 +256,24 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     return USAGE if worst == "failed" else 0
 
 
-def _lines(check: Check, world: World) -> list[str]:
+def _lines(check: DoctorCheck, world: CommandContext) -> list[str]:
     word, style = _MARKS[check.mark]
-    told = [f"{painted(word, style, world.terminal)}  {check.name:<9} {plain(check.found)}"]
-    return told + [f"      hint: {line}" for line in escape_hidden(as_typed(check.hint)).splitlines()]
+    told = [f"{paint(word, style, world.terminal)}  {check.name:<9} {one_line(check.found)}"]
+    return told + [f"      hint: {line}" for line in escape_hidden(name_program(check.hint)).splitlines()]
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "check files, servers, daemon, sandbox, programs, pins, approvals and the audit log",
+        add_doctor,
+        run_doctor,
+        description="""\
+Look at everything that servers depend on here, start none of them, and tell what to do where something is wrong.
+To start servers as well: test --all. Exit code 1 when something is wrong that needs you.""",
+        examples=(
+            ("doctor", "every check, one a line"),
+            ("doctor --json", "the same for a script, or for a bug report: no secret is in it"),
+        ),
+    ),
+)

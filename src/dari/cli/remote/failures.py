@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dari.cli.remote.hints import as_typed
-from dari.cli.remote.payloads import json_for_terminal
-from dari.cli.remote.terminal import Terminal
+from dari.cli.kit.console import Console
+from dari.cli.kit.hints import name_program
+from dari.cli.kit.table import json_for_terminal
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.mcp.client.errors import RemoteError
 from dari.rpc.codec import encode
@@ -22,7 +22,7 @@ def exit_code(error: BaseException) -> int:
     return OTHER
 
 
-def tell(error: BaseException, terminal: Terminal) -> None:
+def show_error(error: BaseException, terminal: Console) -> None:
     """`error: …` and, where something can be done, `hint: …`; a server's error also as it sent it (design 001 §9)."""
     if isinstance(error, RemoteError):
         message, hint = f"the server answered: {error.message} (JSON-RPC error {error.remote_code})", error.hint
@@ -33,23 +33,23 @@ def tell(error: BaseException, terminal: Terminal) -> None:
     else:
         message = f"{type(error).__name__}: {error}"
         hint = "this is a fault of ours; the same command with --log tells more"
-    terminal.err(f"{painted('error:', '31', terminal)} {escape_hidden(as_typed(message))}\n")
+    terminal.err(f"{paint_err('error:', '31', terminal)} {escape_hidden(name_program(message))}\n")
     if hint:
-        terminal.err(f"{painted('hint:', '36', terminal)} {escape_hidden(as_typed(hint))}\n")
+        terminal.err(f"{paint_err('hint:', '36', terminal)} {escape_hidden(name_program(hint))}\n")
 
 
-def as_configuration(error: DariError) -> DariError:
+def to_usage_error(error: DariError) -> DariError:
     """The same fact as a matter of configuration: nothing was sent, so it is no failure of network or tool."""
     return error if exit_code(error) == USAGE else InvalidInput(error.message, error.hint)
 
 
-def with_server(error: DariError, server: str) -> DariError:
+def name_server(error: DariError, server: str) -> DariError:
     """The same error with the server's name in front, where the message does not name it."""
     if server not in error.message:
         error.message = f"server '{server}': {error.message}"
     return error
 
 
-def painted(text: str, style: str, terminal: Terminal) -> str:
+def paint_err(text: str, style: str, terminal: Console) -> str:
     """Coloured where stderr is a screen that takes colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if terminal.colour and terminal.stderr_is_tty else text

@@ -1,25 +1,18 @@
-"""`crewx mcp remote …`, `dari remote …` and `crewx mcp …`: the table of commands, and one run of one of them.
-
-A command is a module with `NAME`, `HELP`, `add(parser)` and `async run(arguments, world) -> int`; optional are
-`EXAMPLES` (what follows the program's name, what it does), `DESCRIPTION` (the text of `--help`, else `HELP`) and
-`split(words) -> (words, rest)`, which sets words aside before they are parsed: they come as `arguments.rest`.
-"""
+"""`crewx mcp remote …`, `dari remote …` and `crewx mcp …`: the table of commands, and one run of one of them."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import traceback
-from collections.abc import Sequence
 from functools import lru_cache
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.cli.remote.failures import OTHER, USAGE, exit_code, tell
-from dari.cli.remote.hints import PROGRAM
-from dari.cli.remote.parser import COLUMNS, EXIT_CODES, Parser, Shown, add_common, epilog
-from dari.cli.remote.terminal import ProcessTerminal, Terminal
-from dari.cli.remote.world import World
+from dari.cli.kit.console import Console, ProcessConsole
+from dari.cli.kit.hints import PROGRAM
+from dari.cli.kit.parser import EXIT_CODES, HELP_COLUMNS, Command, HelpRequested, Parser, add_common, epilog
+from dari.cli.remote.context import CommandContext
+from dari.cli.remote.failures import OTHER, USAGE, exit_code, show_error
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
 from dari.text.sanitize import escape_hidden
@@ -29,8 +22,8 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
 
 
-class Command(NamedTuple):
-    """One line of `--help`; the module is loaded when the command is used. Without help it is not listed."""
+class CommandEntry(NamedTuple):
+    """One line of `--help`; the module with its `Command` is loaded when it is used. Without help it is not listed."""
 
     name: str
     module: str
@@ -38,71 +31,71 @@ class Command(NamedTuple):
 
 
 REMOTE = (
-    Command("servers", "servers", "list the server profiles: kind, address, state, where they are written"),
-    Command("list-tools", "list_tools", "list the tools of a server, or of all"),
-    Command("call-tool", "call_tool", "call a tool, with JSON or with flags made from its schema"),
-    Command("batch", "batch", "call many tools from JSON lines, several at once"),
-    Command("list", "list_short", "short: the servers, or the tools of one"),
-    Command("call", "call_short", "short for call-tool"),
-    Command("describe", "describe", "show a tool's arguments and an example call"),
-    Command("list-resources", "list_resources", "list the resources of a server"),
-    Command("read-resource", "read_resource", "read a resource"),
-    Command("list-prompts", "list_prompts", "list the prompts of a server"),
-    Command("get-prompt", "get_prompt", "fill in a prompt"),
-    Command("prewarm", "prewarm", "start a server and fetch its lists, so that the next call is fast"),
-    Command("add", "add", "write a server down: a command, an address, or JSON from a README"),
-    Command("remove", "remove", "take a server out of mcp.json"),
-    Command("rename", "rename", "give a server another name"),
-    Command("enable", "enable", "let a disabled server run again"),
-    Command("disable", "disable", "keep a server in mcp.json, but never start or reach it"),
-    Command("import", "imports", "copy servers from Claude, Cursor, VS Code, Codex, Gemini, Windsurf, OpenCode"),
-    Command("trust", "trust", "look at a project's mcp.json and let it run what it names"),
-    Command("distrust", "distrust", "take the trust in a project's mcp.json back"),
-    Command("test", "trial", "try servers step by step: profile, sandbox, start, protocol, tools, schemas"),
-    Command("doctor", "doctor", "check everything that servers depend on here, with the next step for each"),
-    Command("approve", "approve", "look at what a server changed of its tools, and agree to it or not"),
-    Command("pins", "pins", "show what is pinned of a server, and every decision about it"),
-    Command("forget-pins", "forget_pins", "drop all pins of a server"),
-    Command("approvals", "approvals", "calls that wait for a person: see, approve or deny them"),
-    Command("login", "login", "log in to a server that asks for OAuth"),
-    Command("logout", "logout", "forget the tokens of a server"),
-    Command("auth-status", "auth_status", "show the logins that are kept on this machine"),
-    Command("schema", "schema", "print the JSON Schema of mcp.json"),
-    Command("daemon", "daemon_commands", "start, stop or look at the daemon that keeps servers warm"),
-    Command("completion", "completion", "print a completion script for bash, zsh or fish"),
-    Command("__complete", "completing"),
+    CommandEntry("servers", "list", "list the server profiles: kind, address, state, where they are written"),
+    CommandEntry("list-tools", "list", "list the tools of a server, or of all"),
+    CommandEntry("call-tool", "call", "call a tool, with JSON or with flags made from its schema"),
+    CommandEntry("batch", "batch", "call many tools from JSON lines, several at once"),
+    CommandEntry("list", "list", "short: the servers, or the tools of one"),
+    CommandEntry("call", "call", "short for call-tool"),
+    CommandEntry("describe", "describe", "show a tool's arguments and an example call"),
+    CommandEntry("list-resources", "list", "list the resources of a server"),
+    CommandEntry("read-resource", "read", "read a resource"),
+    CommandEntry("list-prompts", "list", "list the prompts of a server"),
+    CommandEntry("get-prompt", "read", "fill in a prompt"),
+    CommandEntry("prewarm", "manage", "start a server and fetch its lists, so that the next call is fast"),
+    CommandEntry("add", "add", "write a server down: a command, an address, or JSON from a README"),
+    CommandEntry("remove", "manage", "take a server out of mcp.json"),
+    CommandEntry("rename", "manage", "give a server another name"),
+    CommandEntry("enable", "manage", "let a disabled server run again"),
+    CommandEntry("disable", "manage", "keep a server in mcp.json, but never start or reach it"),
+    CommandEntry("import", "add", "copy servers from Claude, Cursor, VS Code, Codex, Gemini, Windsurf, OpenCode"),
+    CommandEntry("trust", "trust", "look at a project's mcp.json and let it run what it names"),
+    CommandEntry("distrust", "trust", "take the trust in a project's mcp.json back"),
+    CommandEntry("test", "test", "try servers step by step: profile, sandbox, start, protocol, tools, schemas"),
+    CommandEntry("doctor", "doctor", "check everything that servers depend on here, with the next step for each"),
+    CommandEntry("approve", "pins", "look at what a server changed of its tools, and agree to it or not"),
+    CommandEntry("pins", "pins", "show what is pinned of a server, and every decision about it"),
+    CommandEntry("forget-pins", "pins", "drop all pins of a server"),
+    CommandEntry("approvals", "approvals", "calls that wait for a person: see, approve or deny them"),
+    CommandEntry("login", "auth", "log in to a server that asks for OAuth"),
+    CommandEntry("logout", "auth", "forget the tokens of a server"),
+    CommandEntry("auth-status", "auth", "show the logins that are kept on this machine"),
+    CommandEntry("schema", "manage", "print the JSON Schema of mcp.json"),
+    CommandEntry("daemon", "manage", "start, stop or look at the daemon that keeps servers warm"),
+    CommandEntry("completion", "completion", "print a completion script for bash, zsh or fish"),
+    CommandEntry("__complete", "completion"),
 )
 BUILT_IN = (
-    Command("list_tools", "own_tools", "list the tools that are built in"),
-    Command("call_tool", "own_call", "call a tool that is built in"),
+    CommandEntry("list_tools", "built_in", "list the tools that are built in"),
+    CommandEntry("call_tool", "built_in", "call a tool that is built in"),
 )
 # Each table with what its overview says.
-TABLES: dict[str, tuple[tuple[Command, ...], str]] = {
+TABLES: dict[str, tuple[tuple[CommandEntry, ...], str]] = {
     "crewx mcp": (BUILT_IN, "The tools that are built in. Other servers: crewx mcp remote --help"),
 }
 _REMOTE_SAYS = "Other people's MCP servers from the shell: find, call, watch and trust them."
 _GLOBAL_FLAGS = ("--log", "--no-daemon")
 
 
-async def run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: ClientEnvironment) -> int:
+async def run(program: str, argv: list[str], terminal: Console, bridge: Bridge, around: ClientEnvironment) -> int:
     """One command from words to exit code. Cancelling the task is Ctrl-C: the caller makes it exit code 4."""
-    COLUMNS.set(terminal.columns)
+    HELP_COLUMNS.set(terminal.columns)
     PROGRAM.set(program)
     try:
         return await _run(program, argv, terminal, bridge, around)
-    except Shown as shown:
+    except HelpRequested as shown:
         terminal.out(shown.text)
         return 0
     except DariError as error:
-        tell(error, terminal)
+        show_error(error, terminal)
         return exit_code(error)
     except Exception as error:
         if (refused := from_os_error(error)) is not None:
-            tell(refused, terminal)
+            show_error(refused, terminal)
             return exit_code(refused)
         if "--log" in argv:
             terminal.err(escape_hidden("".join(traceback.format_exception(error))))
-        tell(error, terminal)
+        show_error(error, terminal)
         return OTHER
     finally:
         await terminal.drain()
@@ -114,7 +107,7 @@ def run_here(program: str, argv: list[str]) -> int:
     from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
 
-    terminal = ProcessTerminal()
+    terminal = ProcessConsole()
 
     async def handle() -> int:
         place = BridgePaths()
@@ -126,37 +119,38 @@ def run_here(program: str, argv: list[str]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return OTHER
     except (DariError, OSError) as error:  # a home or a working directory that is not usable
-        tell(error, terminal)
+        show_error(error, terminal)
         return exit_code(error)
 
 
-def commands_of(program: str) -> tuple[Command, ...]:
+def commands_of(program: str) -> tuple[CommandEntry, ...]:
     return TABLES[program][0] if program in TABLES else REMOTE
 
 
-def load(command: Command) -> ModuleType:
-    return importlib.import_module(f"dari.cli.remote.{command.module}")
+def load(entry: CommandEntry) -> Command:
+    commands: tuple[Command, ...] = importlib.import_module(f"dari.cli.remote.{entry.module}").COMMANDS
+    return next(command for command in commands if command.name == entry.name)
 
 
-def parser_of(command: Command, program: str) -> Parser:
+def parser_of(entry: CommandEntry, program: str) -> Parser:
     """The parser of one command: its own options, then those of every command. To make one takes longer than a call."""
-    return _parser(command, program, COLUMNS.get())
+    return _parser(entry, program, HELP_COLUMNS.get())
 
 
 @lru_cache(maxsize=64)
-def _parser(command: Command, program: str, columns: int) -> Parser:
-    module = load(command)
+def _parser(entry: CommandEntry, program: str, columns: int) -> Parser:
+    command = load(entry)
     parser = Parser(
         prog=f"{program} {command.name}",
-        description=getattr(module, "DESCRIPTION", module.HELP),
-        epilog=epilog(program, getattr(module, "EXAMPLES", ())),
+        description=command.description or command.help,
+        epilog=epilog(program, command.examples),
     )
-    module.add(parser)
+    command.add(parser)
     add_common(parser)
     return parser
 
 
-async def _run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge, around: ClientEnvironment) -> int:
+async def _run(program: str, argv: list[str], terminal: Console, bridge: Bridge, around: ClientEnvironment) -> int:
     logs, words = _global_options(argv)
     commands = commands_of(program)
     if not words:
@@ -164,17 +158,15 @@ async def _run(program: str, argv: list[str], terminal: Terminal, bridge: Bridge
         return USAGE
     name, words = words[0], words[1:]
     if name in ("-h", "--help", "help"):
-        raise Shown(overview(program))
-    command = _find(name, commands, program)
-    module = load(command)
-    rest: Sequence[str] = ()
-    if hasattr(module, "split"):
-        words, rest = module.split(words)
-    arguments = parser_of(command, program).parse_args(words)
-    arguments.rest = list(rest)
-    world = World(terminal, bridge, bridge.view(around), program, logs or arguments.log)
+        raise HelpRequested(overview(program))
+    entry = _find(name, commands, program)
+    command = load(entry)
+    words, rest = command.split(words) if command.split is not None else (words, [])
+    arguments = parser_of(entry, program).parse_args(words)
+    arguments.rest = rest
+    world = CommandContext(terminal, bridge, bridge.view(around), program, logs or arguments.log)
     try:
-        code: int = await module.run(arguments, world)
+        code = await command.run(arguments, world)
     finally:
         for upstream in world.temporary:
             await upstream.stop()
@@ -199,7 +191,7 @@ def _global_options(argv: list[str]) -> tuple[bool, list[str]]:
     return logs, argv[at:]
 
 
-def _find(name: str, commands: tuple[Command, ...], program: str) -> Command:
+def _find(name: str, commands: tuple[CommandEntry, ...], program: str) -> CommandEntry:
     for command in commands:
         if command.name == name:
             return command

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime
+from typing import get_args
 
 import msgspec
 
-from dari.cli.remote.consent import pinned_as
-from dari.cli.remote.payloads import print_json
-from dari.cli.remote.sheets import plain, print_lines, table
-from dari.cli.remote.world import World
-
-NAME = "pins"
-HELP = "show what is pinned of a server, what is held, and every decision about it"
-EXAMPLES = (
-    ("pins files", "each item with the start of its hash"),
-    ("pins files --history", "what was pinned, held, approved and rejected, by whom and when"),
-    ("pins files --json", "with whole hashes"),
-)
+from dari.bridge.trust.diff_text import diff, heading
+from dari.bridge.trust.items import ItemKind
+from dari.bridge.trust.pin_store import HeldItem
+from dari.bridge.trust.pins import Pins
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import one_line, paint, print_json, print_lines, table, takes_colour
+from dari.cli.remote.context import DECLINED, CommandContext, ask_consent, decisions, resolve_pin_name
+from dari.errors import Conflict, NotFound
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_pins(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", help="its name")
     parser.add_argument("--history", action="store_true", help="the last 100 decisions, newest first")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
-    pins, terminal, server = world.bridge.pins, world.terminal, pinned_as(world, arguments.server)
+async def run_pins(arguments: argparse.Namespace, world: CommandContext) -> int:
+    pins, terminal, server = world.bridge.pins, world.terminal, resolve_pin_name(world, arguments.server)
     pinned, held = pins.pinned(server), pins.held(server)
     history = pins.history(server)
     if arguments.json:
@@ -47,10 +44,10 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
             )
             for one in history
         ]
-        print_lines(terminal, table(rows) if rows else [f"nothing has happened to the pins of {plain(server)}"])
+        print_lines(terminal, table(rows) if rows else [f"nothing has happened to the pins of {one_line(server)}"])
         return 0
     if not pinned and not held:
-        terminal.out(f"nothing is pinned of {plain(server)}: its next listing is a first use\n")
+        terminal.out(f"nothing is pinned of {one_line(server)}: its next listing is a first use\n")
         return 0
     several = len({one.profile for one in pinned}) > 1
     items: list[tuple[str, ...]] = [
@@ -59,9 +56,152 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     items += [(one.kind, one.name or "-", one.digest[:12], f"held: {one.reason}", one.rejected_by) for one in held]
     print_lines(terminal, table(items))
     if held:
-        terminal.err(f"look at what is held: {world.program} approve {plain(server)}\n")
+        terminal.err(f"look at what is held: {world.program} approve {one_line(server)}\n")
     return 0
 
 
 def _moment(unix: float) -> str:
     return datetime.fromtimestamp(unix).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def add_approve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", nargs="?", help="its name; without one, what is held of all is listed")
+    parser.add_argument("--diff", action="store_true", help="show the differences and decide nothing")
+    parser.add_argument("--kind", choices=get_args(ItemKind), help="only items of this kind")
+    parser.add_argument("--name", metavar="NAME", help="only the item of this name")
+    parser.add_argument("--digest", metavar="HASH", help="only the content with this hash, or the first digits of it")
+    parser.add_argument("--reject", action="store_true", help="keep it hidden and ask no more about this content")
+    parser.add_argument("--yes", "-y", action="store_true", help="decide without a question")
+    parser.add_argument("--json", action="store_true", help="print what is held, with its contents, as JSON")
+
+
+async def run_approve(arguments: argparse.Namespace, world: CommandContext) -> int:
+    pins, terminal = world.bridge.pins, world.terminal
+    held = _wanted(arguments, world)
+    if arguments.json and not arguments.yes:
+        print_json(terminal, [held_payload(pins, one) for one in held])
+        return 0
+    if arguments.server is None or not held:
+        print_lines(terminal, _overview(held, world) if held else ["nothing is held"])
+        return 0
+    for one in held:
+        style = "dim" if one.rejected_by else "bold"
+        lines = diff(*pins.contents(one), colour=takes_colour(terminal))
+        print_lines(terminal, [paint(heading(one), style, terminal), *(f"  {line}" for line in lines), ""])
+    if arguments.diff:
+        return 0
+    open_ones = [one for one in held if not (arguments.reject and one.rejected_by)]
+    if not open_ones:
+        terminal.out("all of it is rejected already\n")
+        return 0
+    word = "reject" if arguments.reject else "approve"
+    question = f"{word} {len(open_ones)} item{'s' * (len(open_ones) != 1)} of {one_line(arguments.server)}?"
+    if not await ask_consent(terminal, question, is_given=arguments.yes):
+        terminal.err("nothing was decided; it stays held\n")
+        return DECLINED
+    count = decisions(world).decide_on(open_ones, approves=not arguments.reject)
+    done = paint("rejected" if arguments.reject else "approved", "green", terminal)
+    terminal.out(f"{done} {count} item{'s' * (count != 1)} of {one_line(arguments.server)}\n")
+    return 0
+
+
+def held_payload(pins: Pins, held: HeldItem) -> dict[str, object]:
+    import msgspec
+
+    before, after = pins.contents(held)
+    return {
+        **msgspec.to_builtins(held),
+        "before_content": msgspec.json.decode(before) if before else None,
+        "content": msgspec.json.decode(after),
+    }
+
+
+def _wanted(arguments: argparse.Namespace, world: CommandContext) -> list[HeldItem]:
+    if arguments.server is None:
+        return world.bridge.pins.held()
+    held = world.bridge.pins.held(resolve_pin_name(world, arguments.server))
+    if arguments.kind or arguments.name is not None or arguments.digest:
+        if not any(_is_named(one, arguments) for one in held):
+            what = " ".join(filter(None, (arguments.kind or "item", arguments.name)))
+            raise NotFound(f"no {what} of {arguments.server} is held", f"see: {world.program} approve --diff")
+        held = [one for one in held if _is_named(one, arguments)]
+        if arguments.digest and not any(one.digest.startswith(arguments.digest.lower()) for one in held):
+            raise Conflict(
+                f"what is held of {arguments.server} has another hash than {arguments.digest[:20]}",
+                f"the server changed it again; look: {world.program} approve {arguments.server} --diff",
+            )
+        if arguments.digest:
+            held = [one for one in held if one.digest.startswith(arguments.digest.lower())]
+    return held
+
+
+def _is_named(held: HeldItem, arguments: argparse.Namespace) -> bool:
+    return arguments.kind in (None, held.kind) and arguments.name in (None, held.name)
+
+
+def _overview(held: list[HeldItem], world: CommandContext) -> list[str]:
+    servers = sorted({one.server for one in held})
+    lines = [heading(one) for one in held]
+    return [*lines, "", *(f"look at the differences: {world.program} approve {one_line(one)}" for one in servers)]
+
+
+def add_forget_pins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", help="its name")
+    parser.add_argument("--yes", "-y", action="store_true", help="without a question")
+
+
+async def run_forget_pins(arguments: argparse.Namespace, world: CommandContext) -> int:
+    pins, terminal, server = world.bridge.pins, world.terminal, resolve_pin_name(world, arguments.server)
+    pinned, held = pins.pinned(server), pins.held(server)
+    if not pinned and not held:
+        terminal.err(f"nothing is pinned of {one_line(server)}\n")
+        return 0
+    if held:
+        terminal.err(f"{len(held)} of its items are held now, and would be shown without a look at them\n")
+    question = f"forget {len(pinned)} pins of {one_line(server)}, and trust what it shows next?"
+    if not await ask_consent(terminal, question, is_given=arguments.yes):
+        terminal.err("nothing was forgotten\n")
+        return DECLINED
+    count = decisions(world).forget(server)
+    terminal.out(f"forgot {count} pins of {one_line(server)}\n")
+    return 0
+
+
+COMMANDS = (
+    Command(
+        "pins",
+        "show what is pinned of a server, what is held, and every decision about it",
+        add_pins,
+        run_pins,
+        examples=(
+            ("pins files", "each item with the start of its hash"),
+            ("pins files --history", "what was pinned, held, approved and rejected, by whom and when"),
+            ("pins files --json", "with whole hashes"),
+        ),
+    ),
+    Command(
+        "approve",
+        "look at what a server changed of its tools and texts, and agree to it or not",
+        add_approve,
+        run_approve,
+        description="""\
+What a model sees of a server (instructions, tools, prompts, templates) is pinned on first use. What is different later
+is held: neither shown nor callable, until you have seen the difference and agreed. Your yes counts for the text that
+you saw; if the server changes it again in between, it is refused.""",
+        examples=(
+            ("approve", "which servers have something held"),
+            ("approve files", "show every difference, ask, then pin what is new"),
+            ("approve files --diff", "only show"),
+            ("approve files --kind tool --name write_file", "one item"),
+            ("approve files --name write_file --reject", "keep it hidden, and do not ask again"),
+            ("approve files --digest 9f2c… --yes", "what you saw elsewhere, without a question"),
+        ),
+    ),
+    Command(
+        "forget-pins",
+        "drop all pins of a server: what it shows next is taken as its first",
+        add_forget_pins,
+        run_forget_pins,
+        examples=(("forget-pins files", "after you replaced it by another server of the same name"),),
+    ),
+)

@@ -4,37 +4,145 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from dari.cli.remote.consent import DECLINED, agrees, decisions
-from dari.cli.remote.payloads import print_json
-from dari.cli.remote.project_files import ProjectFile
-from dari.cli.remote.sheets import painted, plain, print_lines
-from dari.cli.remote.world import World
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.loader import FileContents
+from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings, safe_url
+from dari.bridge.config.service import ConfigService
+from dari.bridge.config.trust import TrustState
+from dari.cli.kit.console import Console
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import one_line, paint, print_json, print_lines, table
+from dari.cli.remote.context import DECLINED, CommandContext, ask_consent, decisions
+from dari.cli.remote.manage import stop_servers
 from dari.errors import InvalidInput
 
-NAME = "trust"
-HELP = "look at a project's mcp.json and let it run what it names"
-DESCRIPTION = """\
-A project's mcp.json comes with the project and can name any command, so nothing in it runs until you have looked at
-it. This shows what it would run and reach, what changed since you last agreed, and the hash that is pinned. One
-changed byte takes the trust away again. Programs that the file names are not pinned, only the file."""
-EXAMPLES = (
-    ("trust", "the project's file where you are"),
-    ("trust ../other/.crewx/mcp.json", "another one"),
-    ("trust --sha256 9f2c…", "pin exactly this content without a question, or fail"),
-    ("trust --json", "what it would run, as JSON; pins nothing"),
-)
+
+def add_distrust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="default: ./.crewx/mcp.json")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+async def run_distrust(arguments: argparse.Namespace, world: CommandContext) -> int:
+    book = world.view.book
+    given = Path(book.around.cwd, arguments.file).expanduser() if arguments.file else None
+    path = given or book.trust_state()[0]
+    if not decisions(world).distrust(book, path):
+        world.terminal.err(f"{one_line(path)} was not trusted\n")
+        return 0
+    await stop_servers(world, path)
+    world.terminal.out(f"{one_line(path)} is not trusted any more\n")
+    return 0
+
+
+_STATES = {
+    "unknown": ("not trusted: nothing of it runs", "yellow"),
+    "changed": ("changed since it was trusted: nothing of it runs", "yellow"),
+    "trusted": ("trusted", "green"),
+}
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    path: Path
+    digest: str
+    state: TrustState
+    contents: FileContents
+
+    @classmethod
+    def read(cls, given: Path | None, book: ConfigService) -> ProjectFile:
+        """The file that was named, or the project's own; `InvalidInput` when it changes in this very moment."""
+        path, digest, state = book.trust_state(given)
+        contents = book.contents(path, path.read_bytes())
+        if contents.digest != digest:
+            raise InvalidInput(f"{path} is changing", "try again")
+        return cls(path, digest, state, contents)
+
+    def lines(self, terminal: Console) -> list[str]:
+        word, style = _STATES[self.state.state]
+        told = [paint(one_line(self.path), "bold", terminal), f"  sha256  {self.digest}"]
+        told.append(f"  state   {paint(word, style, terminal)}")
+        runs = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, StdioSettings)]
+        reaches = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, HttpSettings)]
+        if runs:
+            told += ["", "would run:"]
+            for profile, stdio in runs:
+                told += _command_lines(profile, stdio)
+        if reaches:
+            told += ["", "would reach:", *table([_address_row(*one) for one in reaches], "  ")]
+        if self.contents.broken:
+            told += ["", "cannot be read:", *(f"  {one_line(one.message)}" for one in self.contents.broken)]
+        if self.contents.imports:
+            told += ["", f"joins in servers of: {one_line(', '.join(self.contents.imports))}"]
+        if self.state.changes:
+            told += ["", "changes since it was trusted:", *(f"  {one_line(line)}" for line in self.state.changes)]
+        return [*told, ""]
+
+    def payload(self, *, is_trusted: bool) -> dict[str, object]:
+        return {
+            "file": str(self.path),
+            "sha256": self.digest,
+            "state": "trusted" if is_trusted else self.state.state,
+            "changes": list(self.state.changes),
+            "servers": [_payload(one) for one in self.contents.profiles],
+            "broken": [{"id": one.id, "message": one.message, "hint": one.hint} for one in self.contents.broken],
+            "imports": list(self.contents.imports),
+        }
+
+
+def _command_lines(profile: Profile, stdio: StdioSettings) -> list[str]:
+    """The command as it would be typed, then one line for each thing that it is given."""
+    words = " ".join(_quoted(word) for word in (stdio.command, *mask_arguments(stdio.args)))
+    told = [f"  {one_line(profile.id)}: {words}{'' if profile.is_enabled else '  (disabled)'}"]
+    given = {
+        "in": stdio.cwd,
+        "sets": ", ".join(sorted(stdio.env)),
+        "reads variables of": stdio.env_file,
+        "gets your": ", ".join(stdio.inherit_env),
+        "files": _files(stdio),
+        "network": " ".join((stdio.network.mode, *stdio.network.hosts)),
+        "sandbox": stdio.sandbox if stdio.is_confined else "none: it may do what you may do",
+    }
+    return told + [f"      {name}: {one_line(value)}" for name, value in given.items() if value]
+
+
+def _files(stdio: StdioSettings) -> str:
+    if stdio.allowed_paths is None:
+        return ""
+    return ", ".join(f"{one.path} ({one.mode})" for one in stdio.allowed_paths) or "only what it needs to run"
+
+
+def _address_row(profile: Profile, http: HttpSettings) -> tuple[str, str, str]:
+    sends = [*http.headers, *(["a token"] if http.auth.type in ("bearer", "header") else [])]
+    off = "" if profile.is_enabled else " (disabled)"
+    return f"{profile.id}:", safe_url(http.url) + off, f"sends {', '.join(sends)}" if sends else ""
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    return one_line(shlex.quote(word)) if word.isascii() else one_line(f"'{word}'")
+
+
+def _payload(profile: Profile) -> dict[str, object]:
+    told: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
+    connection = profile.connection
+    if isinstance(connection, StdioSettings):
+        told |= {"command": connection.command, "args": mask_arguments(connection.args), "env": sorted(connection.env)}
+        told |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
+        return told
+    return told | {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="default: ./.crewx/mcp.json")
     parser.add_argument("--yes", "-y", action="store_true", help="pin what is there now, without a question")
     parser.add_argument("--sha256", metavar="HASH", help="pin the content with this hash only")
     parser.add_argument("--json", action="store_true", help="print what it holds; pins only with --yes or --sha256")
 
 
-async def run(arguments: argparse.Namespace, world: World) -> int:
+async def run_trust(arguments: argparse.Namespace, world: CommandContext) -> int:
     terminal, book = world.terminal, world.view.book
     if arguments.sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", arguments.sha256):
         raise InvalidInput("--sha256 needs 64 hexadecimal digits", "the command without it shows the hash")
@@ -51,14 +159,41 @@ async def run(arguments: argparse.Namespace, world: World) -> int:
     if is_trusted:
         terminal.out("it is trusted already\n")
         return 0
-    if not await agrees(terminal, "let it run this?", is_given=agreed, instead=f"--sha256 {file.digest}"):
+    if not await ask_consent(terminal, "let it run this?", is_given=agreed, instead=f"--sha256 {file.digest}"):
         terminal.err("not trusted; nothing of it runs\n")
         return DECLINED
     _pin(file, arguments.sha256, world)
-    terminal.out(f"{painted('trusted', 'green', terminal)} {plain(file.path)}\n")
+    terminal.out(f"{paint('trusted', 'green', terminal)} {one_line(file.path)}\n")
     return 0
 
 
-def _pin(file: ProjectFile, wanted: str | None, world: World) -> None:
+def _pin(file: ProjectFile, wanted: str | None, world: CommandContext) -> None:
     """What was shown is what is pinned: another content by now is refused."""
     decisions(world).trust(world.view.book, file.path, (wanted or file.digest).lower())
+
+
+COMMANDS = (
+    Command(
+        "distrust",
+        "take the trust in a project's mcp.json back: nothing in it runs",
+        add_distrust,
+        run_distrust,
+        examples=(("distrust", "the project's file where you are; its servers are ended"),),
+    ),
+    Command(
+        "trust",
+        "look at a project's mcp.json and let it run what it names",
+        add_trust,
+        run_trust,
+        description="""\
+A project's mcp.json comes with the project and can name any command, so nothing in it runs until you have looked at
+it. This shows what it would run and reach, what changed since you last agreed, and the hash that is pinned. One
+changed byte takes the trust away again. Programs that the file names are not pinned, only the file.""",
+        examples=(
+            ("trust", "the project's file where you are"),
+            ("trust ../other/.crewx/mcp.json", "another one"),
+            ("trust --sha256 9f2c…", "pin exactly this content without a question, or fail"),
+            ("trust --json", "what it would run, as JSON; pins nothing"),
+        ),
+    ),
+)

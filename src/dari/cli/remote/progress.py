@@ -1,0 +1,286 @@
+"""The person at the shell as the caller of a server: progress, questions, approvals, what the server logs."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.profile import HttpSettings, Profile
+from dari.bridge.upstream.caller import Caller
+from dari.cli.kit.console import Console
+from dari.cli.kit.table import format_json, truncate
+from dari.cli.remote.context import CommandContext
+from dari.core.approval import Approval, ApprovalEvent
+from dari.core.context import LoggingMessage, Progress
+from dari.errors import Conflict, DariError, NotFound, TimedOut
+from dari.text.sanitize import escape_hidden
+
+if TYPE_CHECKING:
+    from dari.bridge.upstream.upstream import Upstream
+
+
+class Deadline:
+    """Without a limit the profile's own times count alone. The clock stands still while `paused`."""
+
+    def __init__(self, limit_ms: int | None = None) -> None:
+        self._limit_ms = limit_ms
+        self._timeout: asyncio.Timeout | None = None
+        self._pauses = 0
+        self._left_s = 0.0
+
+    @property
+    def limit_s(self) -> float | None:
+        return None if self._limit_ms is None else self._limit_ms / 1000
+
+    @asynccontextmanager
+    async def over(self, what: str) -> AsyncIterator[None]:
+        """TimedOut, which is exit code 2, when the block takes longer. Each block has the whole time."""
+        if self._limit_ms is None:
+            yield
+            return
+        try:
+            async with asyncio.timeout(self.limit_s) as self._timeout:
+                yield
+        except TimeoutError:
+            raise TimedOut(f"{what} was not done in {self._limit_ms} ms", "allow more time: --timeout MS") from None
+        finally:
+            self._timeout = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While a person is asked."""
+        timeout = self._timeout
+        if timeout is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        if self._pauses == 0:
+            self._left_s = max(0.0, (timeout.when() or loop.time()) - loop.time())
+            timeout.reschedule(None)
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if self._pauses == 0 and self._timeout is timeout and not timeout.expired():
+                timeout.reschedule(loop.time() + self._left_s)
+
+
+class Trace:
+    """One exchange with a server: `note` what came of it; the time is measured from its start."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self.outcome = ""
+
+    def note(self, outcome: str) -> None:
+        self.outcome = outcome
+
+    @property
+    def ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000
+
+
+@contextmanager
+def trace_exchange(world: CommandContext, upstream: Upstream, method: str, what: str = "") -> Iterator[Trace]:
+    """Tell of an exchange when `--log` asks for it; errors pass through, and are told with their time."""
+    trace = Trace()
+    name = f"{method} {what}".rstrip()
+    _log(world, upstream, f"→ {name} · {describe_target(upstream.profile)}")
+    hears_no_more = upstream.start_notes.subscribe(lambda note: world.note(f"{upstream.id}: {note}"))
+    try:
+        yield trace
+    except DariError as error:
+        _log(world, upstream, f"← {name} · {format_duration(trace.ms)} · {error.name}: {error.message}")
+        raise
+    except BaseException as error:
+        _log(world, upstream, f"← {name} · {format_duration(trace.ms)} · {type(error).__name__}")
+        raise
+    finally:
+        hears_no_more()
+    outcome = f" · {trace.outcome}" if trace.outcome else ""
+    _log(world, upstream, f"← {name} · {format_duration(trace.ms)}{outcome}")
+
+
+def describe_target(profile: Profile) -> str:
+    """Where requests go: the address with the names of its headers, never their values, or the command line."""
+    connection = profile.connection
+    if not isinstance(connection, HttpSettings):
+        return " ".join((connection.command, *mask_arguments(connection.args)))
+    names = [*connection.headers, *(["Authorization"] if connection.auth.type == "bearer" else [])]
+    headers = f" with {', '.join(names)}" if names else ""
+    return f"POST {profile.address}{headers}"
+
+
+def format_duration(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def _log(world: CommandContext, upstream: Upstream, line: str) -> None:
+    if world.logs:
+        world.log(mask_secrets(upstream, line))
+
+
+def mask_secrets(upstream: Upstream, text: str) -> str:
+    """Without the profile's secrets, and without what looks like one."""
+    from dari.text.redact import redact_text
+
+    return redact_text(upstream.mask(text)).text
+
+
+_EVERY_S = 0.05
+_BAR = 24
+
+
+class ProgressLine:
+    """Draws on a tty only; at most twenty times a second, and always the last step."""
+
+    def __init__(self, terminal: Console, name: str) -> None:
+        self._terminal = terminal
+        self._name = escape_hidden(name, one_line=True)
+        self._drawn_s = 0.0
+        self._is_drawn = False
+
+    def show(self, progress: Progress) -> None:
+        if not self._terminal.stderr_is_tty:
+            return
+        total = progress.total if isinstance(progress.total, int | float) and progress.total > 0 else None
+        is_last = total is not None and progress.progress >= total
+        now_s = time.monotonic()
+        if now_s - self._drawn_s < _EVERY_S and not is_last:
+            return
+        self._drawn_s = now_s
+        self._is_drawn = True
+        self._terminal.err(f"\r\x1b[K{truncate(self._line(progress, total), max(20, self._terminal.columns - 1))}")
+
+    def clear(self) -> None:
+        """Take the line away, so that what follows starts on an empty one."""
+        if self._is_drawn:
+            self._is_drawn = False
+            self._terminal.err("\r\x1b[K")
+
+    def _line(self, progress: Progress, total: float | None) -> str:
+        said = escape_hidden(progress.message, one_line=True) if isinstance(progress.message, str) else ""
+        if total is None:
+            return f"{self._name}  {progress.progress:g}  {said}".rstrip()
+        share = max(0.0, min(1.0, progress.progress / total))
+        full = round(share * _BAR)
+        bar = "█" * full + "░" * (_BAR - full)
+        return f"{self._name} {bar} {share:4.0%}  {said}".rstrip()
+
+
+CALLER_NAME = "cli"
+
+
+@asynccontextmanager
+async def open_caller(
+    world: CommandContext, upstream: Upstream, name: str, deadline: Deadline
+) -> AsyncIterator[Caller]:
+    """A caller for one command. What it asked for ends with it: sessions of its own, and questions."""
+    person = _Person(world, upstream, name, deadline)
+    stop = world.bridge.approvals.subscribe(person.told)
+    try:
+        yield person.caller
+    finally:
+        stop()
+        person.close()
+        if upstream.profile.isolation == "per-client":
+            await upstream.end_session(person.caller.session)
+
+
+class _Person:
+    def __init__(self, world: CommandContext, upstream: Upstream, name: str, deadline: Deadline) -> None:
+        self._world = world
+        self._upstream = upstream
+        self._deadline = deadline
+        self._meter = ProgressLine(world.terminal, name)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waits = ExitStack()
+        # One prompt at a time: two questions on one line get each other's answers.
+        self._turn = asyncio.Lock()
+        self.caller = Caller(
+            who=CALLER_NAME,
+            session=f"cli-{secrets.token_hex(8)}",
+            ask=self._ask,
+            capabilities={"elicitation": {"form": {}, "url": {}}, "roots": {}},
+            on_progress=self._meter.show,
+            on_waiting=self._waiting,
+            on_log=self._log if world.logs else None,
+            log_level="debug" if world.logs else None,
+        )
+
+    def told(self, told: ApprovalEvent) -> None:
+        """Of every approval; ours are known by the session."""
+        if told.question.session != self.caller.session:
+            return
+        if told.change != "asked":
+            if told.change != "waiting":
+                self._waits.close()
+            return
+        self._waits.enter_context(self._deadline.paused())
+        if self._can_ask:
+            task = asyncio.get_running_loop().create_task(self._approve(told.question))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._meter.clear()
+            self._world.warn(
+                f"{told.question.name} waits for a person (approval {told.question.id})",
+                f"in a terminal: {_remote(self._world)} approvals",
+            )
+
+    def close(self) -> None:
+        self._waits.close()
+        self._meter.clear()
+        for task in self._tasks:
+            task.cancel()
+
+    @property
+    def _can_ask(self) -> bool:
+        return self._world.terminal.stdin_is_tty and self._world.terminal.stderr_is_tty
+
+    async def _approve(self, question: Approval) -> None:
+        from dari.cli.remote.elicitation import ask_yes_no
+
+        async with self._turn:
+            self._meter.clear()
+            self._world.note(f"{question.name} needs your approval. Its arguments:")
+            self._world.note(format_json(question.arguments))
+            is_yes = await ask_yes_no(self._world, "Run it?")
+        approvals = self._world.bridge.approvals
+        try:
+            if is_yes:
+                approvals.approve(question.id, by="the person at the terminal")
+            else:
+                approvals.deny(question.id, by="the person at the terminal")
+        except (Conflict, NotFound) as error:
+            self._world.warn(error.message)  # somebody answered elsewhere, or the time is over
+
+    async def _ask(self, method: str, params: Raw) -> Any:
+        from dari.cli.remote.elicitation import answer_server_request
+
+        with self._deadline.paused():
+            async with self._turn:
+                self._meter.clear()
+                return await answer_server_request(method, params, self._world, self._upstream.id)
+
+    def _waiting(self, question: Approval) -> None:
+        self._meter.clear()
+        self._world.note(f"{question.name} still waits for a person (approval {question.id})")
+
+    def _log(self, record: LoggingMessage) -> None:
+        self._meter.clear()
+        source = f"{record.logger}: " if isinstance(record.logger, str) else ""
+        data = record.data if isinstance(record.data, str) else format_json(record.data)
+        self._world.log(mask_secrets(self._upstream, f"{self._upstream.id} [{record.level}] {source}{data}"))
+
+
+def _remote(world: CommandContext) -> str:
+    return world.program if world.program.endswith("remote") else f"{world.program} remote"

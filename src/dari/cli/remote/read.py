@@ -1,0 +1,172 @@
+"""`read-resource`: what stands behind an address."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from msgspec import Raw
+
+from dari.bridge.search.fuzzy import nearest_names
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import format_json, format_size, print_json, print_raw
+from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
+from dari.cli.remote.failures import OK
+from dari.cli.remote.list import arguments_of
+from dari.cli.remote.progress import Deadline, open_caller, trace_exchange
+from dari.cli.remote.render import (
+    ContentStore,
+    add_output_options,
+    format_block,
+    format_resource,
+    format_text,
+    make_content_store,
+)
+from dari.errors import DariError, InvalidInput, NotFound
+from dari.mcp.client.decode import read
+from dari.mcp.client.results import PromptResult, ReadResult
+from dari.rpc.codec import decode_any
+from dari.text.sanitize import escape_hidden
+
+
+def add_read_resource(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("uri", metavar="URI", help="an address that list-resources shows, or one that fits a template")
+    add_server_options(parser)
+    add_output_options(parser)
+
+
+async def run_read_resource(arguments: argparse.Namespace, world: CommandContext) -> int:
+    upstream = select_upstream(arguments, world)
+    deadline = Deadline(arguments.timeout)
+    async with open_caller(world, upstream, arguments.uri, deadline) as caller:
+        with trace_exchange(world, upstream, "resources/read", arguments.uri) as trace:
+            async with deadline.over("resources/read"):
+                result = await upstream.read_resource(arguments.uri, caller, timeout_s=deadline.limit_s)
+            trace.note(format_size(len(bytes(result))))
+    texts = _texts(result, arguments, world)
+    if arguments.raw:
+        print_raw(world.terminal, result)
+    elif arguments.json:
+        print_json(world.terminal, result)
+    else:
+        for text in texts:
+            world.say(text)
+    return OK
+
+
+def _texts(result: Raw, arguments: argparse.Namespace, world: CommandContext) -> list[str]:
+    if (arguments.json or arguments.raw) and not arguments.output:
+        return []
+    try:
+        contents = read(result, ReadResult, "resources/read result").contents
+    except DariError:
+        return [format_json(decode_any(result))]
+    store = make_content_store(arguments.output, world, arguments.uri.rpartition("/")[2] or arguments.uri)
+    # One text is printed as it is, so that it can be piped on.
+    if len(contents) == 1 and isinstance(contents[0].text, str):
+        return [format_text(contents[0].text)]
+    return [format_resource(each, store) for each in contents] or ["(nothing)"]
+
+
+def add_get_prompt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="PROMPT", help="the prompt's name, or SERVER/PROMPT")
+    parser.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of the prompt; repeatable"
+    )
+    add_server_options(parser)
+    add_output_options(parser)
+
+
+async def run_get_prompt(arguments: argparse.Namespace, world: CommandContext) -> int:
+    server, name = split_address(arguments.name, arguments, world)
+    upstream = select_upstream(arguments, world, server)
+    given = _given(arguments.arg)
+    deadline = Deadline(arguments.timeout)
+    async with deadline.over("prompts/list"):
+        prompts = {str(each.get("name")): each for each in await upstream.prompts()}
+        if name not in prompts:
+            prompts = {str(each.get("name")): each for each in await upstream.prompts(fresh=True)}
+    _check(upstream.id, name, prompts, given, world)
+    async with open_caller(world, upstream, f"{upstream.id}/{name}", deadline) as caller:
+        with trace_exchange(world, upstream, "prompts/get", name) as trace:
+            async with deadline.over("prompts/get"):
+                result = await upstream.get_prompt(name, given, caller, timeout_s=deadline.limit_s)
+            trace.note(format_size(len(bytes(result))))
+    if arguments.raw:
+        print_raw(world.terminal, result)
+    elif arguments.json:
+        print_json(world.terminal, result)
+    if arguments.output or not (arguments.raw or arguments.json):
+        lines = _messages(result, make_content_store(arguments.output, world, name))
+        for line in lines if not (arguments.raw or arguments.json) else ():
+            world.say(line)
+    return OK
+
+
+def _given(pairs: list[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"--arg '{pair[:60]}' is no NAME=VALUE", "--arg file=src/app.py")
+        if name in given:
+            raise InvalidInput(f"--arg {name} is given twice", "give it once")
+        given[name] = value
+    return given
+
+
+def _check(
+    server: str, name: str, prompts: dict[str, dict[str, Any]], given: dict[str, str], world: CommandContext
+) -> None:
+    prompt = prompts.get(name)
+    if prompt is None:
+        likely = nearest_names(name, prompts)
+        hint = (
+            f"did you mean {' or '.join(likely)}?" if likely else f"see: {world.program} list-prompts --server {server}"
+        )
+        raise NotFound(f"server '{server}' has no prompt '{name[:100]}'", hint)
+    listed = arguments_of(prompt)
+    names = [each["name"] for each in listed]
+    if absent := [each["name"] for each in listed if each.get("required") and each["name"] not in given]:
+        raise InvalidInput(f"'{name}' needs {', '.join(absent)}", " ".join(f"--arg {each}=VALUE" for each in absent))
+    for each in given:
+        if each not in names:
+            likely = nearest_names(each, names, 1)
+            hint = f"did you mean {likely[0]}? " if likely else ""
+            raise InvalidInput(f"'{name}' has no argument {each}", f"{hint}it takes: {', '.join(names) or 'none'}")
+
+
+def _messages(result: Raw, store: ContentStore) -> list[str]:
+    try:
+        prompt = read(result, PromptResult, "prompts/get result")
+    except DariError:
+        return [format_json(decode_any(result))]
+    lines = [escape_hidden(prompt.description)] if prompt.description else []
+    for message in prompt.messages:
+        lines.append(f"[{message.role}]\n{format_block(message.content, store)}")
+    return lines or ["(nothing)"]
+
+
+COMMANDS = (
+    Command(
+        "read-resource",
+        "Read a resource: text is printed, binary contents are described or saved.",
+        add_read_resource,
+        run_read_resource,
+        examples=(
+            ("read-resource file:///notes.txt --server docs", "text on stdout"),
+            ("read-resource img://logo --server docs --output .", "binary contents into a file"),
+            ("read-resource file:///notes.txt --server docs --json", "the result alone; binary contents stay base64"),
+        ),
+    ),
+    Command(
+        "get-prompt",
+        "Fill in a prompt, and print its messages.",
+        add_get_prompt,
+        run_get_prompt,
+        examples=(
+            ("get-prompt docs/review --arg file=src/app.py --arg style=short", "messages, one after the other"),
+            ("get-prompt review --server docs --arg file=src/app.py --json", "the result alone"),
+        ),
+    ),
+)

@@ -1,0 +1,207 @@
+"""What a tool returned, on stdout: the payload alone, or a line that says how it went and the contents."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dari.cli.kit.table import format_json, format_size, print_json, print_raw
+from dari.cli.remote.context import CommandContext
+from dari.cli.remote.failures import OK, TOOL
+from dari.cli.remote.progress import format_duration
+from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
+from dari.errors import DariError, InvalidInput
+from dari.mcp.client.decode import read
+from dari.mcp.client.results import Block, CallResult, read_block
+from dari.os_errors import describe_os_error, suggest_next_step
+from dari.rpc.codec import UNREADABLE, decode_any
+from dari.text.sanitize import escape_hidden
+
+_MAX_JSON_CHARS = 4_000_000
+_SUFFIXES = {
+    "audio/wav": ".wav",
+    "audio/mpeg": ".mp3",
+    "audio/ogg": ".ogg",
+    "audio/flac": ".flac",
+    "image/webp": ".webp",
+    "image/avif": ".avif",
+}
+"""What Python's own table has on some machines only."""
+
+
+class ContentStore:
+    """Where binary contents go: into `folder` under names of their own, or nowhere."""
+
+    def __init__(self, folder: Path | None, stem: str) -> None:
+        self._folder = folder
+        self._stem = re.sub(r"[^\w.-]+", "_", stem).strip("._") or "content"
+        self._count = 0
+
+    def keep(self, data: str, mime_type: str) -> str:
+        """Describe base64 data, saved when a folder was named."""
+        try:
+            content = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            return f"{mime_type or 'binary'}, no base64"
+        told = f"{mime_type or 'binary'}, {format_size(len(content))}"
+        if self._folder is None:
+            return told
+        return f"{told}, saved to {self.write(content, mime_type)}"
+
+    def write(self, content: bytes, mime_type: str) -> Path:
+        """A new file: nothing that exists is written over, and no link is followed."""
+        assert self._folder is not None
+        kind = mime_type.partition(";")[0].strip().lower()
+        import mimetypes
+
+        suffix = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind) or ".bin"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            while True:
+                self._count += 1
+                path = self._folder / f"{self._stem}-{self._count}{suffix}"
+                try:
+                    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+                except FileExistsError:
+                    continue
+                with open(file, "wb") as stream:
+                    stream.write(content)
+                return path
+        except OSError as error:
+            raise InvalidInput(
+                f"cannot save to {self._folder}: {describe_os_error(error)}",
+                suggest_next_step(error, "name another folder"),
+            ) from error
+
+
+def make_content_store(output: str | None, world: CommandContext, stem: str) -> ContentStore:
+    """For `--output DIR`, seen from where the command was typed."""
+    return ContentStore(None if output is None else world.view.around.cwd / output, stem)
+
+
+def format_block(block: Block, store: ContentStore) -> str:
+    """One block as a person reads it; harmless on a terminal."""
+    if isinstance(block, TextContent):
+        return format_text(block.text)
+    if isinstance(block, ImageContent | AudioContent):
+        return escape_hidden(
+            f"[{'image' if isinstance(block, ImageContent) else 'audio'}: {store.keep(block.data, block.mime_type)}]"
+        )
+    if isinstance(block, EmbeddedResource):
+        return format_resource(block.resource, store)
+    if isinstance(block, ResourceLink):
+        said = f" – {block.description}" if isinstance(block.description, str) else ""
+        return escape_hidden(f"[link: {block.name} <{block.uri}>{said}]", one_line=True)
+    return format_json(block.fields)
+
+
+def format_resource(contents: Contents, store: ContentStore) -> str:
+    """A resource's contents with the address in front."""
+    head = f"[resource: {escape_hidden(contents.uri, one_line=True)}"
+    mime = contents.mime_type if isinstance(contents.mime_type, str) else ""
+    if isinstance(contents.blob, str):
+        return f"{head}, {escape_hidden(store.keep(contents.blob, mime), one_line=True)}]"
+    return f"{head}{f', {escape_hidden(mime, one_line=True)}' if mime else ''}]\n{format_text(contents.text or '')}"
+
+
+def format_text(text: str) -> str:
+    """Text, harmless; JSON documents laid out (design 001 §4)."""
+    value = parse_json(text)
+    return escape_hidden(text) if value is None else format_json(value)
+
+
+def parse_json(text: str) -> Any:
+    """The object or list that a text is in JSON, else None."""
+    if text[:64].lstrip()[:1] not in ("{", "[") or len(text) > _MAX_JSON_CHARS:
+        return None
+    try:
+        return decode_any(text.encode())
+    except (*UNREADABLE, UnicodeEncodeError):
+        return None
+
+
+_OWN = ("content", "structuredContent", "isError", "_meta", "resultType")
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    one = group.add_mutually_exclusive_group()
+    one.add_argument("--json", action="store_true", help="print the result alone, as indented JSON")
+    one.add_argument("--raw", action="store_true", help="print the result alone, exactly as the server sent it")
+    group.add_argument("--output", metavar="DIR", help="save images, sounds and binary resources into this folder")
+
+
+def show_result(
+    result: Raw, arguments: argparse.Namespace, world: CommandContext, name: str, store: ContentStore, ms: float
+) -> int:
+    """Print, and return the exit code: a failure that the tool reports is 3, with its payload on stdout."""
+    told = _read(result)
+    is_error = told is not None and told.is_error
+    if arguments.raw:
+        print_raw(world.terminal, result)
+    elif arguments.json:
+        print_json(world.terminal, result)
+    else:
+        mark = "✗" if is_error else "✓"
+        world.say(f"{mark} {escape_hidden(name, one_line=True)} ({format_duration(ms)})")
+        for text in _texts(result, told, store):
+            world.say(text)
+    if arguments.output and (arguments.raw or arguments.json):
+        _texts(result, told, store)
+    if not is_error:
+        return OK
+    world.note(f"error: {name} reported an error{_summary(told)}")
+    return TOOL
+
+
+def _texts(result: Raw, told: CallResult | None, store: ContentStore) -> list[str]:
+    blocks = _blocks(told) if told is not None else None
+    if told is None or blocks is None:
+        return [format_json(decode_any(result))]  # no result of a tool, and still what the server answered
+    structured = told.structured_content
+    texts = [format_block(block, store) for block in blocks if not _repeats(block, structured)]
+    if structured is not None:
+        texts.append(format_json(structured))
+    others = {name: value for name, value in _members(result).items() if name not in _OWN}
+    if others:
+        texts.append(format_json(others))
+    return texts or ["(nothing)"]
+
+
+def _read(result: Raw) -> CallResult | None:
+    try:
+        return read(result, CallResult, "tools/call result")
+    except DariError:
+        pass
+    members = _members(result)
+    return CallResult(is_error=True, raw_content=Raw(b"[]")) if members.get("isError") is True else None
+
+
+def _blocks(told: CallResult) -> list[Block] | None:
+    try:
+        return [read_block(raw) for raw in msgspec.json.decode(told.raw_content, type=list[Raw])]
+    except UNREADABLE:
+        return None
+
+
+def _members(result: Raw) -> dict[str, Any]:
+    value = decode_any(result)
+    return value if isinstance(value, dict) else {}
+
+
+def _repeats(block: Block, structured: Any) -> bool:
+    """Servers send structured content as text too, for clients that read only text."""
+    return structured is not None and isinstance(block, TextContent) and parse_json(block.text) == structured
+
+
+def _summary(told: CallResult | None) -> str:
+    text = " ".join(told.text.split()) if told is not None else ""
+    return f": {text[:199]}…" if len(text) > 200 else f": {text}" if text else ""
