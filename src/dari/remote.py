@@ -27,7 +27,7 @@ from dari.bridge.config.profile import Profile, ProfileSource, StdioSettings
 from dari.bridge.config.secret import Secret
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
-from dari.bridge.upstream.status import About, Status
+from dari.bridge.upstream.status import UpstreamInfo, UpstreamStatus
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import ServerView
 from dari.errors import Failed, InvalidInput
@@ -60,10 +60,10 @@ class Server:
     def name(self) -> str:
         return self._upstream.id
 
-    def status(self) -> Status:
+    def status(self) -> UpstreamStatus:
         return self._upstream.status()
 
-    async def about(self) -> About:
+    async def about(self) -> UpstreamInfo:
         """Who it says it is, the revision that was agreed, what it can do."""
         return await self._upstream.about()
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from dari.bridge.decisions import Decisions
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
-from dari.bridge.upstream.status import Status
+from dari.bridge.upstream.status import UpstreamStatus
 from dari.core.approval import Approval
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
@@ -46,7 +46,7 @@ class BridgeControl:
         self._bridge = bridge
 
     @expose("bridge.status", READ)
-    async def status(self) -> list[Status]:
+    async def status(self) -> list[UpstreamStatus]:
         """Every server that has been used since the start."""
         return self._bridge.statuses()
 

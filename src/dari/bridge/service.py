@@ -13,11 +13,11 @@ from dari.bridge.config.service import ConfigService
 from dari.bridge.config.trust import TrustStore
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
-from dari.bridge.upstream.memory import Memory
-from dari.bridge.upstream.opening import MakeOAuth
-from dari.bridge.upstream.pool import Pool
-from dari.bridge.upstream.status import Status
-from dari.bridge.upstream.upstream import Parts
+from dari.bridge.upstream.cache import ServerCache
+from dari.bridge.upstream.connect import MakeOAuth
+from dari.bridge.upstream.pool import UpstreamPool
+from dari.bridge.upstream.status import UpstreamStatus
+from dari.bridge.upstream.upstream import UpstreamServices
 from dari.bridge.view import ServerView
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
@@ -62,7 +62,7 @@ class Bridge:
         self._is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[ClientEnvironment | tuple[object, ...], ServerView] = {}
-        self.pool = Pool(lambda: self._parts)
+        self.pool = UpstreamPool(lambda: self._parts)
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,8 +104,8 @@ class Bridge:
         raise taken
 
     @cached_property
-    def memory(self) -> Memory:
-        return Memory(self.home / "memory")
+    def memory(self) -> ServerCache:
+        return ServerCache(self.home / "memory")
 
     def view(self, around: ClientEnvironment) -> ServerView:
         """The servers as a caller in this directory, with this environment, means them."""
@@ -118,7 +118,7 @@ class Bridge:
             view = self._views[key] = ServerView(around, book, self.pool.get, self.pool.retire)
         return view
 
-    def statuses(self) -> list[Status]:
+    def statuses(self) -> list[UpstreamStatus]:
         """Of the servers that somebody has asked for since the start."""
         return [one.status() for one in self.pool]
 
@@ -160,8 +160,8 @@ class Bridge:
         return PinStore(self.home / "pins.db")
 
     @cached_property
-    def _parts(self) -> Parts:
-        return Parts(
+    def _parts(self) -> UpstreamServices:
+        return UpstreamServices(
             children=lambda: self.children,
             pins=self.pins,
             approvals=self.approvals,

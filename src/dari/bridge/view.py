@@ -11,11 +11,11 @@ from dari.bridge.config.overrides import apply_overrides, endpoint_profile, pars
 from dari.bridge.config.profile import Profile
 from dari.bridge.config.reload import ConfigWatcher
 from dari.bridge.config.service import ConfigService
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput
 
-GetUpstream = Callable[[Target], Upstream]
+GetUpstream = Callable[[ResolvedServer], Upstream]
 Retire = Callable[[Upstream], None]
 
 
@@ -67,7 +67,7 @@ class ServerView:
 
     def of(self, profile: Profile) -> Upstream:
         """A server that stands in no file."""
-        return self._get(Target.of(resolve_profile(profile, self._context()), self.around))
+        return self._get(ResolvedServer.of(resolve_profile(profile, self._context()), self.around))
 
     def upstreams(self) -> tuple[Upstream, ...]:
         """All that may run. One that cannot be resolved is left out, and told in `problems`."""
@@ -87,7 +87,7 @@ class ServerView:
 
         assert listed.profile is not None
         changed = structs.replace(listed, profile=change(listed.profile))
-        upstream = self._get(Target.of(self.book.resolve(changed), self.around, listed))
+        upstream = self._get(ResolvedServer.of(self.book.resolve(changed), self.around, listed))
         self._given[listed.id] = upstream
         return upstream
 

@@ -14,7 +14,7 @@ from dari.bridge.trust.items import ServerListing as Shown
 from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
 from dari.bridge.trust.renames import MAX_COMPARISONS
-from dari.bridge.upstream.list_items import MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
+from dari.bridge.upstream.lists import MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
 from dari.errors import Failed
 from dari.mcp.client.listing import fetch_list
 from dari.mcp.client.results import ListResult

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dari.bridge.upstream.memory import Known, Memory
+from dari.bridge.upstream.cache import CachedServer, ServerCache
 from dari.errors import Unavailable
 from tests.bridge.upstream.lab import DEFAULT
 from tests.bridge.upstream.place import ME, Place, lab
@@ -84,24 +84,24 @@ async def test_a_server_that_tells_of_a_change_is_asked_again(tmp_path: Path) ->
 
 
 def test_what_cannot_be_read_is_as_good_as_forgotten(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "memory")
-    memory.save("k", Known(era="handshake", version="2025-06-18"))
+    memory = ServerCache(tmp_path / "memory")
+    memory.save("k", CachedServer(era="handshake", version="2025-06-18"))
     assert memory.load("k").era == "handshake"
     assert (tmp_path / "memory/k.json").stat().st_mode & 0o777 == 0o600
     (tmp_path / "memory/k.json").write_bytes(b'{"format": 9')
-    assert memory.load("k") == Known()
+    assert memory.load("k") == CachedServer()
     memory.forget("k")
-    assert memory.load("k") == Known()
+    assert memory.load("k") == CachedServer()
 
 
 def test_a_full_disk_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
-    Memory(tmp_path / "file").save("k", Known())
+    ServerCache(tmp_path / "file").save("k", CachedServer())
     assert "memory" in caplog.text
 
 
 def test_an_era_is_believed_for_a_day() -> None:
-    known = Known(era="handshake", era_unix=1000)
+    known = CachedServer(era="handshake", era_unix=1000)
     assert known.era_at(1000 + 3600) == "handshake"
     assert known.era_at(1000 + 25 * 3600) is None
 

@@ -8,8 +8,8 @@ from typing import Any
 from dari.bridge.gateway.calling import Calling
 from dari.bridge.gateway.listed import MAX_ABOUT_CHARS, Label, mirrored_in, required_arguments, with_label
 from dari.bridge.schemas.checker import SchemaWorker
-from dari.bridge.upstream.exposure import RemoteTool
-from dari.bridge.upstream.memory import JsonObject
+from dari.bridge.upstream.cache import JsonObject
+from dari.bridge.upstream.tool_view import RemoteTool
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
 from dari.core.context import Context

@@ -41,5 +41,5 @@ class Caller(Struct, frozen=True, eq=False):
     log_level: Level | None = None
 
 
-NOBODY = Caller("dari")
+SYSTEM_CALLER = Caller("dari")
 """Ourselves, when a list is fetched or a server is warmed up."""

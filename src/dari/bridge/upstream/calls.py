@@ -14,13 +14,13 @@ from msgspec import Raw
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
 from dari.bridge.limits.results import Excess, limited
-from dari.bridge.upstream.asking import CURRENT
 from dari.bridge.upstream.caller import Caller
-from dari.bridge.upstream.exposure import RemoteTool
-from dari.bridge.upstream.lists import Lists
-from dari.bridge.upstream.opening import UpstreamSession
-from dari.bridge.upstream.sessions import Sessions, Supervised
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.connect import UpstreamSession
+from dari.bridge.upstream.lists import UpstreamLists
+from dari.bridge.upstream.resolved import ResolvedServer
+from dari.bridge.upstream.server_requests import CURRENT_CALLER
+from dari.bridge.upstream.sessions import SupervisedSession, UpstreamSessions
+from dari.bridge.upstream.tool_view import RemoteTool
 from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
@@ -34,12 +34,12 @@ from dari.text.sanitize import sanitize_value_for_model
 Review = Callable[[UpstreamSession], Awaitable[None]]
 
 
-class Calls:
+class UpstreamCalls:
     def __init__(
         self,
-        target: Target,
-        sessions: Sessions,
-        lists: Lists,
+        target: ResolvedServer,
+        sessions: UpstreamSessions,
+        lists: UpstreamLists,
         review: Review,
         approvals: ApprovalQueue,
         audit: AuditLog | None,
@@ -251,7 +251,7 @@ class Calls:
             if not session.hears(caller.log_level):
                 await self._logging(session, caller)
             is_stateless = session.client.era == "stateless"
-            CURRENT.set(caller if is_stateless else None)
+            CURRENT_CALLER.set(caller if is_stateless else None)
             callers.append(caller)
             try:
                 if self._asks_roots and session.asking.has_other_roots(caller):
@@ -271,7 +271,7 @@ class Calls:
             if supervised.is_passing:
                 await self._sessions.finish(supervised)
 
-    async def _acquired(self, supervised: Supervised, caller: Caller) -> UpstreamSession:
+    async def _acquired(self, supervised: SupervisedSession, caller: Caller) -> UpstreamSession:
         try:
             return await supervised.acquire(Priority.CALL)
         except (Unavailable, TimedOut) as error:

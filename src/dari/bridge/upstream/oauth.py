@@ -13,7 +13,7 @@ from dari.bridge.oauth.store import LoginStore
 from dari.mcp.client.oauth import OAuth
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.opening import MakeOAuth
+    from dari.bridge.upstream.connect import MakeOAuth
 
 
 def oauth_for(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from dari.bridge.upstream.target import Target
-from dari.bridge.upstream.upstream import Parts, Upstream
+from dari.bridge.upstream.resolved import ResolvedServer
+from dari.bridge.upstream.upstream import Upstream, UpstreamServices
 
 
-class Pool:
-    def __init__(self, parts: Callable[[], Parts]) -> None:
+class UpstreamPool:
+    def __init__(self, parts: Callable[[], UpstreamServices]) -> None:
         """`parts` is asked when the first server is needed: a listing of profiles needs none of them."""
         self._parts = parts
         self._upstreams: dict[str, Upstream] = {}
         self._retiring: set[asyncio.Task[None]] = set()
 
-    def get(self, target: Target) -> Upstream:
+    def get(self, target: ResolvedServer) -> Upstream:
         upstream = self._upstreams.get(target.key)
         if upstream is None:
             upstream = self._upstreams[target.key] = Upstream(target, self._parts())

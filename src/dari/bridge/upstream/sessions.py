@@ -12,11 +12,11 @@ from dari.bridge.children.supervisor import Supervisor
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.limits.fallback import Addresses
 from dari.bridge.upstream.caller import Caller
-from dari.bridge.upstream.opening import UpstreamSession
+from dari.bridge.upstream.connect import UpstreamSession
 from dari.mcp.client.errors import NotSent
 
 
-class Supervised(Supervisor[UpstreamSession]):
+class SupervisedSession(Supervisor[UpstreamSession]):
     is_passing = False
     """It was made for one call."""
 
@@ -24,18 +24,18 @@ class Supervised(Supervisor[UpstreamSession]):
 OpenAt = Callable[[str, float, StartTurn | None], Awaitable[UpstreamSession]]
 """Address, seconds, and the turn of a child."""
 # A server that cannot be reached is tried by the next call; the circuit decides when to stop that.
-_AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
+_RESTART_AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
 
 
-class Sessions:
+class UpstreamSessions:
     """`url` is empty for a child process; a server with a fallback address has sessions at both."""
 
     def __init__(self, profile: Profile, open_at: OpenAt, queue: StartQueue) -> None:
         self._profile = profile
         self._queue = queue
         self._open_at = open_at
-        self._held: dict[tuple[str, str], Supervised] = {}
-        self._passing: set[Supervised] = set()
+        self._held: dict[tuple[str, str], SupervisedSession] = {}
+        self._passing: set[SupervisedSession] = set()
         self.addresses: Addresses | None = None
         self._url = ""
         connection = profile.connection
@@ -55,7 +55,7 @@ class Sessions:
         """Where calls go now."""
         return self._url if self.addresses is None else self.addresses.current
 
-    def of(self, caller: Caller, url: str | None = None) -> Supervised:
+    def of(self, caller: Caller, url: str | None = None) -> SupervisedSession:
         """Whose session this caller uses. One per call has to be ended with it: see `finish`."""
         isolation = self._profile.isolation
         where = self._url if url is None else url
@@ -70,14 +70,14 @@ class Sessions:
             supervised_or_none = self._held[key] = self._make(where)
         return supervised_or_none
 
-    def made(self, caller: Caller) -> Supervised | None:
+    def made(self, caller: Caller) -> SupervisedSession | None:
         """`of` where it is there already, at the only address there is."""
         isolation = self._profile.isolation
         if isolation == "per-call" or self.addresses is not None:
             return None
         return self._held.get((self._url, caller.session if isolation == "per-client" else ""))
 
-    async def finish(self, supervised: Supervised) -> None:
+    async def finish(self, supervised: SupervisedSession) -> None:
         """The call is over: end what was only for it."""
         if supervised in self._passing:
             self._passing.discard(supervised)
@@ -97,20 +97,20 @@ class Sessions:
         for one in every:
             one.reset()
 
-    def __iter__(self) -> Iterator[Supervised]:
+    def __iter__(self) -> Iterator[SupervisedSession]:
         return iter([*self._held.values(), *self._passing])
 
     def open_sessions(self) -> list[UpstreamSession]:
         return [one.session for one in self if one.session is not None]
 
-    def main(self) -> Supervised | None:
+    def main(self) -> SupervisedSession | None:
         """The one that a status is about: the first that is ready, else any."""
         every = list(self)
         return next((one for one in every if one.state is State.READY), every[0] if every else None)
 
-    def _make(self, url: str) -> Supervised:
+    def _make(self, url: str) -> SupervisedSession:
         profile = self._profile
-        restart, start_s, queue = _AT_ONCE, None, None
+        restart, start_s, queue = _RESTART_AT_ONCE, None, None
         if isinstance(profile.connection, StdioSettings):
             # To reach an address costs this machine next to nothing: only processes start in turns.
             queue = self._queue
@@ -123,7 +123,7 @@ class Sessions:
                 backoff_s=said.backoff_ms / 1000,
                 window_s=said.window_ms / 1000,
             )
-        supervised = Supervised(
+        supervised = SupervisedSession(
             profile.id,
             lambda init_s: self._open_at(url, init_s, supervised.turn),
             restart,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dari.bridge.config.profile import Isolation
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class UpstreamStatus(Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     address: str
@@ -41,7 +41,7 @@ class Status(Struct, frozen=True, kw_only=True):
     """Lines on stdout that were no message."""
 
 
-class About(Struct, frozen=True, kw_only=True):
+class UpstreamInfo(Struct, frozen=True, kw_only=True):
     """What a server says about itself."""
 
     name: str = ""

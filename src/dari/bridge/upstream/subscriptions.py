@@ -7,20 +7,20 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from dari.bridge.upstream.caller import NOBODY
-from dari.bridge.upstream.sessions import Sessions
+from dari.bridge.upstream.caller import SYSTEM_CALLER
+from dari.bridge.upstream.sessions import UpstreamSessions
 from dari.core.events import ResourceUpdated
 from dari.errors import DariError
 from dari.log import format_event
 
-RETRY_S = 2.0
-FIRST_S = 5.0
+RESUBSCRIBE_DELAY_S = 2.0
+FIRST_SUBSCRIBE_TIMEOUT_S = 5.0
 """How long a subscriber waits for the server to take note; after that it goes on behind its back."""
 _log = logging.getLogger("dari.bridge")
 
 
 class Subscriptions:
-    def __init__(self, sessions: Sessions, on_update: Callable[[str], object]) -> None:
+    def __init__(self, sessions: UpstreamSessions, on_update: Callable[[str], object]) -> None:
         self._sessions = sessions
         self._on_update = on_update
         self._wanted: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Subscriptions:
             self._tried[uri] = asyncio.Event()
             self._tasks[uri] = asyncio.get_running_loop().create_task(self._follow(uri, self._tried[uri]))
         try:
-            async with asyncio.timeout(FIRST_S):
+            async with asyncio.timeout(FIRST_SUBSCRIBE_TIMEOUT_S):
                 await self._tried[uri].wait()
         except TimeoutError:
             pass
@@ -62,7 +62,7 @@ class Subscriptions:
         while True:
             try:
                 async with (
-                    self._sessions.of(NOBODY).lease() as session,
+                    self._sessions.of(SYSTEM_CALLER).lease() as session,
                     session.client.events(lists=(), uris=[uri], logs=False) as events,
                 ):
                     tried.set()
@@ -72,4 +72,4 @@ class Subscriptions:
             except DariError as error:
                 _log.info(format_event("bridge", "subscription", f"uri={uri} {error.message}"))
             tried.set()
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(RESUBSCRIBE_DELAY_S)

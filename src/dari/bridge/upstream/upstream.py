@@ -17,18 +17,18 @@ from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
 from dari.bridge.children.supervision import State
 from dari.bridge.config.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.pins import Pins
-from dari.bridge.upstream.asking import Asking
-from dari.bridge.upstream.caller import NOBODY, Caller
-from dari.bridge.upstream.calls import Calls
-from dari.bridge.upstream.exposure import RemoteTool
+from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
+from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller
+from dari.bridge.upstream.calls import UpstreamCalls
+from dari.bridge.upstream.connect import Connector, MakeOAuth, UpstreamSession
 from dari.bridge.upstream.fanout import Fanout
-from dari.bridge.upstream.lists import Lists
-from dari.bridge.upstream.memory import JsonObject, ListName, Memory
-from dari.bridge.upstream.opening import MakeOAuth, Opening, UpstreamSession
-from dari.bridge.upstream.sessions import Sessions
-from dari.bridge.upstream.status import About, Status
+from dari.bridge.upstream.lists import UpstreamLists
+from dari.bridge.upstream.resolved import ResolvedServer
+from dari.bridge.upstream.server_requests import ServerRequests
+from dari.bridge.upstream.sessions import UpstreamSessions
+from dari.bridge.upstream.status import UpstreamInfo, UpstreamStatus
 from dari.bridge.upstream.subscriptions import Subscriptions
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.tool_view import RemoteTool
 from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.context import LEVELS, Level, LoggingMessage, Root
@@ -55,14 +55,14 @@ _LIST_NAMES: dict[ListKind, tuple[ListName, ...]] = {
 }
 
 
-class Parts(Struct, frozen=True):
+class UpstreamServices(Struct, frozen=True):
     """What all servers of a process share."""
 
     children: Callable[[], Children]
     pins: Pins
     approvals: ApprovalQueue
     audit: AuditLog | None
-    memory: Memory
+    memory: ServerCache
     make_oauth: MakeOAuth | None = None
     queue: StartQueue = field(default_factory=StartQueue)
 
@@ -70,7 +70,7 @@ class Parts(Struct, frozen=True):
 class Upstream:
     """Starts nothing before it is used. Names of tools are those after the profile's renames, without the server."""
 
-    def __init__(self, target: Target, parts: Parts) -> None:
+    def __init__(self, target: ResolvedServer, parts: UpstreamServices) -> None:
         self.target = target
         self.profile = target.profile
         self.id = target.profile.id
@@ -84,12 +84,14 @@ class Upstream:
         """What a long start is busy with, for people who wait for it."""
         self._start_note = ""
         self._parts = parts
-        self._opening = Opening(target, parts.children, parts.make_oauth)
-        self._sessions = Sessions(self.profile, self._open, parts.queue)
-        self._lists = Lists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
+        self._opening = Connector(target, parts.children, parts.make_oauth)
+        self._sessions = UpstreamSessions(self.profile, self._open, parts.queue)
+        self._lists = UpstreamLists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
         self._hurried = 0
         self._first_try_s: float | None = None
-        self._calls = Calls(target, self._sessions, self._lists, self._review_session, parts.approvals, parts.audit)
+        self._calls = UpstreamCalls(
+            target, self._sessions, self._lists, self._review_session, parts.approvals, parts.audit
+        )
         self._subscriptions = Subscriptions(self._sessions, self.resource_updates.publish)
 
     @property
@@ -97,7 +99,7 @@ class Upstream:
         """Whether a session is open or a call is running."""
         return bool(self._calls.running) or any(one.session is not None for one in self._sessions)
 
-    def status(self) -> Status:
+    def status(self) -> UpstreamStatus:
         known, main = self._lists.known, self._sessions.main()
         snapshot = None if main is None else main.snapshot()
         sessions = self._sessions.open_sessions()
@@ -110,7 +112,7 @@ class Upstream:
             state = "queued"
         circuit = self._calls.limiter.circuit
         connection = self.profile.connection
-        return Status(
+        return UpstreamStatus(
             id=self.id,
             kind=self.profile.kind,
             address=self.mask(self.profile.address),
@@ -135,9 +137,9 @@ class Upstream:
             noise=sum(one.channel.noise_lines for one in sessions if one.channel is not None),
         )
 
-    async def start(self, priority: Priority = Priority.CALL) -> About:
+    async def start(self, priority: Priority = Priority.CALL) -> UpstreamInfo:
         """Open a session and fetch every list."""
-        supervised = self._sessions.of(NOBODY)
+        supervised = self._sessions.of(SYSTEM_CALLER)
         has_failed = self.has_failed
         if not self._lists.has("tools") and not has_failed:
             # If it never answers, the next run has to know, however this one ends.
@@ -168,10 +170,10 @@ class Upstream:
             return False
         return self._first_try_s is None or asyncio.get_running_loop().time() - self._first_try_s > FIRST_TRY_S
 
-    async def about(self) -> About:
+    async def about(self) -> UpstreamInfo:
         """What the server says about itself; from memory where it is known."""
         if not self._lists.known.version:
-            async with self._sessions.of(NOBODY).lease():
+            async with self._sessions.of(SYSTEM_CALLER).lease():
                 pass
         return self._about()
 
@@ -282,7 +284,7 @@ class Upstream:
         await self._sessions.stop()
 
     async def _open(self, url: str, init_s: float, turn: StartTurn | None) -> UpstreamSession:
-        known, asking = self._lists.known, Asking()
+        known, asking = self._lists.known, ServerRequests()
         era = known.era_at(self._parts.memory.now())
         opened: list[UpstreamSession] = []
         options: ClientOptions = {
@@ -321,7 +323,7 @@ class Upstream:
         return session
 
     async def _fetch(self, name: ListName) -> ListResult:
-        supervised = self._sessions.of(NOBODY)
+        supervised = self._sessions.of(SYSTEM_CALLER)
         try:
             session = await supervised.acquire(self._priority)
             try:
@@ -374,7 +376,7 @@ class Upstream:
         """What a new process lists is looked at before its first call."""
         await self._lists.take("tools", await self._listing(session, "tools"))
 
-    def _on_event(self, event: Event, asking: Asking, opened: list[UpstreamSession]) -> None:
+    def _on_event(self, event: Event, asking: ServerRequests, opened: list[UpstreamSession]) -> None:
         if isinstance(event, ListChanged):
             for session in opened:
                 session.changes += event.kind == "tools"
@@ -391,7 +393,7 @@ class Upstream:
             else:
                 self.logs.publish(record)
 
-    async def _roots(self, asking: Asking) -> list[str | Root]:
+    async def _roots(self, asking: ServerRequests) -> list[str | Root]:
         """What the profile allows; those of whoever calls only where it says so, for servers believe them."""
         if self.profile.roots == "client":
             return await asking.roots()
@@ -400,9 +402,9 @@ class Upstream:
             return []
         return [Path(os.path.realpath(one.path)).as_uri() for one in connection.allowed_paths]
 
-    def _about(self) -> About:
+    def _about(self) -> UpstreamInfo:
         known = self._lists.known
-        return About(
+        return UpstreamInfo(
             name=str(known.server.get("name", "")),
             server_version=str(known.server.get("version", "")),
             title=str(known.server.get("title", "")),

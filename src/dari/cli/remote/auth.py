@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.oauth.login import Login
 from dari.bridge.oauth.store import KeptLogin, LoginStore
+from dari.bridge.upstream.connect import Connector
 from dari.bridge.upstream.oauth import oauth_for
-from dari.bridge.upstream.opening import Opening
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line, print_json, print_table
 from dari.cli.remote.context import CommandContext, make_recorder
@@ -79,7 +79,7 @@ async def run_login(arguments: argparse.Namespace, world: CommandContext) -> int
     def make_oauth(profile: Profile, url: str) -> OAuth | None:
         return oauth_for(profile, url, home=world.bridge.home, interact=person)
 
-    opening = Opening(upstream.target, lambda: world.bridge.children, make_oauth)
+    opening = Connector(upstream.target, lambda: world.bridge.children, make_oauth)
     options: ClientOptions = {"open_timeout_s": upstream.profile.init_timeout_ms / 1000}
     session = await opening.http(connection.url, None, None, options)
     try:

@@ -23,7 +23,7 @@ from dari.errors import DariError, InvalidInput
 from dari.rpc.codec import decode_any, encode
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.exposure import RemoteTool
+    from dari.bridge.upstream.tool_view import RemoteTool
     from dari.bridge.upstream.upstream import Upstream
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024

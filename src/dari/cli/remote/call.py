@@ -20,7 +20,7 @@ from dari.cli.remote.render import add_output_options, make_content_store, show_
 from dari.errors import DariError, Denied, InvalidInput, NeedsApproval, NotFound
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.exposure import RemoteTool
+    from dari.bridge.upstream.tool_view import RemoteTool
     from dari.bridge.upstream.upstream import Upstream
 
 HELP = ("-h", "--help")

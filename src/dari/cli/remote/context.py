@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dari.bridge.config.overrides import stdio_profile
 from dari.bridge.decisions import Decisions
-from dari.bridge.upstream.target import pin_name
+from dari.bridge.upstream.resolved import pin_name
 from dari.cli.kit.console import Console
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import milliseconds

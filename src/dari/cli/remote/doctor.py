@@ -17,7 +17,7 @@ from dari.bridge.children.environment import build_environment
 from dari.bridge.children.program import find_program
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile
 from dari.bridge.config.profile import StdioSettings
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.resolved import ResolvedServer
 from dari.cli.kit.console import ProcessConsole
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import Command
@@ -122,7 +122,7 @@ async def _servers(world: CommandContext, catalog: Catalog) -> list[DoctorCheck]
 def _server(world: CommandContext, listed: CatalogEntry) -> Iterator[DoctorCheck]:
     """Nothing is started: do its references resolve, is its program there?"""
     try:
-        target = Target.of(world.view.book.resolve(listed), world.view.around, listed)
+        target = ResolvedServer.of(world.view.book.resolve(listed), world.view.around, listed)
         if (spec := target.spec) is not None:
             find_program(spec.command[0], build_environment(spec.env, spec.inherit_env, spec.environ), spec.cwd)
     except DariError as error:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dari.bridge.config.catalog import Catalog, CatalogEntry, to_public_json
-from dari.bridge.upstream.status import Status
+from dari.bridge.upstream.status import UpstreamStatus
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import first_sentence, print_json, print_table
 from dari.cli.remote.context import CommandContext, add_server_options, select_upstreams
@@ -17,7 +17,7 @@ from dari.cli.remote.progress import Deadline, trace_exchange
 from dari.errors import DariError, InvalidInput
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.exposure import RemoteTool
+    from dari.bridge.upstream.tool_view import RemoteTool
     from dari.bridge.upstream.upstream import Upstream
 
 Item = TypeVar("Item")
@@ -219,9 +219,9 @@ async def run_servers(arguments: argparse.Namespace, world: CommandContext) -> i
     return OK
 
 
-def _statuses(world: CommandContext) -> dict[str, Status]:
+def _statuses(world: CommandContext) -> dict[str, UpstreamStatus]:
     """Of the servers that somebody has used since the daemon's start, from here; the worst state of each name."""
-    found: dict[str, Status] = {}
+    found: dict[str, UpstreamStatus] = {}
     here = {listed.id for listed in world.view.catalog().listed}
     for status in world.bridge.statuses():
         if status.id in here and (status.id not in found or status.failures > found[status.id].failures):
@@ -229,7 +229,7 @@ def _statuses(world: CommandContext) -> dict[str, Status]:
     return found
 
 
-def _as_json(listed: CatalogEntry, catalog: Catalog, status: Status | None) -> dict[str, Any]:
+def _as_json(listed: CatalogEntry, catalog: Catalog, status: UpstreamStatus | None) -> dict[str, Any]:
     now = None
     if status is not None:
         now = {
@@ -242,14 +242,14 @@ def _as_json(listed: CatalogEntry, catalog: Catalog, status: Status | None) -> d
     return {**to_public_json(listed), "default": listed.id == catalog.default_id, "now": now}
 
 
-def _server_row(listed: CatalogEntry, catalog: Catalog, status: Status | None) -> tuple[str, ...]:
+def _server_row(listed: CatalogEntry, catalog: Catalog, status: UpstreamStatus | None) -> tuple[str, ...]:
     address = listed.profile.address if listed.profile else "-"
     default = "yes" if listed.id == catalog.default_id else ""
     now = "-" if status is None else status.state
     return listed.id, listed.kind or "-", listed.state, now, default, address, str(listed.source)
 
 
-def _tell(status: Status, world: CommandContext) -> None:
+def _tell(status: UpstreamStatus, world: CommandContext) -> None:
     """What a person should know about a server that does not simply work."""
     if status.doing:
         world.note(f"{status.id}: {status.doing}")

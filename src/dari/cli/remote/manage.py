@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from dari.bridge.paths import BridgePaths
-from dari.bridge.upstream.status import Status
+from dari.bridge.upstream.status import UpstreamStatus
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line, print_json, print_table
 from dari.cli.remote.context import CommandContext, add_server_options, resolve_pin_name, select_upstreams
@@ -144,7 +144,7 @@ def _status(arguments: argparse.Namespace, world: CommandContext) -> int:
     return OK
 
 
-def _row(status: Status) -> tuple[str, ...]:
+def _row(status: UpstreamStatus) -> tuple[str, ...]:
     return (
         status.id,
         status.state,

@@ -24,8 +24,8 @@ from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import HttpSettings, Protocol, StdioSettings
 from dari.bridge.schemas.checker import SchemaWorker, Stopped, can_check
 from dari.bridge.schemas.validation import BadSchema
-from dari.bridge.upstream.opening import Opening
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.connect import Connector
+from dari.bridge.upstream.resolved import ResolvedServer
 from dari.cli.kit.console import Console
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import Command
@@ -109,18 +109,18 @@ class ConnectionTest:
             self.steps.append(step)
             self.on_step(step)
 
-    async def _profile(self, view: ServerView, catalog: Catalog) -> Target:
+    async def _profile(self, view: ServerView, catalog: Catalog) -> ResolvedServer:
         async with self._step("profile") as step:
             listed = catalog.usable(self.id)
             resolved = await asyncio.to_thread(view.book.resolve, listed)
             self.mask = resolved.mask
-            target = Target.of(resolved, view.around, listed)
+            target = ResolvedServer.of(resolved, view.around, listed)
             step.found = f"{target.profile.kind}, from {listed.source}"
             if target.profile.notes:
                 step.warn("; ".join(target.profile.notes))
             return target
 
-    async def _child(self, target: Target, bridge: Bridge) -> None:
+    async def _child(self, target: ResolvedServer, bridge: Bridge) -> None:
         spec, settings = target.spec, target.profile.connection
         assert spec is not None and isinstance(settings, StdioSettings)
         async with self._step("program") as step:
@@ -157,7 +157,7 @@ class ConnectionTest:
         async with turn:
             await self._talk(agree, channel)
 
-    async def _http(self, target: Target, bridge: Bridge) -> None:
+    async def _http(self, target: ResolvedServer, bridge: Bridge) -> None:
         settings = target.profile.connection
         assert isinstance(settings, HttpSettings)
         parts = urlsplit(settings.url)
@@ -181,7 +181,7 @@ class ConnectionTest:
                 raise Unavailable(f"{host}:{port}: {why}", "is the server running?") from None
             writer.close()
             step.found = f"{host}:{port}"
-        opening = Opening(target, lambda: bridge.children, bridge.make_oauth)
+        opening = Connector(target, lambda: bridge.children, bridge.make_oauth)
 
         async def agree() -> Client:
             return (await opening.http(settings.url, None, None, _options(target))).client
@@ -222,7 +222,7 @@ class _Stop(Exception):
     """A step failed; those after it make no sense."""
 
 
-def _options(target: Target) -> ClientOptions:
+def _options(target: ResolvedServer) -> ClientOptions:
     profile = target.profile
     return {
         "mode": _MODES[profile.protocol],

@@ -16,12 +16,12 @@ from dari.bridge.config.interpolate import ResolvedProfile
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.config.secret import Mask
-from dari.bridge.upstream.memory import memory_key
+from dari.bridge.upstream.cache import cache_key
 from dari.errors import InvalidInput, Unavailable
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 
-class Target(Struct, frozen=True):
+class ResolvedServer(Struct, frozen=True):
     """Two places that resolve a profile to the same target share one server."""
 
     profile: Profile
@@ -35,7 +35,9 @@ class Target(Struct, frozen=True):
     spec: ChildSpec | None = None
 
     @classmethod
-    def of(cls, resolved: ResolvedProfile, around: ClientEnvironment, listed: CatalogEntry | None = None) -> Target:
+    def of(
+        cls, resolved: ResolvedProfile, around: ClientEnvironment, listed: CatalogEntry | None = None
+    ) -> ResolvedServer:
         profile = resolved.profile
         connection = profile.connection
         scope = _project_of(listed)
@@ -53,8 +55,8 @@ class Target(Struct, frozen=True):
         return cls(
             profile=profile,
             mask=resolved.mask if spec is None else resolved.mask.with_more(network_secrets(around.environ)),
-            key=memory_key(profile.id, scope, *secret, *policy),
-            memory_key=memory_key(profile.id, scope, *public),
+            key=cache_key(profile.id, scope, *secret, *policy),
+            memory_key=cache_key(profile.id, scope, *public),
             pin_name=pin_name(profile.id, listed),
             spec=spec,
         )

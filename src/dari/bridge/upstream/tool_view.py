@@ -17,7 +17,7 @@ from dari.text.sanitize import sanitize_value_for_model
 
 JsonObject = dict[str, Any]
 
-_SHOWN_NAMES = 50
+_MAX_LISTED_NAMES = 50
 
 
 class RemoteTool:
@@ -65,13 +65,13 @@ class RemoteTool:
 
     def _refusal(self, found: list[str]) -> InvalidInput:
         properties = self.shown.get("inputSchema", {}).get("properties", {})
-        known = ", ".join(map(str, list(properties)[:_SHOWN_NAMES])) if isinstance(properties, dict) else ""
+        known = ", ".join(map(str, list(properties)[:_MAX_LISTED_NAMES])) if isinstance(properties, dict) else ""
         return InvalidInput(
             f"arguments of '{self.name}': {'; '.join(found)}", f"it takes: {known}" if known else "it takes none"
         )
 
 
-class Exposure:
+class ToolView:
     """The rules of one profile, ready to be applied to its lists."""
 
     def __init__(self, rules: ToolRules, worker: SchemaWorker) -> None:

@@ -24,14 +24,14 @@ Era = Literal["handshake", "stateless"]
 ListName = Literal["tools", "prompts", "resources", "resourceTemplates"]
 JsonObject = dict[str, Any]
 
-FORMAT = 1
-ERA_S = 24 * 3600.0
+CACHE_FORMAT = 1
+ERA_TTL_S = 24 * 3600.0
 """A server that was upgraded is asked again for the newer era after this time."""
 
 _log = logging.getLogger("dari.bridge")
 
 
-class KnownList(Struct):
+class CachedList(Struct):
     """A list as the server last gave it."""
 
     items: list[JsonObject]
@@ -40,10 +40,10 @@ class KnownList(Struct):
     """What the server said about how long it holds; None: nothing."""
 
 
-class Known(Struct, omit_defaults=True):
+class CachedServer(Struct, omit_defaults=True):
     """Everything known about one server."""
 
-    format: int = FORMAT
+    format: int = CACHE_FORMAT
     era: Era | None = None
     era_unix: float = 0.0
     flavour: Literal["http", "sse"] | None = None
@@ -53,27 +53,27 @@ class Known(Struct, omit_defaults=True):
     instructions: str = ""
     failed_unix: float = 0.0
     """When its last start failed, or began without an end; 0 since its tools were listed."""
-    lists: dict[str, KnownList] = field(default_factory=dict)
+    lists: dict[str, CachedList] = field(default_factory=dict)
 
     def era_at(self, now_unix: float) -> Era | None:
-        return self.era if now_unix - self.era_unix < ERA_S else None
+        return self.era if now_unix - self.era_unix < ERA_TTL_S else None
 
 
-class Memory:
+class ServerCache:
     """Files below one folder. A file that cannot be read or written is only a cache that is empty."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self.now = now
 
-    def load(self, key: str) -> Known:
+    def load(self, key: str) -> CachedServer:
         try:
-            known = msgspec.json.decode(self._path(key).read_bytes(), type=Known)
+            known = msgspec.json.decode(self._path(key).read_bytes(), type=CachedServer)
         except (OSError, *UNREADABLE):
-            return Known()
-        return known if known.format == FORMAT else Known()
+            return CachedServer()
+        return known if known.format == CACHE_FORMAT else CachedServer()
 
-    def save(self, key: str, known: Known) -> None:
+    def save(self, key: str, known: CachedServer) -> None:
         path = self._path(key)
         draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
@@ -93,6 +93,6 @@ class Memory:
         return self._folder / f"{key}.json"
 
 
-def memory_key(*parts: str) -> str:
+def cache_key(*parts: str) -> str:
     """A file name for a server: the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:24]

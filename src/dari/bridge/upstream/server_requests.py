@@ -21,18 +21,18 @@ from dari.bridge.upstream.caller import Caller
 from dari.core.context import Root
 from dari.errors import Unavailable
 
-CURRENT: ContextVar[Caller | None] = ContextVar("dari_bridge_caller", default=None)
+CURRENT_CALLER: ContextVar[Caller | None] = ContextVar("dari_bridge_caller", default=None)
 """Set in the task of a call before it is sent."""
 
 
-ROOTS_S = 2.0
+ROOTS_TIMEOUT_S = 2.0
 
 
 class _Roots(Struct):
     roots: list[Root] = []
 
 
-class Asking:
+class ServerRequests:
     """Who uses one session now."""
 
     __slots__ = ("callers", "_asked", "_rooted", "_wants_roots", "_roots_told")
@@ -61,7 +61,7 @@ class Asking:
     async def roots(self) -> list[str | Root]:
         """The folders that the caller has open; none while nobody calls; a change is announced to it."""
         self._wants_roots = True
-        if not self.callers and CURRENT.get() is None:
+        if not self.callers and CURRENT_CALLER.get() is None:
             return []
         try:
             return await self._callers_roots()
@@ -80,7 +80,7 @@ class Asking:
         tell_server()
         if self._wants_roots:
             with suppress(TimeoutError):
-                async with asyncio.timeout(ROOTS_S):
+                async with asyncio.timeout(ROOTS_TIMEOUT_S):
                     await self._roots_told.wait()
 
     async def _callers_roots(self) -> list[str | Root]:
@@ -95,7 +95,7 @@ class Asking:
 
     def sole(self) -> Caller | None:
         """The caller, when there is no doubt; the latest of several calls of one client."""
-        current = CURRENT.get()
+        current = CURRENT_CALLER.get()
         if current is not None:
             return current
         callers = self.callers

@@ -10,9 +10,9 @@ from msgspec import Struct, field
 
 from dari.bridge.children.supervisor import INIT_S, Ending
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
-from dari.bridge.upstream.asking import Asking
-from dari.bridge.upstream.memory import Era
-from dari.bridge.upstream.target import Target
+from dari.bridge.upstream.cache import Era
+from dari.bridge.upstream.resolved import ResolvedServer
+from dari.bridge.upstream.server_requests import ServerRequests
 from dari.core.context import LEVELS, Level
 from dari.errors import DariError
 from dari.mcp.client.client import Client
@@ -44,7 +44,7 @@ class UpstreamSession(Struct, eq=False):
     flavour: Flavour | None = None
     child: Child | None = None
     channel: SupervisedChannel | None = None
-    asking: Asking = field(default_factory=Asking)
+    asking: ServerRequests = field(default_factory=ServerRequests)
     changes: int = 0
     """How often the server has said that its tools changed."""
     reviewed: int = -1
@@ -79,10 +79,10 @@ class UpstreamSession(Struct, eq=False):
         await self.client.close()
 
 
-class Opening(Struct):
+class Connector(Struct):
     """Opens sessions of one target. `options` are made per session, because callbacks belong to it."""
 
-    target: Target
+    target: ResolvedServer
     children: Callable[[], Children]
     """Asked for when the first child is started: what starts processes takes 40 ms to import."""
     make_oauth: MakeOAuth | None = None
