@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bench.bridge.upstreams import FAST_ECHO
 from bench.messages import encode, initialize
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from dari.sandbox.capabilities import probe_capabilities
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 

@@ -1,7 +1,7 @@
 """Design 003 (AgentHub, Plan 10) line by line, on the real Bridge, with the server that the design names.
 
 Each test quotes the line it is about. Field by field the YAML is in tests/bridge/config/test_design_003.py; the
-sandbox, attempt by attempt, in tests/bridge/sandbox; other systems in tests/bridge/children/test_other_systems.py.
+sandbox, attempt by attempt, in tests/bridge/sandbox; other systems in tests/process/test_other_systems.py.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Any
 import pytest
 import yaml
 
-from dari.bridge.children import family
-from dari.bridge.children.environment import build_environment
-from dari.bridge.children.guardian import find_marked
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput, NeedsApproval, Unavailable
+from dari.process import group
+from dari.process.environment import build_environment
+from dari.process.reaper_main import find_tagged
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.report import build_report
-from tests.bridge.children.households import STUBBORN
 from tests.bridge.children.servers import SOURCE, server
 from tests.bridge.real.servers import Installed, installed
 from tests.bridge.upstream.place import LAB
+from tests.process.support import STUBBORN
 from tests.wires import ROOT
 
 ME = Caller("test")
@@ -226,7 +226,7 @@ async def test_dod_zombies_nothing_is_left_however_it_ends(how: str, hub: Hub) -
             os.kill(child.pid, signal.SIGKILL)
             await child.gone()
         await upstream.stop()
-        assert is_gone(child.pid) and find_marked(mark) == []
+        assert is_gone(child.pid) and find_tagged(mark) == []
         assert child.returncode == (0 if how == "closed" else -signal.SIGKILL)
         assert set(zombies_of_ours()) <= set(before)
     assert set(zombies_of_ours()) <= set(before)
@@ -235,7 +235,7 @@ async def test_dod_zombies_nothing_is_left_however_it_ends(how: str, hub: Hub) -
 def test_dod_zombies_to_look_for_bubblewrap_leaves_none() -> None:
     """ "zombie process prevention is verified": bubblewrap's first process outlives it, and becomes a child of ours."""
     program = (
-        "from dari.bridge.children.subreaper import become_subreaper; become_subreaper()\n"
+        "from dari.process.reaper import become_subreaper; become_subreaper()\n"
         "from dari.sandbox.capabilities import this_machine; this_machine()\n"
         "from tests.bridge.test_design_003 import zombies_of_ours; print(zombies_of_ours())"
     )
@@ -446,8 +446,8 @@ def test_cross_platform_each_system_has_its_family_and_an_honest_report(
     told = {finding.aspect: finding for finding in build_report(machine=machine).findings}
     assert told["nothing survives"].is_enforced
     assert told["reads"].is_enforced is (system == "darwin") and (told["reads"].note or system == "darwin")
-    monkeypatch.setattr(family, "sys", SimpleNamespace(platform=system))
-    assert family.family_kind().__name__ == ("JobFamily" if system == "win32" else "GroupFamily")
+    monkeypatch.setattr(group, "sys", SimpleNamespace(platform=system))
+    assert group.choose_group_type().__name__ == ("JobFamily" if system == "win32" else "GroupFamily")
     assert "SYSTEMROOT" in build_environment({}, source={"SYSTEMROOT": "C:\\Windows"}, platform="nt")
 
 

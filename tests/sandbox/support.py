@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement
 from tests.wires import ROOT

@@ -142,8 +142,8 @@ async def test_what_is_allowed_works(world: World, wrapped: bool) -> None:
 
 
 async def test_a_temporary_folder_of_its_own_goes_away_with_the_child(world: World) -> None:
-    from dari.bridge.children.children import Children
-    from dari.bridge.children.spec import ChildSpec
+    from dari.process.child import ChildSpec
+    from dari.process.children import Children
 
     command = ("sh", "-c", 'echo x > "$TMPDIR/file" && echo "$TMPDIR" >&2; cat')
     async with Children() as children:

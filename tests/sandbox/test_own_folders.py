@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
 from dari.errors import Denied
 from dari.paths import own_paths
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from dari.sandbox import seatbelt
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement, PathRule
-from tests.bridge.children.households import wait_for_line
+from tests.process.support import wait_for_line
 from tests.sandbox.requirements import require_bubblewrap, require_kernel
 
 SECRET = "s3cret-of-ours"

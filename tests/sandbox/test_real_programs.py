@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
-from dari.bridge.children.spec import ChildSpec, Patience
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.server import DaemonServer
 from dari.errors import Denied, Unavailable
+from dari.process.child import ChildSpec, StopTimeouts
+from dari.process.children import Children
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement, PathRule
-from tests.bridge.children.households import left_of, wait_for_end, wait_for_line
 from tests.bridge.children.servers import server
+from tests.process.support import left_of, wait_for_end, wait_for_line
 from tests.sandbox.requirements import require_asking, require_bubblewrap, require_kernel, require_node
 from tests.sandbox.support import outcome, said
 from tests.wires import ROOT
@@ -132,7 +132,7 @@ async def test_sigterm_lets_a_server_behind_bubblewrap_tidy_up(tmp_path: Path) -
     confinement = confined(PathRule.of(tmp_path, "rw"), wrapped=True)
     script = f"trap 'sleep 0.2; echo tidy > {tmp_path}/done; exit' TERM; echo ready; while :; do sleep 0.05; done"
     async with Children() as children:
-        spec = ChildSpec("tidy", ("sh", "-c", script), confinement=confinement, patience=Patience(0.0, 15.0))
+        spec = ChildSpec("tidy", ("sh", "-c", script), confinement=confinement, patience=StopTimeouts(0.0, 15.0))
         child = await children.start(spec)
         await asyncio.to_thread(wait_for_line, child.stdout.fileno())
         await child.stop()
@@ -145,10 +145,10 @@ def test_a_sandboxed_family_does_not_survive_a_killed_daemon(tmp_path: Path, wra
     confined(wrapped=wrapped)
     code = f"""
 import asyncio, os
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
+from dari.process.children import Children
+from dari.process.child import ChildSpec
 from dari.sandbox.confinement import Confinement
-from tests.bridge.children.households import HOUSEHOLDS, wait_for_line
+from tests.process.support import HOUSEHOLDS, wait_for_line
 async def main():
     children = Children()
     command = HOUSEHOLDS["a grandchild that lost its parent"][0]

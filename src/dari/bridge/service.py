@@ -26,9 +26,9 @@ from dari.errors import Conflict
 from dari.paths import home as dari_home
 
 if TYPE_CHECKING:
-    from dari.bridge.children.children import Children
     from dari.bridge.config.profile import Profile
     from dari.mcp.client.oauth import OAuth
+    from dari.process.children import Children
 
 MAX_VIEWS = 64
 MAX_SIDE_LOGS = 32
@@ -72,7 +72,7 @@ class Bridge:
 
     @cached_property
     def children(self) -> Children:
-        from dari.bridge.children.children import Children
+        from dari.process.children import Children
 
         return Children(protected=self._protected)
 

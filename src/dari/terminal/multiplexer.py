@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Self
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
+from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.environments import current_environment, is_of_terminal
 from dari.terminal.guard import Guard, InputGuard
 from dari.terminal.panes import events
 from dari.terminal.panes.environment import make_environment, of_person
 from dari.terminal.panes.events import Fanout
-from dari.terminal.panes.keeping import Keepers
 from dari.terminal.panes.pane import Pane
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.policy import Policy
@@ -79,7 +79,7 @@ class Multiplexer:
         self.socket_path = socket_path
         self.windows = Windows(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
         self.changes: Fanout[Change] = Fanout()
-        self._keepers = Keepers()
+        self._keepers = Spawner()
         self._panes: dict[str, Pane] = {}
         self._inputs: dict[str, InputGuard] = {}
         self._person: Mapping[str, str] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 
-from dari.bridge.children.spec import ChildSpec, Patience
+from dari.process.child import ChildSpec, StopTimeouts
 
 SOURCE = """
 import json, os, sys, time
@@ -30,5 +30,5 @@ BODY
 def server(body: str = "text(message, name)", before: str = "", name: str = "demo") -> ChildSpec:
     source = SOURCE.replace("BODY", textwrap.indent(textwrap.dedent(body), " " * 8))
     source = source.replace("BEFORE", textwrap.dedent(before))
-    patience = Patience(after_eof_s=1, after_term_s=0.1)
+    patience = StopTimeouts(after_eof_s=1, after_term_s=0.1)
     return ChildSpec(name, (sys.executable, "-c", source), patience=patience)

@@ -12,12 +12,12 @@ import uvloop
 
 from dari.bridge.children import channel as channel_module
 from dari.bridge.children.channel import SupervisedChannel
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
 from dari.errors import DariError, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client
-from tests.bridge.children.households import left_of
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from tests.bridge.children.servers import server
+from tests.process.support import left_of
 
 
 @asynccontextmanager

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.children.children import Children
-from dari.bridge.children.network_advice import network_advice
-from dari.bridge.children.program import find_program
-from dari.bridge.children.spec import ChildSpec
 from dari.errors import Unavailable
+from dari.process.child import ChildSpec, network_advice
+from dari.process.children import Children
+from dari.process.program import find_program
 from dari.sandbox.confinement import Confinement
-from tests.bridge.children.households import wait_for_line
 from tests.bridge.upstream.place import ME, Place, lab, text_of
+from tests.process.support import wait_for_line
 from tests.sandbox.requirements import require_kernel
 
 SET_UP = {"SSL_CERT_FILE": "/etc/ssl/ours.pem", "HTTPS_PROXY": "http://me:hunter22@proxy.test:3128", "no_proxy": "x"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dari.bridge.children.supervision import Restart, State, Supervision
+from dari.bridge.children.supervision import RestartLimits, ServerState, Supervision
 
 
 def supervised(chance: float = 0.0, **options: object) -> Supervision:
-    return Supervision(Restart(**options), chance=lambda: chance)  # type: ignore[arg-type]
+    return Supervision(RestartLimits(**options), chance=lambda: chance)  # type: ignore[arg-type]
 
 
 def started(supervision: Supervision, now: float = 0.0) -> Supervision:
@@ -19,11 +19,11 @@ def started(supervision: Supervision, now: float = 0.0) -> Supervision:
 
 def test_a_start_leads_from_configured_to_ready() -> None:
     supervision = supervised()
-    assert (supervision.state, supervision.wait_s(0)) == (State.CONFIGURED, 0)
+    assert (supervision.state, supervision.wait_s(0)) == (ServerState.CONFIGURED, 0)
     supervision.starting(0)
-    assert supervision.state is State.STARTING
+    assert supervision.state is ServerState.STARTING
     supervision.ready(1)
-    assert supervision.state is State.READY
+    assert supervision.state is ServerState.READY
 
 
 def test_each_restart_waits_twice_as_long_up_to_the_most() -> None:
@@ -31,7 +31,7 @@ def test_each_restart_waits_twice_as_long_up_to_the_most() -> None:
     now, pauses = 0.0, []
     for _ in range(5):
         supervision.starting(now)
-        assert supervision.failed(now, "broken") is State.BACKOFF
+        assert supervision.failed(now, "broken") is ServerState.BACKOFF
         pause = supervision.wait_s(now)
         assert pause is not None
         pauses.append(pause)
@@ -53,7 +53,7 @@ def test_one_failure_more_than_the_restarts_allowed_is_a_crash_loop() -> None:
         supervision.starting(now)
         states.append(supervision.failed(now, "broken"))
         now += supervision.wait_s(now) or 0
-    assert states == [State.BACKOFF, State.BACKOFF, State.BACKOFF, State.CRASH_LOOP]
+    assert states == [ServerState.BACKOFF, ServerState.BACKOFF, ServerState.BACKOFF, ServerState.CRASH_LOOP]
     assert supervision.snapshot().restarts == 3
     assert supervision.snapshot().last_error == "broken"
 
@@ -61,20 +61,20 @@ def test_one_failure_more_than_the_restarts_allowed_is_a_crash_loop() -> None:
 def test_after_a_crash_loop_one_attempt_is_on_probation() -> None:
     supervision = supervised(max_restarts=0, crash_loop_s=100)
     supervision.starting(0)
-    assert supervision.failed(0, "broken") is State.CRASH_LOOP
+    assert supervision.failed(0, "broken") is ServerState.CRASH_LOOP
     assert supervision.wait_s(40) == 60
     supervision.starting(100)
-    assert supervision.failed(101, "again") is State.CRASH_LOOP
+    assert supervision.failed(101, "again") is ServerState.CRASH_LOOP
 
 
 def test_probation_counts_for_a_loop_with_restarts_too() -> None:
     supervision, now = supervised(max_restarts=2, backoff_s=1, crash_loop_s=100), 0.0
-    while supervision.state is not State.CRASH_LOOP:
+    while supervision.state is not ServerState.CRASH_LOOP:
         supervision.starting(now)
         supervision.failed(now, "broken")
         now += supervision.wait_s(now) or 0
     supervision.starting(now)
-    assert supervision.failed(now + 1, "again") is State.CRASH_LOOP
+    assert supervision.failed(now + 1, "again") is ServerState.CRASH_LOOP
 
 
 def test_trouble_older_than_the_window_counts_no_more() -> None:
@@ -82,7 +82,7 @@ def test_trouble_older_than_the_window_counts_no_more() -> None:
     supervision.starting(0)
     supervision.failed(0, "first")
     started(supervision, 1)
-    assert supervision.failed(100, "much later") is State.BACKOFF
+    assert supervision.failed(100, "much later") is ServerState.BACKOFF
     assert supervision.wait_s(100) == 1
     assert supervision.snapshot().failures == 1
 
@@ -90,12 +90,12 @@ def test_trouble_older_than_the_window_counts_no_more() -> None:
 @pytest.mark.parametrize(
     ("policy", "after_fault", "after_end"),
     [
-        ("never", State.STOPPED, State.STOPPED),
-        ("on-failure", State.BACKOFF, State.IDLE),
-        ("always", State.BACKOFF, State.BACKOFF),
+        ("never", ServerState.STOPPED, ServerState.STOPPED),
+        ("on-failure", ServerState.BACKOFF, ServerState.IDLE),
+        ("always", ServerState.BACKOFF, ServerState.BACKOFF),
     ],
 )
-def test_the_policy_decides_what_an_end_leads_to(policy: str, after_fault: State, after_end: State) -> None:
+def test_the_policy_decides_what_an_end_leads_to(policy: str, after_fault: ServerState, after_end: ServerState) -> None:
     assert started(supervised(policy=policy)).failed(1, "x") is after_fault
     assert started(supervised(policy=policy)).ended(1) is after_end
 
@@ -103,7 +103,7 @@ def test_the_policy_decides_what_an_end_leads_to(policy: str, after_fault: State
 def test_an_idle_child_starts_at_once_when_it_is_needed() -> None:
     supervision = started(supervised())
     supervision.idle()
-    assert (supervision.state, supervision.wait_s(1)) == (State.IDLE, 0)
+    assert (supervision.state, supervision.wait_s(1)) == (ServerState.IDLE, 0)
 
 
 @pytest.mark.parametrize("hold", ["stop", "quarantine"])
@@ -115,11 +115,11 @@ def test_what_is_held_starts_only_after_a_reset(hold: str) -> None:
     assert supervision.failed(2, "its end") is held
     assert supervision.ended(2) is held
     supervision.reset()
-    assert (supervision.state, supervision.wait_s(3)) == (State.CONFIGURED, 0)
+    assert (supervision.state, supervision.wait_s(3)) == (ServerState.CONFIGURED, 0)
 
 
 def test_a_stop_does_not_end_a_quarantine() -> None:
     supervision = supervised()
     supervision.quarantine("held")
     supervision.stop()
-    assert supervision.state is State.QUARANTINED
+    assert supervision.state is ServerState.QUARANTINED

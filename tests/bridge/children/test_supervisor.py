@@ -11,36 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
-from dari.bridge.children.spec import ChildSpec
-from dari.bridge.children.supervision import Restart, State
-from dari.bridge.children.supervisor import Supervisor
+from dari.bridge.children.supervision import RestartLimits, ServerState
+from dari.bridge.children.supervisor import ServerSupervisor
 from dari.errors import TimedOut, Unavailable
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from tests.bridge.children.servers import server
 
-QUICK = Restart(backoff_s=0.01, max_restarts=2)
+QUICK = RestartLimits(backoff_s=0.01, max_restarts=2)
 
 
 class Watched:
     """A supervisor whose states can be waited for."""
 
-    def __init__(self, children: Children, spec: ChildSpec, restart: Restart = QUICK, **options: float) -> None:
+    def __init__(self, children: Children, spec: ChildSpec, restart: RestartLimits = QUICK, **options: float) -> None:
         self.starts = 0
-        self._states: list[State] = []
+        self._states: list[ServerState] = []
         self._changed = asyncio.Event()
 
         async def open_session(init_s: float) -> ChildSession:
             self.starts += 1
             return await ChildSession.open(children, spec, mode="handshake", open_timeout_s=init_s)
 
-        self.supervisor = Supervisor(spec.name, open_session, restart, on_change=self._note, **options)  # type: ignore[arg-type]
+        self.supervisor = ServerSupervisor(spec.name, open_session, restart, on_change=self._note, **options)  # type: ignore[arg-type]
 
-    def _note(self, state: State) -> None:
+    def _note(self, state: ServerState) -> None:
         self._states.append(state)
         self._changed.set()
 
-    async def reached(self, *states: State) -> None:
+    async def reached(self, *states: ServerState) -> None:
         """Wait until these have been seen in this order, others in between."""
         while True:
             seen = iter(self._states)
@@ -51,7 +51,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def supervised(spec: ChildSpec, restart: Restart = QUICK, **options: float) -> AsyncIterator[Watched]:
+async def supervised(spec: ChildSpec, restart: RestartLimits = QUICK, **options: float) -> AsyncIterator[Watched]:
     async with Children() as children:
         watched = Watched(children, spec, restart, **options)
         try:
@@ -69,7 +69,7 @@ async def test_all_who_need_it_share_one_start() -> None:
                 return (await session.client.call_tool(str(n))).text
 
         assert await asyncio.gather(*map(use, range(50))) == [str(n) for n in range(50)]
-        assert (watched.starts, watched.supervisor.state) == (1, State.READY)
+        assert (watched.starts, watched.supervisor.state) == (1, ServerState.READY)
 
 
 async def test_a_caller_who_gives_up_does_not_take_the_start_away() -> None:
@@ -85,7 +85,7 @@ async def test_a_server_that_dies_is_started_again_by_itself() -> None:
     async with supervised(server()) as watched:
         session = await watched.supervisor.ensure()
         os.kill(session.child.pid, signal.SIGKILL)
-        await watched.reached(State.READY, State.BACKOFF, State.STARTING, State.READY)
+        await watched.reached(ServerState.READY, ServerState.BACKOFF, ServerState.STARTING, ServerState.READY)
         again = watched.supervisor.session
         assert again is not None and again.child.pid != session.child.pid
         assert watched.supervisor.snapshot().restarts == 1
@@ -97,7 +97,7 @@ async def test_a_server_that_crashes_at_every_start_ends_in_a_crash_loop_that_sa
             with pytest.raises(Unavailable) as caught:
                 await watched.supervisor.ensure()
             assert "exit status 1" in caught.value.message and "no database" in caught.value.hint
-        assert watched.supervisor.state is State.CRASH_LOOP
+        assert watched.supervisor.state is ServerState.CRASH_LOOP
         with pytest.raises(Unavailable, match="crash-loop, next try in 300 s") as caught:
             await watched.supervisor.ensure()
         assert "no database" in caught.value.hint
@@ -108,10 +108,10 @@ async def test_a_server_that_crashes_at_every_start_ends_in_a_crash_loop_that_sa
 
 
 async def test_who_asks_during_a_long_pause_is_told_why_at_once() -> None:
-    async with supervised(server(), Restart(backoff_s=600, max_backoff_s=600, jitter=0)) as watched:
+    async with supervised(server(), RestartLimits(backoff_s=600, max_backoff_s=600, jitter=0)) as watched:
         session = await watched.supervisor.ensure()
         os.kill(session.child.pid, signal.SIGKILL)
-        await watched.reached(State.READY, State.BACKOFF)
+        await watched.reached(ServerState.READY, ServerState.BACKOFF)
         with pytest.raises(Unavailable, match="backoff, next try in") as caught:
             await watched.supervisor.ensure()
         assert "SIGKILL" in caught.value.hint
@@ -137,7 +137,7 @@ async def test_idleness_ends_it_but_never_during_a_call() -> None:
         await watched.supervisor.ensure()  # its rest begins, and ends with the lease
         async with watched.supervisor.lease() as session:
             assert (await session.client.call_tool("slow")).text == "slow"
-        await watched.reached(State.READY, State.IDLE)
+        await watched.reached(ServerState.READY, ServerState.IDLE)
         await session.child.gone()
         async with watched.supervisor.lease() as again:
             assert (await again.client.call_tool("again")).text == "again"
@@ -147,24 +147,24 @@ async def test_idleness_ends_it_but_never_during_a_call() -> None:
 async def test_a_stop_during_an_idle_exit_waits_for_its_end() -> None:
     async with supervised(server(), idle_exit_s=0.05) as watched:
         await watched.supervisor.ensure()
-        await watched.reached(State.READY, State.IDLE)
+        await watched.reached(ServerState.READY, ServerState.IDLE)
         await watched.supervisor.stop()  # nothing runs when this returns: checked on the way out
-        assert watched.supervisor.state is State.STOPPED
+        assert watched.supervisor.state is ServerState.STOPPED
 
 
 async def test_an_end_without_a_fault_is_no_failure() -> None:
     async with supervised(server("text(message, name); os._exit(0)")) as watched:
         async with watched.supervisor.lease() as session:
             await session.client.call_tool("bye")
-        await watched.reached(State.READY, State.IDLE)
+        await watched.reached(ServerState.READY, ServerState.IDLE)
         assert watched.supervisor.snapshot().failures == 0
 
 
 async def test_never_means_that_a_person_has_to_start_it_again() -> None:
-    async with supervised(server(), Restart(policy="never")) as watched:
+    async with supervised(server(), RestartLimits(policy="never")) as watched:
         session = await watched.supervisor.ensure()
         os.kill(session.child.pid, signal.SIGKILL)
-        await watched.reached(State.READY, State.STOPPED)
+        await watched.reached(ServerState.READY, ServerState.STOPPED)
         with pytest.raises(Unavailable, match="is in state stopped") as caught:
             await watched.supervisor.ensure()
         assert "SIGKILL" in caught.value.hint
@@ -184,7 +184,7 @@ async def test_a_quarantine_ends_it_and_names_its_reason() -> None:
 async def test_a_stop_in_the_middle_of_a_start_leaves_nothing() -> None:
     async with supervised(server(before="time.sleep(600)")) as watched:
         starting = asyncio.create_task(watched.supervisor.ensure())
-        await watched.reached(State.STARTING)
+        await watched.reached(ServerState.STARTING)
         await watched.supervisor.stop()
         with pytest.raises(Unavailable, match="was stopped while it started"):
             await starting

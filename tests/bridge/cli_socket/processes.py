@@ -17,7 +17,7 @@ import pytest
 
 from dari.bridge.paths import BridgePaths
 from dari.daemon.lock import lock_holder
-from tests.bridge.children.households import wait_for_end, wait_for_line
+from tests.process.support import wait_for_end, wait_for_line
 from tests.wires import ROOT
 
 CREWX = (sys.executable, "-m", "dari.cli.crewx", "mcp", "remote")

@@ -17,8 +17,8 @@ from dari.bridge.cli_socket import connection, protocol
 from dari.bridge.cli_socket import server as door_module
 from dari.bridge.cli_socket.peer_check import is_descendant, is_own_child
 from dari.daemon.peer import PeerCredentials
-from tests.bridge.children.households import wait_for_line
 from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.process.support import wait_for_line
 
 CONNECTOR = """
 import socket, sys

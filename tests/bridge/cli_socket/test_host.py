@@ -24,9 +24,9 @@ from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.probe import answers
 from dari.daemon.stub import make_stub
 from dari.errors import Conflict, InvalidInput, NotFound
-from tests.bridge.children.households import wait_for_end
 from tests.bridge.cli_socket.processes import daemon_pid, demo_host
 from tests.bridge.cli_socket.rig import Commands, make_server, visiting
+from tests.process.support import wait_for_end
 
 
 @asynccontextmanager

@@ -21,8 +21,8 @@ from dari.cli import starter
 from dari.cli.remote import fast_client
 from dari.daemon.spawn import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
-from tests.bridge.children.households import wait_for_end
 from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
+from tests.process.support import wait_for_end
 
 LINES = 2_622_000
 """Of eight bytes each: 20 MB."""

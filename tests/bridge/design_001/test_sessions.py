@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from tests.bridge.children.households import wait_for_end
 from tests.bridge.design_001.desk import Desk, entry
 from tests.bridge.peer_server import Peer
 from tests.cli.remote.workshop import HANDLERS, TOOLS
+from tests.process.support import wait_for_end
 
 # §14 세션/프로세스
 

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
-from dari.bridge.children.spec import ChildSpec
 from dari.core.context import Elicited
 from dari.errors import Unavailable
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from tests.bridge.real.servers import Json, RealServer, payload
 
 AT_ONCE = 3

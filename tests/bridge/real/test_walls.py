@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.children import Children
 from dari.bridge.children.session import ChildSession
-from dari.bridge.children.spec import ChildSpec
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
+from dari.process.child import ChildSpec
+from dari.process.children import Children
 from dari.sandbox.confinement import Confinement, PathRule
 from tests.bridge.real.house import House
 from tests.bridge.real.servers import Installed, Json, RealServer, make_repository, payload

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dari.terminal.panes.keeping import Keepers
+from dari.process.spawner import Spawner
 from dari.terminal.panes.pane import Pane
 
 
@@ -18,7 +18,7 @@ async def pane_in(home: Path, shell: str = "bash", command: Sequence[str] = (), 
     env |= {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     env |= options.pop("env", {})
     (home / ".zshrc").touch()  # without one, zsh asks everybody but root to set it up
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         pane = await Pane.open(
             keepers, "1", shell=shell, command=command, cwd=options.pop("cwd", str(home)), env=env, **options
         )

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict
+from dari.process.spawner import Spawner
 from dari.terminal.panes import pty as pty_module
-from dari.terminal.panes.keeping import Keepers
 from dari.terminal.panes.pane import Pane
 from tests.terminal.panes.household import pane_in, until
 
 
 async def test_panes_that_print_at_full_speed_leave_time_for_others(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         loud = [await Pane.open(keepers, str(n), command=["yes"], cwd=str(tmp_path)) for n in range(6)]
         quiet = await Pane.open(keepers, "quiet", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         before = [pane.position for pane in loud]
@@ -57,7 +57,7 @@ async def test_a_turn_of_the_loop_is_bounded_however_many_panes_are_loud(
     monkeypatch.setattr(pty_module.Pty, "read_piece", counted)
     monkeypatch.setattr(pty_module.Pump, "_turn", new_turn)
     turns.append(0)
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         panes = [await Pane.open(keepers, str(n), command=["yes"], cwd=str(tmp_path)) for n in range(8)]
         await until(lambda: len(turns) > 30)
         for pane in panes:

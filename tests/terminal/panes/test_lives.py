@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.marks import children_of
 from dari.errors import Conflict, InvalidInput, NotFound
+from dari.process.spawner import Spawner
+from dari.process.tag import children_of
 from dari.terminal.panes import events
 from dari.terminal.panes.events import PaneEvent
-from dari.terminal.panes.keeping import Keepers
 from dari.terminal.panes.pane import Pane
 from tests.terminal.panes.household import pane_in, until
 
@@ -53,7 +53,7 @@ async def test_the_shells_exit_ends_the_command_that_asked_for_it(tmp_path: Path
 
 
 async def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         with pytest.raises(NotFound, match="no-such-program"):
             await Pane.open(keepers, "1", command=["no-such-program", "x"], cwd=str(tmp_path))
         with pytest.raises(InvalidInput, match="no directory"):
@@ -135,7 +135,7 @@ async def test_nothing_outlives_its_pane(tmp_path: Path) -> None:
 async def test_a_killed_daemon_leaves_no_program_behind(tmp_path: Path, keeper: str) -> None:
     program = f"""
 import asyncio, sys
-from dari.terminal.panes.keeping import Keepers
+from dari.process.spawner import Keepers
 from dari.terminal.panes.pane import Pane
 async def main():
     async with Keepers() as keepers:
@@ -173,7 +173,7 @@ def understudies(keeper: int) -> set[int]:
 
 @linux
 async def test_an_understudy_that_was_killed_is_replaced(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         pane = await Pane.open(keepers, "1", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         keeper = keepers.pid
         assert keeper is not None
@@ -190,7 +190,7 @@ async def test_an_understudy_that_was_killed_is_replaced(tmp_path: Path) -> None
 
 @linux
 async def test_a_killed_keeper_ends_its_panes_and_the_next_one_starts_anew(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         pane = await Pane.open(keepers, "1", shell="bash", cwd=str(tmp_path), env={"HOME": str(tmp_path)})
         assert keepers.pid is not None
         os.kill(keepers.pid, signal.SIGKILL)
@@ -203,7 +203,7 @@ async def test_a_killed_keeper_ends_its_panes_and_the_next_one_starts_anew(tmp_p
 
 
 async def test_panes_leave_no_descriptors_open(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         first = await Pane.open(keepers, "1", command=["true"], cwd=str(tmp_path))
         await first.exited()
         await first.close(force=True)

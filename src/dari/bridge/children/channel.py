@@ -6,19 +6,18 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from dari.bridge.children.child import LAST_WORDS_S, Child
-from dari.bridge.children.spec import Patience
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
+from dari.process.child import LAST_WORDS_S, Child, StopTimeouts
 from dari.text.plain import harmless
 from dari.transport.channels.pipes import PipeChannel
 
 WRITE_S = 30.0
-MOST_UNREAD_BYTES = 64 * 1024 * 1024
-MOST_NOISE = 20
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
+MAX_NOISE_LINES = 20
 # One that never said hello has nothing to tidy up; its error should not wait for it.
-HASTE = Patience(after_eof_s=0.2, after_term_s=0.5)
+QUICK_STOP = StopTimeouts(after_eof_s=0.2, after_term_s=0.5)
 _NOISE_BYTES = 500
 _MESSAGE = (b"{", b"[")
 
@@ -35,7 +34,7 @@ class SupervisedChannel(PipeChannel):
     ) -> None:
         super().__init__(most_bytes)
         self.child: Child | None = None
-        self.noise: deque[str] = deque(maxlen=MOST_NOISE)
+        self.noise: deque[str] = deque(maxlen=MAX_NOISE_LINES)
         """The last lines of stdout that are no message, fit for a terminal."""
         self.noise_lines = 0
         self._start = start
@@ -73,7 +72,7 @@ class SupervisedChannel(PipeChannel):
         self._watching.cancel()
         self.inbox = None
         self._allow()
-        await self._detach(child.stop(None if self._has_agreed else HASTE))
+        await self._detach(child.stop(None if self._has_agreed else QUICK_STOP))
         await asyncio.gather(self._watching, return_exceptions=True)
         await self._detached()
 
@@ -93,7 +92,7 @@ class SupervisedChannel(PipeChannel):
 
     def _flush(self) -> None:
         super()._flush()
-        if self.is_full and self._input.get_write_buffer_size() > MOST_UNREAD_BYTES:
+        if self.is_full and self._input.get_write_buffer_size() > MAX_UNREAD_BYTES:
             self._stuck()
 
     def _allow(self) -> None:

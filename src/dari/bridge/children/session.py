@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Unpack
 
 from dari.bridge.children.channel import SupervisedChannel
-from dari.bridge.children.child import Child
-from dari.bridge.children.children import Children
-from dari.bridge.children.spec import ChildSpec
-from dari.bridge.children.supervisor import Ending
+from dari.bridge.children.supervisor import SessionEnd
 from dari.mcp.client.client import Client
+from dari.process.child import Child, ChildSpec
+from dari.process.children import Children
 from dari.transport.connect import ClientOptions
 
 
@@ -33,9 +32,9 @@ class ChildSession:
     def is_open(self) -> bool:
         return self.client.is_open
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> SessionEnd:
         error = await self.client.ended()
-        return Ending(error, is_fault=self.child.returncode != 0)
+        return SessionEnd(error, is_fault=self.child.returncode != 0)
 
     async def close(self) -> None:
         await self.client.close()

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     CONFIGURED = "configured"
     """Never started yet; the first use starts it."""
     STARTING = "starting"
@@ -28,11 +28,11 @@ class State(StrEnum):
     """Ended on purpose, or by a fault where the policy is never to restart."""
 
 
-Policy = Literal["never", "on-failure", "always"]
+RestartPolicy = Literal["never", "on-failure", "always"]
 
 
-class Restart(Struct, frozen=True):
-    policy: Policy = "on-failure"
+class RestartLimits(Struct, frozen=True):
+    policy: RestartPolicy = "on-failure"
     max_restarts: int = 3
     """Within `window_s`; one more is a crash loop."""
     window_s: float = 60.0
@@ -46,7 +46,7 @@ class Restart(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    state: State
+    state: ServerState
     restarts: int
     """All automatic ones, ever."""
     failures: int
@@ -59,10 +59,10 @@ class Snapshot(Struct, frozen=True):
 class Supervision:
     """One writer: the supervisor. `now` never goes back."""
 
-    def __init__(self, restart: Restart | None = None, chance: Callable[[], float] = random.random) -> None:
-        self._restart = restart or Restart()
+    def __init__(self, restart: RestartLimits | None = None, chance: Callable[[], float] = random.random) -> None:
+        self._restart = restart or RestartLimits()
         self._chance = chance
-        self._state = State.CONFIGURED
+        self._state = ServerState.CONFIGURED
         self._recent: deque[float] = deque()
         self._restarts = 0
         self._failures = 0
@@ -70,7 +70,7 @@ class Supervision:
         self._retry_at: float | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> ServerState:
         return self._state
 
     def snapshot(self) -> Snapshot:
@@ -78,67 +78,67 @@ class Supervision:
 
     def wait_s(self, now: float) -> float | None:
         """How long until it may be started: 0 for at once, None for not by itself."""
-        if self._state in (State.QUARANTINED, State.STOPPED):
+        if self._state in (ServerState.QUARANTINED, ServerState.STOPPED):
             return None
-        if self._state in (State.BACKOFF, State.CRASH_LOOP) and self._retry_at is not None:
+        if self._state in (ServerState.BACKOFF, ServerState.CRASH_LOOP) and self._retry_at is not None:
             return max(0.0, self._retry_at - now)
         return 0.0
 
     def starting(self, now: float) -> None:
-        if self._state is State.BACKOFF:
+        if self._state is ServerState.BACKOFF:
             self._restarts += 1
             self._recent.append(now)
-        elif self._state is State.CRASH_LOOP:
+        elif self._state is ServerState.CRASH_LOOP:
             # One attempt, on probation: a failure closes it again at once.
             self._recent.extend([now] * (self._restart.max_restarts - len(self._within(now))))
         self._retry_at = None
-        self._state = State.STARTING
+        self._state = ServerState.STARTING
 
     def ready(self, now: float) -> None:
-        if self._state is State.STARTING:
-            self._state = State.READY
+        if self._state is ServerState.STARTING:
+            self._state = ServerState.READY
 
-    def failed(self, now: float, error: str) -> State:
+    def failed(self, now: float, error: str) -> ServerState:
         """A start that came to nothing, or the end of a child that was ready, by a fault."""
-        if self._state in (State.QUARANTINED, State.STOPPED):
+        if self._state in (ServerState.QUARANTINED, ServerState.STOPPED):
             return self._state
         self._last_error = error
         self._failures = 1 if self._was_steady(now) else self._failures + 1
         if self._restart.policy == "never":
-            self._state = State.STOPPED
+            self._state = ServerState.STOPPED
         elif len(self._within(now)) >= self._restart.max_restarts:
-            self._state = State.CRASH_LOOP
+            self._state = ServerState.CRASH_LOOP
             self._retry_at = now + self._restart.crash_loop_s
         else:
-            self._state = State.BACKOFF
+            self._state = ServerState.BACKOFF
             self._retry_at = now + self._pause_s()
         return self._state
 
-    def ended(self, now: float) -> State:
+    def ended(self, now: float) -> ServerState:
         """A ready child ended by itself, without a fault."""
-        if self._state in (State.QUARANTINED, State.STOPPED):
+        if self._state in (ServerState.QUARANTINED, ServerState.STOPPED):
             return self._state
         if self._restart.policy == "always":
             return self.failed(now, "it ended with exit status 0")
-        self._state = State.STOPPED if self._restart.policy == "never" else State.IDLE
+        self._state = ServerState.STOPPED if self._restart.policy == "never" else ServerState.IDLE
         return self._state
 
     def idle(self) -> None:
         """Ended because nobody used it."""
-        if self._state is State.READY:
-            self._state = State.IDLE
+        if self._state is ServerState.READY:
+            self._state = ServerState.IDLE
 
     def stop(self) -> None:
-        if self._state is not State.QUARANTINED:
-            self._state, self._retry_at = State.STOPPED, None
+        if self._state is not ServerState.QUARANTINED:
+            self._state, self._retry_at = ServerState.STOPPED, None
 
     def quarantine(self, reason: str) -> None:
-        self._state, self._last_error, self._retry_at = State.QUARANTINED, reason, None
+        self._state, self._last_error, self._retry_at = ServerState.QUARANTINED, reason, None
 
     def reset(self) -> None:
         """Somebody wants it again: out of any hold, with a clean slate."""
-        if self._state in (State.STOPPED, State.CRASH_LOOP, State.BACKOFF, State.QUARANTINED):
-            self._state = State.CONFIGURED
+        if self._state in (ServerState.STOPPED, ServerState.CRASH_LOOP, ServerState.BACKOFF, ServerState.QUARANTINED):
+            self._state = ServerState.CONFIGURED
         self._recent.clear()
         self._failures, self._last_error, self._retry_at = 0, "", None
 

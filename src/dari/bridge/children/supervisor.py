@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
-from dari.bridge.children.supervision import Restart, Snapshot, State, Supervision
+from dari.bridge.children.supervision import RestartLimits, ServerState, Snapshot, Supervision
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.log import format_event
 
@@ -22,44 +22,44 @@ BACKSTOP_S = 2.0
 _log = logging.getLogger("dari.bridge")
 
 
-class Ending(Struct, frozen=True):
+class SessionEnd(Struct, frozen=True):
     """How a session ended by itself."""
 
     error: DariError
     is_fault: bool
 
 
-class Session(Protocol):
+class SupervisedSession(Protocol):
     """What is kept alive: a child that has said hello."""
 
     @property
     def is_open(self) -> bool:
         """False as soon as it has ended."""
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> SessionEnd:
         """Wait until it ends by itself."""
 
     async def close(self) -> None:
         """End it."""
 
 
-S = TypeVar("S", bound=Session)
+S = TypeVar("S", bound=SupervisedSession)
 
 
-class Supervisor(Generic[S]):
+class ServerSupervisor(Generic[S]):
     """`async with supervisor.lease() as session` uses it; close the supervisor to end it."""
 
     def __init__(
         self,
         name: str,
         open_session: Callable[[float], Awaitable[S]],
-        restart: Restart | None = None,
+        restart: RestartLimits | None = None,
         *,
         init_s: float = INIT_S,
         start_s: float | None = None,
         queue: StartQueue | None = None,
         idle_exit_s: float = IDLE_EXIT_S,
-        on_change: Callable[[State], None] | None = None,
+        on_change: Callable[[ServerState], None] | None = None,
         supervision: Supervision | None = None,
         clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -90,7 +90,7 @@ class Supervisor(Generic[S]):
         self._idle_since_s = 0.0
 
     @property
-    def state(self) -> State:
+    def state(self) -> ServerState:
         return self._supervision.state
 
     @property
@@ -143,7 +143,7 @@ class Supervisor(Generic[S]):
             await asyncio.sleep(0)  # it ended in this very moment; who watches it is about to take note
         wait_s = self._supervision.wait_s(self._clock())
         # Who asks during a long pause is told at once why, and does not wait for its end.
-        if wait_s is None or wait_s > self._init_s or (self.state is State.CRASH_LOOP and wait_s > 0):
+        if wait_s is None or wait_s > self._init_s or (self.state is ServerState.CRASH_LOOP and wait_s > 0):
             raise self._refusal(wait_s)
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self._start(wait_s, priority))
@@ -230,10 +230,10 @@ class Supervisor(Generic[S]):
             self._changed()
         await session.close()
         self._watching, self._is_clearing = None, False
-        if self.state is State.BACKOFF and self._starting is None:
+        if self.state is ServerState.BACKOFF and self._starting is None:
             wait_s = self._supervision.wait_s(self._clock())
             self._starting = asyncio.get_running_loop().create_task(self._start(wait_s or 0.0))
-            self._starting.add_done_callback(_look_away)
+            self._starting.add_done_callback(_retrieve_exception)
 
     def _rest(self) -> None:
         """Nobody uses it now. One task watches over all pauses: to start one after every call would cost more."""
@@ -276,7 +276,7 @@ class Supervisor(Generic[S]):
     def _refusal(self, wait_s: float | None) -> DariError:
         """Why it is not even tried, with the reason of the last failure."""
         last, state = self._error, self.state
-        if state is State.QUARANTINED and last is not None:
+        if state is ServerState.QUARANTINED and last is not None:
             return last
         when = "" if wait_s is None else f", next try in {wait_s:.0f} s"
         message = f"{self.name} is in state {state}{when}"
@@ -289,7 +289,7 @@ class Supervisor(Generic[S]):
             self._on_change(self.state)
 
 
-def _look_away(task: asyncio.Task[S]) -> None:
+def _retrieve_exception(task: asyncio.Task[S]) -> None:
     """A restart that nobody waits for has told its error to the supervision already."""
     if not task.cancelled():
         task.exception()

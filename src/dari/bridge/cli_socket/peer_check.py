@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.bridge.children.guardian import VARIABLE
+from dari.process.reaper_main import TAG_VARIABLE
 
 _DEEPEST = 1000
 """More than a chain of parents has; one that changes while it is read must not be followed for ever."""
@@ -48,8 +48,8 @@ def is_marked(pid: int) -> bool:
             environment = file.read()
     except OSError:
         return False
-    wanted = VARIABLE.encode() + b"="
-    own = os.environ.get(VARIABLE, "").encode()
+    wanted = TAG_VARIABLE.encode() + b"="
+    own = os.environ.get(TAG_VARIABLE, "").encode()
     for entry in environment.split(b"\0"):
         if entry.startswith(wanted):
             # A daemon may itself run below somebody's server; what runs beside it then bears the same marks.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from msgspec import Struct, field
 
-from dari.bridge.children.supervisor import INIT_S, Ending
+from dari.bridge.children.supervisor import INIT_S, SessionEnd
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
 from dari.bridge.upstream.cache import Era
 from dari.bridge.upstream.resolved import ResolvedServer
@@ -23,9 +23,9 @@ from dari.transport.connect import ClientOptions
 
 if TYPE_CHECKING:
     from dari.bridge.children.channel import SupervisedChannel
-    from dari.bridge.children.child import Child
-    from dari.bridge.children.children import Children
     from dari.bridge.children.start_queue import StartTurn
+    from dari.process.child import Child
+    from dari.process.children import Children
 
 Flavour = Literal["http", "sse"]
 # What a server of 2024-11-05 says to a POST on its event stream's address.
@@ -71,9 +71,9 @@ class UpstreamSession(Struct, eq=False):
     def is_open(self) -> bool:
         return self.client.is_open
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> SessionEnd:
         error = await self.client.ended()
-        return Ending(error, is_fault=self.child is None or self.child.returncode != 0)
+        return SessionEnd(error, is_fault=self.child is None or self.child.returncode != 0)
 
     async def close(self) -> None:
         await self.client.close()

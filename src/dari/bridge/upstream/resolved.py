@@ -8,9 +8,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.bridge.children.environment import NETWORK, build_environment, network_secrets
-from dari.bridge.children.program import find_program
-from dari.bridge.children.spec import ChildSpec
 from dari.bridge.config.catalog import CatalogEntry
 from dari.bridge.config.interpolate import ResolvedProfile
 from dari.bridge.config.locations import ClientEnvironment
@@ -18,6 +15,9 @@ from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.config.secret import Mask
 from dari.bridge.upstream.cache import cache_key
 from dari.errors import InvalidInput, Unavailable
+from dari.process.child import ChildSpec
+from dari.process.environment import NETWORK_NAMES, build_environment, network_secrets
+from dari.process.program import find_program
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 
@@ -80,7 +80,7 @@ def child_spec(name: str, settings: StdioSettings, around: ClientEnvironment, cw
         name=name,
         command=(settings.command, *settings.args),
         env={key: value.reveal() for key, value in settings.env.items()},
-        inherit_env=(*(NETWORK if settings.inherits_network else ()), *settings.inherit_env),
+        inherit_env=(*(NETWORK_NAMES if settings.inherits_network else ()), *settings.inherit_env),
         environ=around.environ,
         cwd=cwd,
         limits=settings.rlimits,

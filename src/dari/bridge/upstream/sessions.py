@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from dari.bridge.children.downloads import MAX_DOWNLOAD_S, download_of
 from dari.bridge.children.start_queue import StartQueue, StartTurn
-from dari.bridge.children.supervision import Restart, State
-from dari.bridge.children.supervisor import Supervisor
+from dari.bridge.children.supervision import RestartLimits, ServerState
+from dari.bridge.children.supervisor import ServerSupervisor
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
 from dari.bridge.limits.fallback import Addresses
 from dari.bridge.upstream.caller import Caller
@@ -16,7 +16,7 @@ from dari.bridge.upstream.connect import UpstreamSession
 from dari.mcp.client.errors import NotSent
 
 
-class SupervisedSession(Supervisor[UpstreamSession]):
+class SupervisedSession(ServerSupervisor[UpstreamSession]):
     is_passing = False
     """It was made for one call."""
 
@@ -24,7 +24,7 @@ class SupervisedSession(Supervisor[UpstreamSession]):
 OpenAt = Callable[[str, float, StartTurn | None], Awaitable[UpstreamSession]]
 """Address, seconds, and the turn of a child."""
 # A server that cannot be reached is tried by the next call; the circuit decides when to stop that.
-_RESTART_AT_ONCE = Restart(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
+_RESTART_AT_ONCE = RestartLimits(max_restarts=1_000_000_000, backoff_s=0.0, jitter=0.0)
 
 
 class UpstreamSessions:
@@ -106,7 +106,7 @@ class UpstreamSessions:
     def main(self) -> SupervisedSession | None:
         """The one that a status is about: the first that is ready, else any."""
         every = list(self)
-        return next((one for one in every if one.state is State.READY), every[0] if every else None)
+        return next((one for one in every if one.state is ServerState.READY), every[0] if every else None)
 
     def _make(self, url: str) -> SupervisedSession:
         profile = self._profile
@@ -117,7 +117,7 @@ class UpstreamSessions:
             command = (profile.connection.command, *profile.connection.args)
             start_s = MAX_DOWNLOAD_S if download_of(command) is not None else None
             said = profile.connection.restart
-            restart = Restart(
+            restart = RestartLimits(
                 policy=said.policy,
                 max_restarts=said.max_restarts,
                 backoff_s=said.backoff_ms / 1000,

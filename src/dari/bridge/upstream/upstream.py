@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, Struct, field
 
 from dari.bridge.children.start_queue import Priority, StartQueue, StartTurn
-from dari.bridge.children.supervision import State
+from dari.bridge.children.supervision import ServerState
 from dari.bridge.config.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
@@ -43,7 +43,7 @@ from dari.rpc.codec import METHOD_NOT_FOUND, encode
 from dari.transport.connect import ClientOptions
 
 if TYPE_CHECKING:
-    from dari.bridge.children.children import Children
+    from dari.process.children import Children
 
 FIRST_TRY_S = 2.0
 _log = logging.getLogger("dari.bridge")
@@ -159,7 +159,7 @@ class Upstream:
     def retry(self) -> None:
         """A person wants it tried now: a pause after failures is over."""
         for supervised in self._sessions:
-            if supervised.state in (State.BACKOFF, State.CRASH_LOOP):
+            if supervised.state in (ServerState.BACKOFF, ServerState.CRASH_LOOP):
                 supervised.reset()
 
     @property

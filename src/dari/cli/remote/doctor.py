@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
-from dari.bridge.children.environment import build_environment
-from dari.bridge.children.program import find_program
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile
 from dari.bridge.config.profile import StdioSettings
 from dari.bridge.upstream.resolved import ResolvedServer
@@ -26,6 +24,8 @@ from dari.cli.remote.context import CommandContext
 from dari.cli.remote.failures import USAGE
 from dari.errors import DariError
 from dari.installation import install_extra
+from dari.process.environment import build_environment
+from dari.process.program import find_program
 from dari.text.sanitize import escape_hidden
 
 CheckMark = Literal["ok", "warning", "failed"]

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from dari.bridge.children.channel import SupervisedChannel
-from dari.bridge.children.child import Child
 from dari.bridge.children.downloads import download_of
-from dari.bridge.children.environment import build_environment
-from dari.bridge.children.program import find_program
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.children.start_watch import StartLimits, StartWatch
 from dari.bridge.config.catalog import Catalog
@@ -36,6 +33,9 @@ from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
 from dari.installation import install_extra
 from dari.mcp.client.client import Client
 from dari.mcp.client.negotiation import Mode
+from dari.process.child import Child
+from dari.process.environment import build_environment
+from dari.process.program import find_program
 from dari.rpc.codec import decode_any, encode
 from dari.sandbox.confinement import Confinement
 from dari.sandbox.report import build_report, require_enforced

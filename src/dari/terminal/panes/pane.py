@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dari.errors import Conflict
+from dari.process.spawner import SpawnedProcess, Spawner
 from dari.terminal.engine.engine import HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
 from dari.terminal.panes import events
@@ -19,7 +20,6 @@ from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.execution import ANSWER_S, Execution
 from dari.terminal.panes.intake import Intake
 from dari.terminal.panes.integration import Launch, ShellKind, plan_launch
-from dari.terminal.panes.keeping import Keepers, Kept
 from dari.terminal.panes.line import PromptLine
 from dari.terminal.panes.output import to_text
 from dari.terminal.panes.processes import Process, describe, directory_of
@@ -47,8 +47,8 @@ class Pane:
         self.commands = CommandLog(launch.nonce, launch.kind)
         self._launch = launch
         self._pty = pty
-        self._kept: Kept | None = None
-        self._keepers: Keepers | None = None
+        self._kept: SpawnedProcess | None = None
+        self._keepers: Spawner | None = None
         self._exited = asyncio.Event()
         self._entering = asyncio.Lock()
         self._watch = Watch(lambda: not pty.is_canonical)
@@ -85,7 +85,7 @@ class Pane:
     @classmethod
     async def open(
         cls,
-        keepers: Keepers,
+        keepers: Spawner,
         pane_id: str,
         *,
         name: str = "",
@@ -122,7 +122,7 @@ class Pane:
         pane._adopt(keepers, kept)
         return pane
 
-    def _adopt(self, keepers: Keepers, kept: Kept) -> None:
+    def _adopt(self, keepers: Spawner, kept: SpawnedProcess) -> None:
         self._keepers, self._kept = keepers, kept
         kept.on_exit = self._exit
         self.commands.start(kept.pid)

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
-from dari.terminal.panes.keeping import Keepers
 from dari.terminal.panes.pane import Pane
 from tests.terminal.conformance.suites.suite import Case, EngineName, Suite
 
@@ -63,7 +63,7 @@ async def _log_of(program: Path, name: str, engine: EngineName) -> str:
         log = Path(folder) / "log"
         options = ["--expected-terminal", "xterm", "--max-vt-level", "4", "--xterm-checksum", "334"]
         options += ["--no-print-logs", "--logfile", str(log), "--include", rf"^{name}\."]
-        async with Keepers() as keepers:
+        async with Spawner() as keepers:
             pane = await Pane.open(
                 keepers,
                 "1",

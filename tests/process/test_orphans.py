@@ -14,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children import guard
-from dari.bridge.children.child import Child
-from dari.bridge.children.children import Children
-from dari.bridge.children.guardian import brand_of, state_of
-from dari.bridge.children.marks import adopted_zombies, children_of
-from dari.bridge.children.spec import ChildSpec, Patience
 from dari.errors import Unavailable
-from tests.bridge.children.households import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
+from dari.process import reaper
+from dari.process.child import Child, ChildSpec, StopTimeouts
+from dari.process.children import Children
+from dari.process.reaper_main import brand_of, state_of
+from dari.process.tag import children_of, find_adopted_zombies
+from tests.process.support import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
 from tests.wires import ROOT
 
-DAEMON = [sys.executable, "-m", "tests.bridge.children.households"]
+DAEMON = [sys.executable, "-m", "tests.process.support"]
 
 
 async def ready(children: Children, name: str) -> Child:
@@ -41,7 +40,7 @@ async def test_a_stop_leaves_nothing(name: str) -> None:
         child = await ready(children, name)
         await child.stop()
         assert left_of(child.mark.as_dict()) == []
-        assert adopted_zombies(child.mark.as_dict()) == []
+        assert find_adopted_zombies(child.mark.as_dict()) == []
         assert not children.running
 
 
@@ -134,7 +133,7 @@ def new_guardians(daemon: int, known: list[int]) -> list[int]:
 
 def is_guardian(pid: int) -> bool:
     try:
-        return b"guardian.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"reaper_main.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 
@@ -142,7 +141,7 @@ def is_guardian(pid: int) -> bool:
 async def test_children_are_ended_when_no_guardian_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Children() as children:
         child = await ready(children, "a setsid grandchild")
-        monkeypatch.setattr(guard.sys, "executable", "/nonexistent/python")
+        monkeypatch.setattr(reaper.sys, "executable", "/nonexistent/python")
         for pid in children.guardian_pids:
             os.kill(pid, signal.SIGKILL)
         await child.gone()
@@ -192,7 +191,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_delay_the_end() -> None:
 
 
 async def test_a_stubborn_child_is_asked_first_and_killed_five_seconds_after_sigterm_by_default() -> None:
-    assert Patience().after_term_s == 5.0
+    assert StopTimeouts().after_term_s == 5.0
     async with Children() as children:
         child = await ready(children, "ignores EOF and SIGTERM")
         await child.stop()
@@ -201,7 +200,7 @@ async def test_a_stubborn_child_is_asked_first_and_killed_five_seconds_after_sig
 
 async def test_eof_alone_ends_a_polite_child() -> None:
     async with Children() as children:
-        spec = ChildSpec("polite", ("cat",), patience=Patience(after_eof_s=15, after_term_s=0))
+        spec = ChildSpec("polite", ("cat",), patience=StopTimeouts(after_eof_s=15, after_term_s=0))
         child = await children.start(spec)
         await child.stop()
         assert child.returncode == 0
@@ -215,7 +214,7 @@ async def test_sigterm_reaches_the_whole_group() -> None:
         f"subprocess.run([sys.executable, '-c', {asked + '; signal.pause()'!r}]); sys.exit(7)"
     )
     async with Children() as children:
-        spec = ChildSpec("group", (sys.executable, "-c", script), patience=Patience(after_eof_s=0, after_term_s=15))
+        spec = ChildSpec("group", (sys.executable, "-c", script), patience=StopTimeouts(after_eof_s=0, after_term_s=15))
         child = await children.start(spec)
         await asyncio.to_thread(wait_for_line, child.stdout.fileno())
         await child.stop()
@@ -225,7 +224,7 @@ async def test_sigterm_reaches_the_whole_group() -> None:
 async def test_a_stop_that_is_cancelled_still_ends_everything() -> None:
     async with Children() as children:
         child = await children.start(
-            ChildSpec("slow", HOUSEHOLDS["ignores EOF and SIGTERM"][0], patience=Patience(after_eof_s=60))
+            ChildSpec("slow", HOUSEHOLDS["ignores EOF and SIGTERM"][0], patience=StopTimeouts(after_eof_s=60))
         )
         await asyncio.to_thread(wait_for_line, child.stdout.fileno())
         stopping = asyncio.create_task(child.stop())

@@ -19,13 +19,13 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 
-VARIABLE = "DARI_CHILD"
+TAG_VARIABLE = "DARI_CHILD"
 SWEEP_S = 10.0
 _PAUSE_S = 0.005
 _LIMIT = b"Max resident set"
 
 
-def find_marked(marks: Mapping[str, int]) -> list[int]:
+def find_tagged(marks: Mapping[str, int]) -> list[int]:
     """The processes, zombies excluded, that carry one of these marks (token → brand). Linux only."""
     tokens = {token.encode() for token in marks}
     brands = {b"%d" % brand for brand in marks.values() if brand}
@@ -33,22 +33,22 @@ def find_marked(marks: Mapping[str, int]) -> list[int]:
         return []
     own = os.getpid()
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [pid for pid in pids if pid != own and _is_marked(pid, tokens, brands)]
+    return [pid for pid in pids if pid != own and _is_tagged(pid, tokens, brands)]
 
 
-def kill_marked(marks: Mapping[str, int], within_s: float = SWEEP_S) -> list[int]:
+def kill_tagged(marks: Mapping[str, int], within_s: float = SWEEP_S) -> list[int]:
     """Kill until none is left, or the time is up; returns those that are left."""
     deadline = time.monotonic() + within_s
     while True:
-        left = find_marked(marks)
+        left = find_tagged(marks)
         if not left or time.monotonic() > deadline:
             return left
         for pid in left:
-            kill_if_marked(pid, marks)
+            kill_if_tagged(pid, marks)
         time.sleep(_PAUSE_S)
 
 
-def kill_if_marked(pid: int, marks: Mapping[str, int]) -> None:
+def kill_if_tagged(pid: int, marks: Mapping[str, int]) -> None:
     """SIGKILL through a descriptor: between looking and killing, the number cannot become another process's."""
     try:
         descriptor = os.pidfd_open(pid)
@@ -56,7 +56,7 @@ def kill_if_marked(pid: int, marks: Mapping[str, int]) -> None:
         return
     try:
         brands = {b"%d" % brand for brand in marks.values() if brand}
-        if _is_marked(pid, {token.encode() for token in marks}, brands):
+        if _is_tagged(pid, {token.encode() for token in marks}, brands):
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     except OSError:
         pass
@@ -77,12 +77,12 @@ def brand_of(pid: int) -> bytes:
     return b""
 
 
-def _is_marked(pid: int, tokens: set[bytes], brands: set[bytes]) -> bool:
+def _is_tagged(pid: int, tokens: set[bytes], brands: set[bytes]) -> bool:
     return (brand_of(pid) in brands or not tokens.isdisjoint(_tokens_of(pid))) and state_of(pid) not in ("", "Z", "X")
 
 
 def _tokens_of(pid: int) -> Iterable[bytes]:
-    wanted = VARIABLE.encode() + b"="
+    wanted = TAG_VARIABLE.encode() + b"="
     for entry in _read(f"/proc/{pid}/environ").split(b"\0"):
         if entry.startswith(wanted):
             return entry[len(wanted) :].split(b":")
@@ -105,7 +105,7 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-class Watched:
+class WatchList:
     """What the daemon has said is alive."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Watched:
 
     def end(self) -> None:
         if sys.platform == "linux":
-            kill_marked(self.marks)
+            kill_tagged(self.marks)
         else:  # no /proc to find strays in: the groups are all there is
             for group in self.groups.values():
                 try:
@@ -145,7 +145,7 @@ class Watched:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    watched = Watched()
+    watched = WatchList()
     rest = b""
     while heard := os.read(0, 65536):
         *lines, rest = (rest + heard).split(b"\n")

@@ -7,9 +7,9 @@ import select
 import sys
 from collections.abc import Mapping
 
-from dari.bridge.children.children import Children
-from dari.bridge.children.guardian import find_marked
-from dari.bridge.children.spec import ChildSpec, Patience
+from dari.process.child import ChildSpec, StopTimeouts
+from dari.process.children import Children
+from dari.process.reaper_main import find_tagged
 
 PYTHON = sys.executable
 STAY = "import time; print('ready', flush=True); time.sleep(600)"
@@ -32,10 +32,10 @@ HOUSEHOLDS: dict[str, tuple[tuple[str, ...], int]] = {
     "ignores EOF and SIGTERM": ((PYTHON, "-c", STUBBORN), 1),
     "a stubborn server behind a launcher": (("sh", "-c", f'trap "" TERM; "{PYTHON}" -c "{STUBBORN}"; :'), 2),
 }
-IMPATIENT = Patience(after_eof_s=0.05, after_term_s=0.05)
+IMPATIENT = StopTimeouts(after_eof_s=0.05, after_term_s=0.05)
 
 
-def household(name: str, patience: Patience = IMPATIENT) -> ChildSpec:
+def household(name: str, patience: StopTimeouts = IMPATIENT) -> ChildSpec:
     return ChildSpec(name, HOUSEHOLDS[name][0], patience=patience)
 
 
@@ -64,7 +64,7 @@ def wait_for_end(pid: int, within_s: float = 30.0) -> None:
 
 
 def left_of(marks: Mapping[str, int]) -> list[int]:
-    return find_marked(marks)
+    return find_tagged(marks)
 
 
 async def main() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dari.errors import InvalidInput
 
-NAMES = ("as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack")
+LIMIT_NAMES = ("as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack")
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -16,8 +16,8 @@ def parse_limits(given: Mapping[str, int | str]) -> dict[str, int]:
     """`{"as": "1G", "nofile": 256}` in plain numbers. Units are powers of 1024."""
     limits: dict[str, int] = {}
     for name, value in given.items():
-        if name.lower() not in NAMES:
-            raise InvalidInput(f"there is no resource limit {name!r}", f"known: {', '.join(NAMES)}")
+        if name.lower() not in LIMIT_NAMES:
+            raise InvalidInput(f"there is no resource limit {name!r}", f"known: {', '.join(LIMIT_NAMES)}")
         found = _SIZE.fullmatch(str(value).strip())
         if found is None:
             raise InvalidInput(
@@ -27,7 +27,7 @@ def parse_limits(given: Mapping[str, int | str]) -> dict[str, int]:
     return limits
 
 
-def constants(limits: Mapping[str, int]) -> list[tuple[int, int]]:
+def to_rlimits(limits: Mapping[str, int]) -> list[tuple[int, int]]:
     """Pairs that `setrlimit` takes on this machine."""
     if not limits:
         return []

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from typing import Any, ClassVar, Protocol
 
-from dari.bridge.children.guardian import kill_marked
-from dari.bridge.children.marks import Mark, children_of
+from dari.process.reaper_main import kill_tagged
+from dari.process.tag import ProcessTag, children_of
 
 
-class Family(Protocol):
+class ProcessGroup(Protocol):
     """One per child. None of these raise when there is nobody left."""
 
     popen_options: ClassVar[dict[str, Any]]
@@ -21,7 +21,7 @@ class Family(Protocol):
     needs_guardian: ClassVar[bool]
     """Whether it could outlive us without one."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: Mark, *, is_wrapped: bool = False) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], mark: ProcessTag, *, is_wrapped: bool = False) -> None:
         """Right after the start."""
 
     def terminate(self) -> None:
@@ -34,21 +34,21 @@ class Family(Protocol):
         """End those that left the group. Takes a moment; called in a thread, after the process has ended."""
 
 
-def family_kind() -> type[Family]:
+def choose_group_type() -> type[ProcessGroup]:
     if sys.platform == "win32":
-        from dari.bridge.children.windows import JobFamily
+        from dari.process.windows_job import WindowsJob
 
-        return JobFamily
-    return GroupFamily
+        return WindowsJob
+    return PosixGroup
 
 
-class GroupFamily:
+class PosixGroup:
     """POSIX: a process group, and on Linux whatever bears the child's mark."""
 
     popen_options: ClassVar[dict[str, Any]] = {"start_new_session": True}
     needs_guardian: ClassVar[bool] = True
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: Mark, *, is_wrapped: bool = False) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], mark: ProcessTag, *, is_wrapped: bool = False) -> None:
         self._popen = popen
         self._mark = mark
         self._is_wrapped = is_wrapped
@@ -72,7 +72,7 @@ class GroupFamily:
 
     def clear(self) -> None:
         if os.path.isdir("/proc/self"):
-            kill_marked(self._mark.as_dict())
+            kill_tagged(self._mark.as_dict())
 
     def _signal(self, number: signal.Signals) -> None:
         if self._popen.returncode is None:

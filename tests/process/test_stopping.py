@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dari.terminal.panes.keeping import Keepers
+from dari.process.spawner import Spawner
 from dari.terminal.panes.pane import Pane
 from dari.transport.connect import connect
 from tests.bridge.upstream.place import LAB, Place, until
@@ -59,7 +59,7 @@ async def test_a_client_waits_for_its_own_server_that_tidies_up(tmp_path: Path) 
 
 
 async def test_a_pane_waits_for_a_program_that_tidies_up(tmp_path: Path) -> None:
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         program = tidies(tmp_path, before="signal.signal(signal.SIGHUP, signal.SIG_IGN)")
         pane = await Pane.open(keepers, "1", command=[sys.executable, "-c", program], cwd=str(tmp_path))
         await until(lambda: (tmp_path / "ready").exists())

@@ -9,18 +9,16 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from dari.bridge.children.child import Child
-from dari.bridge.children.environment import build_environment
-from dari.bridge.children.family import family_kind
-from dari.bridge.children.guard import Guard
-from dari.bridge.children.limits import constants
-from dari.bridge.children.marks import Mark, adopted_zombies
-from dari.bridge.children.program import find_program
-from dari.bridge.children.spec import ChildSpec
-from dari.bridge.children.subreaper import become_subreaper
 from dari.errors import InvalidInput, Unavailable
 from dari.log import format_event
 from dari.paths import own_paths
+from dari.process.child import Child, ChildSpec
+from dari.process.environment import build_environment
+from dari.process.group import choose_group_type
+from dari.process.limits import to_rlimits
+from dari.process.program import find_program
+from dari.process.reaper import Reapers, become_subreaper
+from dari.process.tag import ProcessTag, find_adopted_zombies
 from dari.sandbox.builder import SandboxedCommand, build_command
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.launcher import READY
@@ -39,8 +37,8 @@ class Children:
         """`protected`: folders of ours besides the usual ones, which no sandboxed child may be allowed to see."""
         self._protected = tuple(protected)
         self._machine = machine
-        self._family_kind = family_kind()
-        self._guard = Guard(is_needed=self._family_kind.needs_guardian, on_lost=self._end_unguarded)
+        self._family_kind = choose_group_type()
+        self._guard = Reapers(is_needed=self._family_kind.needs_guardian, on_lost=self._end_unguarded)
         self._running: set[Child] = set()
         self._reaping: asyncio.TimerHandle | None = None
 
@@ -63,7 +61,7 @@ class Children:
         if not spec.command:
             raise InvalidInput(f"{spec.name} has no command to run", "name the program and its arguments")
         become_subreaper()
-        mark = Mark.new()
+        mark = ProcessTag.new()
         cwd = Path(os.path.abspath(spec.cwd)) if spec.cwd is not None else Path.cwd()
         environment = build_environment(spec.env, spec.inherit_env, spec.environ)
         program = find_program(spec.command[0], environment, cwd)
@@ -73,7 +71,7 @@ class Children:
             {**environment, **mark.environment()},
             cwd,
             spec.confinement,
-            limits=constants(spec.limits),
+            limits=to_rlimits(spec.limits),
             protected=() if spec.confinement.is_off else (*self._protected, *own_paths()),
             machine=self._machine,
         )
@@ -100,7 +98,7 @@ class Children:
         self._guard.release()
         await asyncio.get_running_loop().run_in_executor(None, self._guard.close)
 
-    def _spawn(self, spec: ChildSpec, prepared: SandboxedCommand, mark: Mark, cwd: Path) -> Child:
+    def _spawn(self, spec: ChildSpec, prepared: SandboxedCommand, mark: ProcessTag, cwd: Path) -> Child:
         try:
             popen = subprocess.Popen(
                 prepared.command,
@@ -171,7 +169,7 @@ class Children:
 
     def _reap_adopted(self) -> None:
         own = {child.pid for child in self._running if not child.has_ended}
-        for pid in adopted_zombies(self._guard.marks()):
+        for pid in find_adopted_zombies(self._guard.marks()):
             if pid not in own:
                 try:
                     os.waitpid(pid, os.WNOHANG)

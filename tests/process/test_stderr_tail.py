@@ -6,49 +6,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.bridge.children.tail import MOST_BYTES, MOST_LINE_BYTES, MOST_LINES, Tail
+from dari.process.stderr_tail import MAX_LINE_BYTES, MAX_TAIL_BYTES, MAX_TAIL_LINES, StderrTail
 from dari.text.plain import harmless
 
 
 def test_each_line_has_its_time() -> None:
     now = iter([10.0, 20.0, 30.0])
-    tail = Tail(clock=lambda: next(now))
+    tail = StderrTail(clock=lambda: next(now))
     tail.data_received(b"one\ntw")
     tail.data_received(b"o\nthree")
     assert [(line.at, line.text) for line in tail.lines()] == [(10, "one"), (20, "two"), (30, "three")]
 
 
 def test_only_the_last_lines_are_kept() -> None:
-    tail = Tail()
+    tail = StderrTail()
     tail.data_received(b"".join(b"%d\n" % n for n in range(1000)))
     kept = [line.text for line in tail.lines()]
-    assert kept[-1] == "999" and len(kept) == MOST_LINES
-    assert tail.dropped_lines == 1000 - MOST_LINES
+    assert kept[-1] == "999" and len(kept) == MAX_TAIL_LINES
+    assert tail.dropped_lines == 1000 - MAX_TAIL_LINES
 
 
 def test_a_flood_without_an_end_of_line_keeps_its_start() -> None:
-    tail = Tail()
+    tail = StderrTail()
     for _ in range(1000):
         tail.data_received(b"x" * 1000)
-    assert tail.text() == "x" * MOST_LINE_BYTES + "…"
+    assert tail.text() == "x" * MAX_LINE_BYTES + "…"
     tail.data_received(b"\nnext\n")
     assert tail.text().endswith("…\nnext")
 
 
 def test_the_whole_is_bounded_in_bytes() -> None:
-    tail = Tail()
+    tail = StderrTail()
     for _ in range(100):
         tail.data_received(b"y" * 1500 + b"\n")
-    assert len(tail.text()) <= MOST_BYTES
+    assert len(tail.text()) <= MAX_TAIL_BYTES
 
 
 @given(st.lists(st.binary(max_size=4000), max_size=30))
 def test_any_bytes_stay_within_the_bounds(parts: list[bytes]) -> None:
-    tail = Tail()
+    tail = StderrTail()
     for part in parts:
         tail.data_received(part)
-    assert len(tail.lines()) <= MOST_LINES + 1
-    assert sum(len(line.text) for line in tail.lines()) <= MOST_BYTES + 2 * MOST_LINE_BYTES
+    assert len(tail.lines()) <= MAX_TAIL_LINES + 1
+    assert sum(len(line.text) for line in tail.lines()) <= MAX_TAIL_BYTES + 2 * MAX_LINE_BYTES
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children import environment as environment_module
-from dari.bridge.children.children import Children
-from dari.bridge.children.environment import BASE, build_environment
-from dari.bridge.children.limits import parse_limits
-from dari.bridge.children.program import find_program
-from dari.bridge.children.spec import ChildSpec
 from dari.errors import InvalidInput, Unavailable
+from dari.process import environment as environment_module
+from dari.process.child import ChildSpec
+from dari.process.children import Children
+from dari.process.environment import BASE_NAMES, build_environment
+from dari.process.limits import parse_limits
+from dari.process.program import find_program
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
@@ -36,7 +36,7 @@ async def test_the_environment_is_built_from_nothing(monkeypatch: pytest.MonkeyP
     spec = ChildSpec("env", ("env",), env={"GIVEN": "1", "TERM": "dumb"}, inherit_env=("EXTRA", "NOT_THERE"))
     seen = dict(line.split("=", 1) for line in (await output_of(spec)).splitlines())
     assert (seen["GIVEN"], seen["TERM"], seen["EXTRA"], seen["PATH"]) == ("1", "dumb", "wanted", os.environ["PATH"])
-    assert set(seen) <= {*BASE, "GIVEN", "EXTRA", "DARI_CHILD"}
+    assert set(seen) <= {*BASE_NAMES, "GIVEN", "EXTRA", "DARI_CHILD"}
 
 
 def test_a_shell_function_is_not_handed_on() -> None:
@@ -46,7 +46,7 @@ def test_a_shell_function_is_not_handed_on() -> None:
 def test_windows_programs_find_their_system() -> None:
     source = {"SYSTEMROOT": "C:\\Windows", "SHELL": "x", "SECRET": "x"}
     assert build_environment({}, (), source, "nt") == {"SYSTEMROOT": "C:\\Windows"}
-    assert "SYSTEMROOT" in environment_module.BASE_WINDOWS
+    assert "SYSTEMROOT" in environment_module.WINDOWS_BASE_NAMES
 
 
 @pytest.mark.parametrize(("name", "value"), [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")])

@@ -4,20 +4,80 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from dari.bridge.children.exits import watch_exit
-from dari.bridge.children.family import Family
-from dari.bridge.children.marks import Mark
-from dari.bridge.children.network_advice import network_advice
-from dari.bridge.children.spec import ChildSpec, Patience
-from dari.bridge.children.tail import Tail
+from msgspec import Struct, field
+
 from dari.errors import DariError, Unavailable
+from dari.process.exit_watch import watch_exit
+from dari.process.group import ProcessGroup
+from dari.process.stderr_tail import StderrTail
+from dari.process.tag import ProcessTag
 from dari.sandbox.builder import SandboxedCommand
+from dari.sandbox.confinement import UNCONFINED, Confinement
+
+
+class StopTimeouts(Struct, frozen=True):
+    """How long each step of an end may take, in seconds; then comes the next, harder one."""
+
+    after_eof_s: float = 2.0
+    after_term_s: float = 5.0
+    """As design 003 says: SIGTERM, five seconds, SIGKILL."""
+
+
+class ChildSpec(Struct, frozen=True):
+    name: str
+    """The server, as people know it."""
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    inherit_env: tuple[str, ...] = ()
+    environ: Mapping[str, str] | None = None
+    """Where inherited names are taken from; None: from our own environment."""
+    cwd: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Resource limits by their short names: as, nofile, cpu …"""
+    confinement: Confinement = UNCONFINED
+    patience: StopTimeouts = StopTimeouts()
+
+
+_TLS = re.compile(
+    r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT|UNABLE_TO_(?:VERIFY|GET)_|DEPTH_ZERO_SELF_SIGNED"
+    r"|invalid peer certificate"
+    r"|certificate (?:verify failed|signed by unknown authority|has expired)|self[- ]signed certificate|UnknownIssuer"
+    r"|unable to get local issuer|SSL certificate problem",
+    re.IGNORECASE,
+)
+_PROXY = re.compile(
+    r"\b407\b|Proxy Authentication Required|ERR_PROXY|tunnel(?:ing)? socket|proxy connection", re.IGNORECASE
+)
+_NETWORK = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED.*(?:registry|proxy)|getaddrinfo|Temporary failure in name resolution"
+    r"|dns error|failed to (?:fetch|download|lookup)|network (?:is unreachable|timeout)|error sending request",
+    re.IGNORECASE,
+)
+
+
+def network_advice(said: str) -> str:
+    """The next step, or nothing when its words do not speak of the network."""
+    if _TLS.search(said):
+        return (
+            "it does not trust the certificate it was shown: name your company's CA in SSL_CERT_FILE and "
+            "NODE_EXTRA_CA_CERTS where Dari starts (servers inherit both), or in env of its profile"
+        )
+    if _PROXY.search(said):
+        return "a proxy refused it: check HTTPS_PROXY and its login where Dari starts, or in env of its profile"
+    if _NETWORK.search(said):
+        return (
+            "it could not reach the network: set HTTPS_PROXY and NO_PROXY where Dari starts if you are behind a proxy, "
+            "and see network in its profile"
+        )
+    return ""
+
 
 # How long what a dead child has written may take to arrive.
 LAST_WORDS_S = 0.3
@@ -28,12 +88,17 @@ class Child:
     """Made by `Children.start`. Its stdin and stdout belong to whoever talks to it; its stderr is read here."""
 
     def __init__(
-        self, spec: ChildSpec, popen: subprocess.Popen[bytes], family: Family, mark: Mark, prepared: SandboxedCommand
+        self,
+        spec: ChildSpec,
+        popen: subprocess.Popen[bytes],
+        family: ProcessGroup,
+        mark: ProcessTag,
+        prepared: SandboxedCommand,
     ) -> None:
         self.spec = spec
         self.pid = popen.pid
         self.mark = mark
-        self.tail = Tail()
+        self.tail = StderrTail()
         self.findings = tuple(prepared.findings)
         self.warnings = tuple(prepared.warnings)
         self._popen = popen
@@ -109,7 +174,7 @@ class Child:
         """Wait until nothing of it is left: the process, its group, what it started elsewhere."""
         await self._is_gone.wait()
 
-    async def stop(self, patience: Patience | None = None) -> None:
+    async def stop(self, patience: StopTimeouts | None = None) -> None:
         """Close its stdin, wait, SIGTERM to the group, wait, SIGKILL to the group and all that bears its mark.
 
         Safe to call twice, and to cancel: what is cancelled goes on to the end at once.

@@ -7,8 +7,8 @@ import ctypes
 import subprocess
 from typing import Any, ClassVar
 
-from dari.bridge.children.marks import Mark
 from dari.errors import Unavailable
+from dari.process.tag import ProcessTag
 
 CREATE_SUSPENDED, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW = 0x4, 0x200, 0x08000000
 KILL_ON_JOB_CLOSE = 0x2000
@@ -42,7 +42,7 @@ class ExtendedLimits(ctypes.Structure):
     )
 
 
-class JobFamily:
+class WindowsJob:
     """The process is made suspended, put into the job, and only then runs: it cannot start anything outside."""
 
     popen_options: ClassVar[dict[str, Any]] = {
@@ -53,7 +53,7 @@ class JobFamily:
     def __init__(
         self,
         popen: subprocess.Popen[bytes],
-        mark: Mark,
+        mark: ProcessTag,
         *,
         is_wrapped: bool = False,
         kernel: Any = None,

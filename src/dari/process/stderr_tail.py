@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from dari.text.plain import harmless
 
-MOST_BYTES = 16 * 1024
-MOST_LINES = 200
-MOST_LINE_BYTES = 2048
+MAX_TAIL_BYTES = 16 * 1024
+MAX_TAIL_LINES = 200
+MAX_LINE_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TailLine:
     text: str
 
 
-class Tail(asyncio.Protocol):
+class StderrTail(asyncio.Protocol):
     """Reads always, so that the writer never blocks; keeps the last lines and forgets the rest."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -41,12 +41,12 @@ class Tail(asyncio.Protocol):
             now = self._clock()
             self._keep(now, bytes(self._open) + lines[0])
             self._open.clear()
-            if len(lines) > MOST_LINES:
-                self.dropped_lines += len(lines) - 1 - MOST_LINES
-            for line in lines[1:][-MOST_LINES:]:
+            if len(lines) > MAX_TAIL_LINES:
+                self.dropped_lines += len(lines) - 1 - MAX_TAIL_LINES
+            for line in lines[1:][-MAX_TAIL_LINES:]:
                 self._keep(now, line)
         # A line without an end keeps its start: that is where the message is.
-        self._open += rest[: max(0, MOST_LINE_BYTES + 1 - len(self._open))]
+        self._open += rest[: max(0, MAX_LINE_BYTES + 1 - len(self._open))]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
@@ -60,14 +60,14 @@ class Tail(asyncio.Protocol):
         return "\n".join(line.text for line in self.lines()).strip()
 
     def _keep(self, at: float, line: bytes) -> None:
-        line = line[: MOST_LINE_BYTES + 1]
+        line = line[: MAX_LINE_BYTES + 1]
         self._lines.append((at, line))
         self._size_bytes += len(line)
-        while len(self._lines) > MOST_LINES or self._size_bytes > MOST_BYTES:
+        while len(self._lines) > MAX_TAIL_LINES or self._size_bytes > MAX_TAIL_BYTES:
             self._size_bytes -= len(self._lines.popleft()[1])
             self.dropped_lines += 1
 
 
 def _shown(line: bytes) -> str:
-    text = harmless(line[:MOST_LINE_BYTES].decode("utf-8", "replace").rstrip("\r"))
-    return f"{text}…" if len(line) > MOST_LINE_BYTES else text
+    text = harmless(line[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip("\r"))
+    return f"{text}…" if len(line) > MAX_LINE_BYTES else text

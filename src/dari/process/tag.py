@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dari.bridge.children.guardian import VARIABLE, brand_of, state_of
+from dari.process.reaper_main import TAG_VARIABLE, brand_of, state_of
 
 _BRAND_BITS = 60
 if sys.platform == "linux":
@@ -21,20 +21,20 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ProcessTag:
     token: str
     """In the environment, at the end of the chain of those that started us."""
     brand: int
     """As a resource limit without effect; 0 when it could not be set."""
 
     @classmethod
-    def new(cls) -> Mark:
+    def new(cls) -> ProcessTag:
         return cls(secrets.token_hex(12), (1 << _BRAND_BITS) | secrets.randbits(_BRAND_BITS))
 
     def environment(self, source: Mapping[str, str] | None = None) -> dict[str, str]:
         """A daemon of ours may itself be somebody's child: the older marks stay, so that theirs finds us all."""
-        older = (os.environ if source is None else source).get(VARIABLE, "")
-        return {VARIABLE: f"{older}:{self.token}" if older else self.token}
+        older = (os.environ if source is None else source).get(TAG_VARIABLE, "")
+        return {TAG_VARIABLE: f"{older}:{self.token}" if older else self.token}
 
     def apply(self, pid: int) -> bool:
         """Brand a process that has just been started, and what it has managed to start since; the rest inherits it.
@@ -56,7 +56,7 @@ class Mark:
         return {self.token: self.brand}
 
 
-def adopted_zombies(marks: Mapping[str, int]) -> list[int]:
+def find_adopted_zombies(marks: Mapping[str, int]) -> list[int]:
     """Ended processes that became our children because we are a subreaper: ours to reap, nobody waits for them."""
     brands = {b"%d" % brand for brand in marks.values() if brand}
     return [pid for pid in children_of(os.getpid()) if state_of(pid) == "Z" and brand_of(pid) in brands]

@@ -29,12 +29,12 @@ import termios
 import time
 from collections.abc import Iterable
 
-VARIABLE = "CRUX_PANE_TOKEN"
+PANE_VARIABLE = "CRUX_PANE_TOKEN"
 SWEEP_S = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Keeper:
+class SpawnerMain:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._descriptors: list[int] = []
@@ -239,7 +239,7 @@ def _members(leader: int, token: str) -> list[int]:
     """Living processes of a pane: those of its session, those that carry its token, and what these have started."""
     if not os.path.isdir("/proc/self"):
         return _members_by_ps(leader)
-    wanted = f"{VARIABLE}={token}".encode()
+    wanted = f"{PANE_VARIABLE}={token}".encode()
     own = os.getpid()
     found = {leader}
     parents: dict[int, int] = {}
@@ -314,7 +314,7 @@ def main() -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    Keeper(line).run(woken)
+    SpawnerMain(line).run(woken)
 
 
 if __name__ == "__main__":

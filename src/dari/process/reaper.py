@@ -7,18 +7,20 @@ watched; one that cannot be replaced, when the other is gone too, is the end of 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-from dari.bridge.children import guardian
-from dari.bridge.children.exits import watch_exit
-from dari.bridge.children.marks import Mark
 from dari.errors import Unavailable
 from dari.log import format_event
+from dari.process import reaper_main
+from dari.process.exit_watch import watch_exit
+from dari.process.tag import ProcessTag
 
 COUNT = 2
 MAX_QUICK_STARTS = 6
@@ -29,7 +31,7 @@ PAUSE_S = 5.0
 _log = logging.getLogger("dari.bridge")
 
 
-class Guard:
+class Reapers:
     """The guardians of all children of this process. Nothing here waits but `close`."""
 
     def __init__(self, *, is_needed: bool = True, on_lost: Callable[[], None] | None = None) -> None:
@@ -40,7 +42,7 @@ class Guard:
         self._stop_watching: list[Callable[[], None] | None] = [None] * COUNT
         self._starts_s: list[float] = []
         self._retry: asyncio.TimerHandle | None = None
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, ProcessTag] = {}
         self._groups: dict[str, int] = {}
         self._folders: dict[str, Path] = {}
 
@@ -48,22 +50,22 @@ class Guard:
     def pids(self) -> tuple[int, ...]:
         return tuple(one.pid for one in self._processes if one is not None)
 
-    def watch(self, mark: Mark) -> None:
+    def watch(self, mark: ProcessTag) -> None:
         """Before the child is started: from here on it cannot outlive us. Unavailable when there is no guardian."""
         self._marks[mark.token] = mark
         self._say(f"watch {mark.token} {mark.brand}")
         self._complete()
 
-    def group(self, mark: Mark, group: int) -> None:
+    def group(self, mark: ProcessTag, group: int) -> None:
         self._groups[mark.token] = group
         self._say(f"group {mark.token} {group}")
 
-    def folder(self, mark: Mark, path: Path) -> None:
+    def folder(self, mark: ProcessTag, path: Path) -> None:
         """A temporary folder that goes away with the child."""
         self._folders[mark.token] = path
         self._say(f"folder {mark.token} {path}")
 
-    def forget(self, mark: Mark) -> None:
+    def forget(self, mark: ProcessTag) -> None:
         """Once nothing of the child is left."""
         self._groups.pop(mark.token, None)
         self._folders.pop(mark.token, None)
@@ -114,7 +116,7 @@ class Guard:
 
     def _start(self, number: int) -> None:
         loop = asyncio.get_running_loop()
-        command = [sys.executable, "-IS", guardian.__file__]
+        command = [sys.executable, "-IS", reaper_main.__file__]
         try:
             process = subprocess.Popen(
                 command,
@@ -206,4 +208,18 @@ class Guard:
         except OSError:
             pass
         self._drop(number)
+        return False
+
+
+_SET_CHILD_SUBREAPER = 36
+
+
+@cache
+def become_subreaper() -> bool:
+    """For the life of this process. False where the system has no such thing."""
+    if sys.platform != "linux":
+        return False
+    try:
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (AttributeError, OSError):
         return False

@@ -25,7 +25,7 @@ HANGUP_S = 0.5
 TERM_S = 5.0
 """From SIGTERM to SIGKILL, as for every other child of ours."""
 END_S = 8.0
-_SCRIPT = Path(__file__).with_name("keeper.py")
+_SCRIPT = Path(__file__).with_name("spawner_main.py")
 
 
 class _Said(msgspec.Struct):
@@ -40,7 +40,7 @@ class _Said(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class Kept:
+class SpawnedProcess:
     """A program that the keeper runs. `on_exit` is told its exit code once; -N stands for signal N."""
 
     pid: int
@@ -50,7 +50,7 @@ class Kept:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Keepers:
+class Spawner:
     """One keeper process, started with the first program; `async with` ends it and all it keeps."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Keepers:
         self._rest = b""
         self._lock = asyncio.Lock()
         self._starting: dict[int, asyncio.Future[int]] = {}
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, SpawnedProcess] = {}
         self._former: list[subprocess.Popen[bytes]] = []  # keepers that ended or are about to
         self._number = 0
 
@@ -77,7 +77,7 @@ class Keepers:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, terminal: int) -> Kept:
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, terminal: int) -> SpawnedProcess:
         """Run a program in a session of its own with `terminal` as its controlling terminal.
 
         InvalidInput when the directory does not exist, NotFound when the program does not.
@@ -106,7 +106,7 @@ class Keepers:
         kept.token = token
         return kept
 
-    async def end(self, kept: Kept, *, hangup_s: float = HANGUP_S, term_s: float = TERM_S) -> None:
+    async def end(self, kept: SpawnedProcess, *, hangup_s: float = HANGUP_S, term_s: float = TERM_S) -> None:
         """SIGHUP to every process of the pane, SIGTERM to those that are left, then SIGKILL; returns when none is."""
         line = self._line
         if line is None:
@@ -178,7 +178,7 @@ class Keepers:
 
     def _understand(self, said: _Said) -> None:
         if said.started is not None:
-            self._kept[said.pid] = Kept(said.pid, "")
+            self._kept[said.pid] = SpawnedProcess(said.pid, "")
             self._settle(said.started, said.pid)
         elif said.failed is not None:
             told = self._starting.get(said.failed)

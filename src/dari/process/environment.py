@@ -9,9 +9,9 @@ from dari.errors import InvalidInput
 from dari.sandbox.system_paths import CA_FILES
 
 # What the official SDKs hand on, and LANG: without PATH neither `npx` nor `#!/usr/bin/env node` runs.
-BASE = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")
+BASE_NAMES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")
 # Windows starts no program without SYSTEMROOT; the others are where programs and profiles are looked for.
-BASE_WINDOWS = (
+WINDOWS_BASE_NAMES = (
     "APPDATA",
     "HOMEDRIVE",
     "HOMEPATH",
@@ -29,14 +29,23 @@ BASE_WINDOWS = (
 
 # How this machine reaches the network: a company's CA, its proxy. None of it is a right; a proxy's address may hold a
 # password, which is masked in whatever we print (`network_secrets`).
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
-NETWORK = (*CA_FILES, *PROXIES, "NODE_USE_SYSTEM_CA", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "npm_config_proxy")
+PROXY_NAMES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
+NETWORK_NAMES = (*CA_FILES, *PROXY_NAMES, "NODE_USE_SYSTEM_CA", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "npm_config_proxy")
 
 
 def network_secrets(environment: Mapping[str, str]) -> list[str]:
     """Passwords in the addresses of proxies, and the whole of `user:password`."""
     found = []
-    for name in (*PROXIES, "npm_config_proxy"):
+    for name in (*PROXY_NAMES, "npm_config_proxy"):
         login = environment.get(name, "").partition("://")[2].rpartition("@")[0]
         if ":" in login:
             found += [login, login.partition(":")[2]]
@@ -54,7 +63,7 @@ def build_environment(
     A value that starts with `()` is an exported shell function: code, not data, and never handed on.
     """
     source = os.environ if source is None else source
-    names = (*(BASE_WINDOWS if platform == "nt" else BASE), *inherited)
+    names = (*(WINDOWS_BASE_NAMES if platform == "nt" else BASE_NAMES), *inherited)
     ours = {name: source[name] for name in names if name in source and not source[name].startswith("()")}
     for name, value in given.items():
         if not name or "=" in name or "\0" in name or "\0" in value:

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.children import exits, family, guardian
-from dari.bridge.children.exits import watch_exit
-from dari.bridge.children.guard import Guard
-from dari.bridge.children.marks import Mark
-from dari.bridge.children.windows import (
+from dari.errors import Unavailable
+from dari.process import exit_watch, group, reaper_main
+from dari.process.exit_watch import watch_exit
+from dari.process.reaper import Reapers
+from dari.process.tag import ProcessTag
+from dari.process.windows_job import (
     CREATE_NEW_PROCESS_GROUP,
     CREATE_SUSPENDED,
     CTRL_BREAK,
     KILL_ON_JOB_CLOSE,
-    JobFamily,
+    WindowsJob,
 )
-from dari.errors import Unavailable
 
 
 class FakeWindows:
@@ -50,8 +50,8 @@ class FakePopen:
         self.was_killed = True
 
 
-def job(kernel: FakeWindows, popen: Any = None) -> JobFamily:
-    return JobFamily(popen or FakePopen(), Mark.new(), kernel=kernel, native=kernel)
+def job(kernel: FakeWindows, popen: Any = None) -> WindowsJob:
+    return WindowsJob(popen or FakePopen(), ProcessTag.new(), kernel=kernel, native=kernel)
 
 
 def test_a_windows_child_is_in_its_job_before_it_runs() -> None:
@@ -63,7 +63,7 @@ def test_a_windows_child_is_in_its_job_before_it_runs() -> None:
         ("AssignProcessToJobObject", 77, 42),
         ("NtResumeProcess", 42),
     ]
-    flags = JobFamily.popen_options["creationflags"]
+    flags = WindowsJob.popen_options["creationflags"]
     assert flags & CREATE_SUSPENDED and flags & CREATE_NEW_PROCESS_GROUP
 
 
@@ -93,15 +93,15 @@ def test_without_its_job_a_windows_child_never_runs(step: str) -> None:
 
 
 def test_the_family_fits_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert family.family_kind() is family.GroupFamily
+    assert group.choose_group_type() is group.PosixGroup
     monkeypatch.setattr("sys.platform", "win32")
-    assert family.family_kind() is JobFamily
+    assert group.choose_group_type() is WindowsJob
 
 
 def test_a_job_needs_no_guardian_and_a_group_does() -> None:
-    assert family.GroupFamily.needs_guardian and not JobFamily.needs_guardian
-    guard = Guard(is_needed=False)
-    guard.watch(Mark.new())
+    assert group.PosixGroup.needs_guardian and not WindowsJob.needs_guardian
+    guard = Reapers(is_needed=False)
+    guard.watch(ProcessTag.new())
     assert guard.pids == ()
     guard.close()
 
@@ -110,7 +110,7 @@ def test_on_macos_the_guardian_kills_the_groups_it_knows(monkeypatch: pytest.Mon
     killed: list[int] = []
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
-    watched = guardian.Watched()
+    watched = reaper_main.WatchList()
     for line in ("watch a 1", "group a 100", "watch b 2", "group b 200", "forget a", "nonsense"):
         watched.hear(line)
     watched.end()
@@ -176,7 +176,7 @@ async def test_elsewhere_the_end_is_looked_for(monkeypatch: pytest.MonkeyPatch, 
 
 async def test_a_watch_that_is_stopped_calls_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    monkeypatch.setattr(exits, "_POLL_S", 0)
+    monkeypatch.setattr(exit_watch, "_POLL_S", 0)
     with short_process() as process:
         stop = watch_exit(process, lambda: pytest.fail("it was stopped"))
         stop()
