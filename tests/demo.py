@@ -23,7 +23,7 @@ from dari.errors import Conflict, NotFound, TimedOut, Unavailable
 from dari.mcp.server import Info, Server
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import Supervisor
+from dari.transport.supervisor import TransportSupervisor
 
 
 class ProxyNotRunning(Conflict):
@@ -220,7 +220,7 @@ def main() -> int:
             socket_path=given.socket,
             protocol=given.protocol,
         )
-        return await Supervisor(demo_server(strict=given.protocol == "strict"), settings).run()
+        return await TransportSupervisor(demo_server(strict=given.protocol == "strict"), settings).run()
 
     return run_to_exit(serve)
 

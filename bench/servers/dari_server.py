@@ -11,7 +11,7 @@ from dari import log
 from dari.mcp.server import Info, Server
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings, Transport
-from dari.transport.supervisor import Supervisor
+from dari.transport.supervisor import TransportSupervisor
 
 
 def main(given: Arguments) -> int:
@@ -24,7 +24,7 @@ def main(given: Arguments) -> int:
             token_path=Path(given.token_path),
         )
         server = Server(registry_of(given.tools), Info(name="dari", version="1"))
-        return await Supervisor(server, settings).run()
+        return await TransportSupervisor(server, settings).run()
 
     return run_to_exit(serve)
 

@@ -22,13 +22,13 @@ async def _hub() -> AsyncIterator[tuple[int, Path]]:
     from dari.core.scopes import MCP_GRANT
     from dari.mcp.server import Info, Server
     from dari.settings import ServeSettings
-    from dari.transport.hub import HttpHub
+    from dari.transport.server import McpListeners
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run", "hub.sock")
         path.parent.mkdir(mode=0o700)
         settings = ServeSettings(transport="http", http_port=0, socket_path=path)
-        hub = HttpHub(Server(Registry(), Info("bench", "1")), settings, MCP_GRANT)
+        hub = McpListeners(Server(Registry(), Info("bench", "1")), settings, MCP_GRANT)
         await hub.start()
         try:
             yield int(hub.url.rsplit(":", 1)[1].removesuffix("/mcp")), path

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.test_peers import INITIALIZE, REPLAY
+from tests.transport.test_peer_uids import INITIALIZE, REPLAY
 from tests.wires import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the user of a TCP socket")

@@ -19,7 +19,7 @@ from dari.errors import DariError
 from dari.mcp.client import Client
 from dari.mcp.client.callbacks import Elicitation
 from dari.mcp.client.oauth import OAuth
-from dari.transport.channels import http
+from dari.transport.client import http
 from dari.transport.connect import connect
 
 REDIRECT = "http://localhost:3000/callback"

@@ -14,7 +14,7 @@ from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import Supervisor
+from dari.transport.supervisor import TransportSupervisor
 from tests.conformance.fixtures.changes import ChangeTools
 from tests.conformance.fixtures.prompts import add_prompts
 from tests.conformance.fixtures.questions import QuestionTools, RoundTools
@@ -43,7 +43,7 @@ def main() -> int:
 
     async def serve() -> int:
         settings = ServeSettings(transport=given.transport, http_port=given.http_port, token_path=None)
-        return await Supervisor(everything_server(), settings, announce=announce).run()
+        return await TransportSupervisor(everything_server(), settings, announce=announce).run()
 
     return run_to_exit(serve)
 

@@ -18,7 +18,7 @@ from dari.bridge.gateway.front import Fronts, Manner
 from dari.bridge.service import Bridge
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import Supervisor
+from dari.transport.supervisor import TransportSupervisor
 from tests.conformance.everything import announce
 from tests.conformance.suite import ROOT
 
@@ -44,7 +44,7 @@ def main() -> int:
         settings = ServeSettings(transport="http", http_port=0, token_path=None)
         async with Bridge() as bridge:
             fronts = Fronts(bridge.view(around), Manner(approvals=bridge.approvals))
-            hub = Supervisor(fronts.main.server, settings, announce=_announce_one, find_server=fronts.find)
+            hub = TransportSupervisor(fronts.main.server, settings, announce=_announce_one, find_server=fronts.find)
             fronts.start()
             try:
                 return await hub.run()

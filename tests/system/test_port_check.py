@@ -17,8 +17,8 @@ from dari.system import port_check
 from dari.system.check import Check
 from dari.system.port_check import check_ports
 from dari.transport.health import proof
-from dari.transport.identity import hub_at, who_answers
-from tests.transport.rig import Rig, running
+from dari.transport.identity import hub_on, identify
+from tests.transport.support import Rig, running
 
 
 class Squatter:
@@ -162,19 +162,19 @@ async def test_a_hub_that_moved_is_found_through_its_socket(tmp_path: Path) -> N
 async def test_the_socket_tells_where_the_hub_is_and_tcp_does_not(tmp_path: Path) -> None:
     async with running(token_path=token_file(tmp_path), socket_path=tmp_path / "mcp.sock") as rig:
         assert rig.settings.socket_path
-        served = await asyncio.to_thread(hub_at, rig.settings.socket_path)
+        served = await asyncio.to_thread(hub_on, rig.settings.socket_path)
         assert served is not None
         assert (served.pid, served.url, served.token_path) == (os.getpid(), rig.hub.url, str(tmp_path / "mcp.token"))
         assert stat.S_IMODE(rig.settings.socket_path.stat().st_mode) == 0o600
         assert (await (await rig.http()).request("GET", "/healthz")).json() == {"status": "ok"}
-    assert hub_at(tmp_path / "mcp.sock") is None
+    assert hub_on(tmp_path / "mcp.sock") is None
 
 
 async def test_a_token_that_changed_is_the_one_that_proves(tmp_path: Path) -> None:
     path = token_file(tmp_path)
     async with running(token_path=path) as rig:
         path.write_text("another token, of the same file\n")
-        found = await asyncio.to_thread(who_answers, "127.0.0.1", rig.port, [path])
+        found = await asyncio.to_thread(identify, "127.0.0.1", rig.port, [path])
         assert found is not None and found.token_path == path
 
 

@@ -67,5 +67,5 @@ class OddTools(demo.DemoTools):
 if __name__ == "__main__":
     demo.DemoTools = OddTools  # type: ignore[misc]
     if os.environ.get("ODD_PANIC"):
-        supervisor.Supervisor.run = None  # type: ignore[method-assign, assignment]
+        supervisor.TransportSupervisor.run = None  # type: ignore[method-assign, assignment]
     raise SystemExit(demo.main())

@@ -11,11 +11,11 @@ import pytest
 from dari.errors import DariError
 from dari.mcp.client.multiplexer import Multiplexer
 from dari.mcp.server import Server
-from dari.transport.channels import connection
+from dari.transport.client import http_connection
 from dari.transport.connect import connect
 from dari.transport.http import McpProtocol
 from tests.heartbeat import Heartbeat
-from tests.transport.rig import running
+from tests.transport.support import running
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -84,8 +84,8 @@ async def test_an_answer_in_small_pieces_is_read_in_slices(body: bytes, monkeypa
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server, Heartbeat() as heartbeat:
-        fed = heartbeat.counted(connection.Connection._received, lambda self, data: len(data))
-        monkeypatch.setattr(connection.Connection, "_received", fed)
+        fed = heartbeat.counted(http_connection.HttpConnection._received, lambda self, data: len(data))
+        monkeypatch.setattr(http_connection.HttpConnection, "_received", fed)
         with pytest.raises(DariError):
             async with connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"):
                 pass
@@ -115,7 +115,7 @@ async def test_bytes_after_a_response_are_not_taken_for_the_next_one() -> None:
         while await reader.readuntil(b"\r\n\r\n"):
             asked += 1
             forged = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-            body = b" " * (connection.PIECE_BYTES * 3)
+            body = b" " * (http_connection.PIECE_BYTES * 3)
             writer.write(b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n" % len(body) + body + forged * 2_000)
             break
         await reader.read(-1)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Server
-from dari.transport.lines import LineLink
+from dari.transport.lines import LineReplyChannel
 from tests.demo import demo_server
-from tests.transport.rig import Rig, running, until
+from tests.transport.support import Rig, running, until
 from tests.wires import call, demo_process, initialize
 
 fuzz = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -124,7 +124,7 @@ async def test_random_bytes_do_not_keep_the_next_client_from_its_answer(way: str
 
 async def answered(server: Server, data: bytes, step: int) -> bytes:
     stream = Kept()
-    link = LineLink(server, MCP_GRANT, stream, "test")
+    link = LineReplyChannel(server, MCP_GRANT, stream, "test")
     await sent(data, step, link.feed)
     await link.finish(grace_s=5)
     return stream.written

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from tests.transport.rig import running, until
+from tests.transport.support import running, until
 from tests.wires import Json
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

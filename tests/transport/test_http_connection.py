@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.transport.rig import running, until
+from tests.transport.support import running, until
 from tests.wires import HttpWire, Json, call, initialize
 
 

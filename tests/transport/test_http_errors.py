@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.rig import running
+from tests.transport.support import running
 from tests.wires import Json, call, initialize
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

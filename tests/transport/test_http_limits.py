@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from dari.transport import http
-from tests.transport.rig import Rig, open_events, running, until
+from tests.transport.support import Rig, open_events, running, until
 from tests.wires import HttpWire, call, initialize
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.rig import running
+from tests.transport.support import running
 from tests.wires import HttpReply, initialize
 
 LOCAL_HOSTS = ["localhost", "localhost:3847", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:3847", "LOCALHOST:80"]

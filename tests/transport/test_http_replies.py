@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.transport.rig import JSON_ONLY, Events, open_events, running, until
+from tests.transport.support import JSON_ONLY, Events, open_events, running, until
 from tests.wires import Json, call, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from dari.transport import events as events_module
-from tests.transport.rig import Events, Steps, open_events, running, until, with_progress
+from dari.transport import sse as events_module
+from tests.transport.support import Events, Steps, open_events, running, until, with_progress
 from tests.wires import HttpWire, Json
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
@@ -126,8 +126,8 @@ def test_a_stream_keeps_a_bounded_part_of_its_past(size: int, count: int) -> Non
     stream = events_module.EventStream("s")
     for _ in range(count):
         stream.emit(b"x" * size)
-    assert len(stream._events) <= events_module.MOST_EVENTS
-    assert stream.size_bytes <= max(events_module.MOST_BYTES, size + 100)
+    assert len(stream._events) <= events_module.MAX_EVENTS
+    assert stream.size_bytes <= max(events_module.MAX_BYTES, size + 100)
     assert stream._events[-1][0] == count
 
 
@@ -162,7 +162,7 @@ async def test_a_change_before_the_client_opens_its_stream_is_not_lost() -> None
 async def test_a_session_that_never_opens_its_stream_keeps_few_events() -> None:
     async with running() as rig:
         await rig.session()
-        for _ in range(events_module.MOST_UNASKED * 2):
+        for _ in range(events_module.MAX_UNSOLICITED * 2):
             rig.server.registry.remove_tools("demo_late")
         (session,) = [session for session in rig.server.sessions if session.id]
-        assert len(session.streams.standing()._events) == events_module.MOST_UNASKED
+        assert len(session.streams.standing()._events) == events_module.MAX_UNSOLICITED

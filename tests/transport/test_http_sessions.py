@@ -10,7 +10,7 @@ import pytest
 
 from dari.core.scopes import MCP_GRANT
 from dari.transport import sessions
-from tests.transport.rig import Rig, logged, open_events, running, until
+from tests.transport.support import Rig, logged, open_events, running, until
 from tests.wires import Json, call, initialize
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

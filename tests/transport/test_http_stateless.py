@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.transport.rig import JSON_ONLY, Events, running, until
+from tests.transport.support import JSON_ONLY, Events, running, until
 from tests.wires import Json, call, envelope_headers, stateless
 
 VERSION = "2026-07-28"

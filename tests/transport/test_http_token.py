@@ -10,7 +10,7 @@ import pytest
 from dari.errors import Failed
 from dari.transport import guard
 from dari.transport.guard import TokenFile, make_token
-from tests.transport.rig import Rig, logged, running
+from tests.transport.support import Rig, logged, running
 from tests.wires import initialize
 
 

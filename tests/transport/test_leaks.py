@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.rig import open_events, running, until
+from tests.transport.support import open_events, running, until
 from tests.wires import DemoProcess, HttpWire, StreamWire, call, demo_process, envelope_headers, initialize, stateless
 
 CLIENTS = 200

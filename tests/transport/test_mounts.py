@@ -13,9 +13,9 @@ from dari.core.registry import Registry
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
-from dari.transport.hub import HttpHub
+from dari.transport.server import McpListeners
 from tests.demo import DemoTools, demo_server
-from tests.transport.rig import Rig, open_events, until
+from tests.transport.support import Rig, open_events, until
 from tests.wires import HttpReply, HttpWire, call, initialize, stateless
 
 
@@ -32,7 +32,7 @@ async def mounting(**settings: Any) -> AsyncIterator[Mounted]:
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})
     tools = DemoTools()
     server = demo_server(tools)
-    hub = HttpHub(server, chosen, MCP_GRANT, find_server=places.get)
+    hub = McpListeners(server, chosen, MCP_GRANT, find_server=places.get)
     await hub.start()
     rig = Mounted(hub, server, tools, chosen)
     rig.other, rig.places = other, places

@@ -13,7 +13,7 @@ import pytest
 from dari.core.tool import tool
 from dari.errors import NotFound
 from tests.demo import DemoTools, demo_server
-from tests.transport.rig import running
+from tests.transport.support import running
 from tests.wires import HttpWire, Json, MemoryWire, StreamWire, call, demo_process, initialize
 
 WAYS = ["http", "unix", "unix with Content-Length", "http on unix"]

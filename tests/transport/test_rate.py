@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.transport import guard
-from dari.transport.guard import RateLimit
+from dari.transport.guard import HttpRateLimit
 
 
 class Time:
@@ -24,7 +24,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def test_a_burst_of_twice_the_rate_passes_and_then_the_rate(time: Time) -> None:
-    limit = RateLimit(10)
+    limit = HttpRateLimit(10)
     assert [limit.allows("a") for _ in range(25)].count(True) == 20
     time.now_s += 0.5
     assert [limit.allows("a") for _ in range(25)].count(True) == 5
@@ -33,14 +33,14 @@ def test_a_burst_of_twice_the_rate_passes_and_then_the_rate(time: Time) -> None:
 
 
 def test_one_client_does_not_use_up_the_rate_of_another(time: Time) -> None:
-    limit = RateLimit(1)
+    limit = HttpRateLimit(1)
     while limit.allows("greedy"):
         pass
     assert limit.allows("modest")
 
 
 def test_a_rate_below_one_lets_a_request_through_now_and_then(time: Time) -> None:
-    limit = RateLimit(0.5)
+    limit = HttpRateLimit(0.5)
     assert limit.allows("a")
     assert not limit.allows("a")
     time.now_s += 2.1
@@ -48,7 +48,7 @@ def test_a_rate_below_one_lets_a_request_through_now_and_then(time: Time) -> Non
 
 
 def test_clients_that_stay_away_are_forgotten(time: Time) -> None:
-    limit = RateLimit(10)
+    limit = HttpRateLimit(10)
     for number in range(5000):
         limit.allows(f"client {number}")
     time.now_s += 10
@@ -57,7 +57,7 @@ def test_clients_that_stay_away_are_forgotten(time: Time) -> None:
 
 
 def test_forgetting_does_not_give_a_greedy_client_a_new_burst(time: Time) -> None:
-    limit = RateLimit(0.001)
+    limit = HttpRateLimit(0.001)
     assert limit.allows("greedy")
     for number in range(5000):
         limit.allows(f"client {number}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.rig import start_process
+from tests.transport.support import start_process
 from tests.wires import Json, StreamWire, call, initialize, stateless
 
 ODD = ("-m", "tests.transport.odd")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from dari.rpc import framing
-from tests.transport.rig import start_process, until
+from tests.transport.support import start_process, until
 from tests.wires import StreamWire, call, initialize
 
 ODD = ("-m", "tests.transport.odd")
@@ -116,7 +116,7 @@ async def test_a_message_over_the_limit_is_refused_and_the_stream_goes_on(tmp_pa
     assert process.stdin and process.stdout
     wire = StreamWire(process.stdout, process.stdin)
     await wire.ask(initialize())
-    wire.send(call("demo_echo", 1, text="x" * framing.MOST_BYTES))
+    wire.send(call("demo_echo", 1, text="x" * framing.MAX_MESSAGE_BYTES))
     refused = await wire.receive()
     assert (refused["id"], refused["error"]["code"]) == (None, -32600)
     assert (await wire.ask({"jsonrpc": "2.0", "id": 2, "method": "ping"}))["id"] == 2

@@ -10,7 +10,7 @@ import pytest
 
 from dari.core.tool import tool
 from tests.demo import DemoTools
-from tests.transport.rig import Events, Rig, open_events, running, until
+from tests.transport.support import Events, Rig, open_events, running, until
 from tests.wires import Json, call, envelope_headers, initialize, stateless
 
 LISTEN = stateless(

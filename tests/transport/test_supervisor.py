@@ -14,9 +14,9 @@ import pytest
 from dari.errors import Conflict
 from dari.runtime import PANIC_EXIT, run_to_exit
 from dari.settings import ServeSettings
-from dari.transport.supervisor import Supervisor
+from dari.transport.supervisor import TransportSupervisor
 from tests.demo import demo_server
-from tests.transport.rig import Events, logged, start_process
+from tests.transport.support import Events, logged, start_process
 from tests.wires import DemoProcess, HttpWire, Json, call, demo_process, envelope_headers, initialize, stateless
 
 ODD = "tests.transport.odd"
@@ -58,7 +58,7 @@ async def ready(wire: HttpWire) -> HttpWire:
 async def test_http_runs_until_it_is_stopped_and_logs_start_and_stop(tmp_path: Path) -> None:
     settings = ServeSettings(transport="http", http_port=0, token_path=tmp_path / "token")
     told: list[tuple[str, str]] = []
-    supervisor = Supervisor(demo_server(), settings, announce=lambda url, token: told.append((url, token)))
+    supervisor = TransportSupervisor(demo_server(), settings, announce=lambda url, token: told.append((url, token)))
     with logged() as lines:
         run = asyncio.create_task(supervisor.run())
         while not told:  # noqa: ASYNC110 (the announcement is a plain call)

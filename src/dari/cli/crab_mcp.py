@@ -95,7 +95,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from dari import app
     from dari.proxy.daemon import CrabPaths, crabd_client
     from dari.settings import ServeSettings
-    from dari.transport.peers import read_uids
+    from dari.transport.peer_uids import read_uids
 
     run_dir, socket, token = (
         None if given is None else Path(given).absolute()
@@ -128,9 +128,9 @@ async def _serve_stdio(server: Server, settings: ServeSettings, crabd: DaemonCli
     """Answer at once and start crabd meanwhile; without a crabd to talk to there is nothing to serve."""
     import asyncio
 
-    from dari.transport.supervisor import Supervisor
+    from dari.transport.supervisor import TransportSupervisor
 
-    supervisor = Supervisor(server, settings)
+    supervisor = TransportSupervisor(server, settings)
     if crabd is None:
         return await supervisor.run()
     reaching = asyncio.create_task(crabd.call("system.ping"))
@@ -148,7 +148,7 @@ async def _serve_stdio(server: Server, settings: ServeSettings, crabd: DaemonCli
 async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClient, *, starts: bool) -> int:
     """crabd first: its token is the one that callers have to show."""
     from dari.errors import DariError, Unavailable
-    from dari.transport.supervisor import Supervisor
+    from dari.transport.supervisor import TransportSupervisor
 
     assert settings.token_path is not None
     try:
@@ -163,7 +163,7 @@ async def _serve_http(server: Server, settings: ServeSettings, crabd: DaemonClie
         _announce(url, token_path)
         warn_port_moved("crab", settings, url, token_path, renew="dari proxy stop --daemon, then start again")
 
-    return await Supervisor(server, settings, announce=announce).run()
+    return await TransportSupervisor(server, settings, announce=announce).run()
 
 
 def _announce(url: str, token_path: str) -> None:

@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     from dari import log
     from dari.runtime import run_to_exit
     from dari.terminal.daemon import CruxOptions, CruxPaths, serve
-    from dari.transport.peers import read_uids
+    from dari.transport.peer_uids import read_uids
 
     log.configure_logging(arguments.log)
     gc.set_threshold(50_000, 20, 100)

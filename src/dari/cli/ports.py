@@ -39,15 +39,15 @@ def warn_port_moved(name: str, settings: ServeSettings, url: str, token_path: st
     import shlex
 
     from dari.daemon.tcp_peer import listener_uid
-    from dari.transport.ports import DEFAULT_PORT, port_of
+    from dari.transport.bind import DEFAULT_PORT, url_port
 
-    if settings.http_port is not None or port_of(url) == DEFAULT_PORT:
+    if settings.http_port is not None or url_port(url) == DEFAULT_PORT:
         return
     renew = renew or f"rm {shlex.quote(token_path)}, then start again"
     lines = [
         "",
         f"  WARNING: port {DEFAULT_PORT} is taken by {_program_of(listener_uid((settings.http_bind, DEFAULT_PORT)))};"
-        f" this server listens on {port_of(url)} instead.",
+        f" this server listens on {url_port(url)} instead.",
         f"  A client that is set up for port {DEFAULT_PORT} sends its token to that program. Update it:",
         "",
         f"    claude mcp remove {name}; {client_command(name, url, token_path)}",

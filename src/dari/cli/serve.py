@@ -16,9 +16,9 @@ from dari.cli.ports import client_command, warn_port_moved
 from dari.errors import Conflict
 from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
-from dari.transport.identity import hub_at
-from dari.transport.peers import read_uids
-from dari.transport.supervisor import Supervisor
+from dari.transport.identity import hub_on
+from dari.transport.peer_uids import read_uids
+from dari.transport.supervisor import TransportSupervisor
 
 if TYPE_CHECKING:
     from dari.bridge.daemon import Hosted
@@ -35,7 +35,7 @@ def run_up(arguments: argparse.Namespace) -> int:
         try:
             if settings.has_servers:
                 return await _host(settings)
-            return await Supervisor(app.build(settings), settings, announce=partial(_banner, settings)).run()
+            return await TransportSupervisor(app.build(settings), settings, announce=partial(_banner, settings)).run()
         except Conflict:
             _refuse_second(app.socket_path())  # one that was started at the same time, or that holds the servers
             raise
@@ -50,11 +50,11 @@ def run_mcp(arguments: argparse.Namespace) -> int:
         settings = _settings(arguments, arguments.transport, None)
         announce = partial(warn_port_moved, "dari", settings)
         if not settings.has_servers:
-            return await Supervisor(app.build(settings), settings, announce=announce).run()
+            return await TransportSupervisor(app.build(settings), settings, announce=announce).run()
         server, relay = app.build_relayed(settings)
         relay.start()
         try:
-            return await Supervisor(server, settings, announce=announce).run()
+            return await TransportSupervisor(server, settings, announce=announce).run()
         finally:
             await relay.close()
 
@@ -63,7 +63,7 @@ def run_mcp(arguments: argparse.Namespace) -> int:
 
 def _refuse_second(socket: Path) -> None:
     """A hub that runs already is the one to use: say where it is."""
-    served = hub_at(socket)
+    served = hub_on(socket)
     if served is None or served.pid == os.getpid():
         return
     place = f"at {served.url}" if served.url else f"on {socket}"
@@ -91,7 +91,7 @@ async def _host(settings: ServeSettings) -> int:
                 if is_last:
                     raise  # else a command that came in between has started a daemon: ask that one too
         fronts = app.build_fronts(settings, bridge)
-        supervisor = Supervisor(
+        supervisor = TransportSupervisor(
             fronts.main.server, settings, announce=partial(_banner, settings), find_server=fronts.find
         )
         asked = asyncio.create_task(_stop_when_asked(hosted, supervisor))
@@ -107,7 +107,7 @@ async def _host(settings: ServeSettings) -> int:
             await fronts.close()
 
 
-async def _stop_when_asked(hosted: Hosted, supervisor: Supervisor) -> None:
+async def _stop_when_asked(hosted: Hosted, supervisor: TransportSupervisor) -> None:
     await hosted.asked_to_finish()
     supervisor.stop()
 

@@ -28,7 +28,7 @@ from dari.installation import found
 from dari.proxy.daemon import CrabPaths as ProxyPlace
 from dari.terminal.daemon import CruxPaths as TerminalPlace
 from dari.terminal.policy.config import config_path
-from dari.transport.identity import hub_at
+from dari.transport.identity import hub_on
 
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.05
@@ -113,7 +113,7 @@ def _present(path: Path, what: str, is_setting: bool = False) -> Iterator[Instal
 
 def _running() -> list[RunningProcess]:
     """What holds our files open, each process once."""
-    hub = hub_at(app.socket_path())
+    hub = hub_on(app.socket_path())
     locks = {
         "cruxd and its panes": TerminalPlace.of_environment().files.lock,
         "crabd": ProxyPlace().files.lock,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-MOST_BYTES = 32 * 1024 * 1024
-_MOST_HEADER_BYTES = 8192
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+_MAX_HEADER_BYTES = 8192
 _LSP = b"content-length:"
 
 
@@ -13,7 +13,7 @@ class Framing:
     `feed` returns None in place of a message that is longer than the limit: it was skipped, not kept.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.is_lsp = False
         self._most_bytes = most_bytes
         self._decided = False
@@ -86,7 +86,7 @@ class Framing:
                 messages.append(None)
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
-                if len(self._buffer) > _MOST_HEADER_BYTES:
+                if len(self._buffer) > _MAX_HEADER_BYTES:
                     self._buffer.clear()
                     messages.append(None)
                 return messages

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dari.system.check import Check, worst_status
-from dari.transport.identity import hub_at, who_answers
-from dari.transport.ports import port_of
+from dari.transport.bind import url_port
+from dari.transport.identity import hub_on, identify
 
 LOOPBACK = ("127.0.0.1", "::1")
 
 
 def check_ports(socket_path: Path, usual_port: int, tokens: Mapping[str, Path]) -> Check:
     """The usual port and, where a hub runs, the hub's; on both loopback addresses, because `localhost` is either."""
-    served = hub_at(socket_path)
+    served = hub_on(socket_path)
     known = dict(tokens)
     ports = [usual_port]
     if served is not None and served.url:
         known["the hub"] = Path(served.token_path)
-        ports = list(dict.fromkeys((port_of(served.url), usual_port)))
+        ports = list(dict.fromkeys((url_port(served.url), usual_port)))
     found = [_at(host, port, known) for port in ports for host in LOOPBACK]
     told = [check for check in found if check is not None]
     if not told:
@@ -32,7 +32,7 @@ def check_ports(socket_path: Path, usual_port: int, tokens: Mapping[str, Path]) 
 
 def _at(host: str, port: int, tokens: Mapping[str, Path]) -> Check | None:
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    answerer = who_answers(host, port, tokens.values())
+    answerer = identify(host, port, tokens.values())
     if answerer is None:
         return None
     if answerer.token_path is not None:

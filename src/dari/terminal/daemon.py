@@ -115,7 +115,7 @@ async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
     from dari.terminal.policy.config import load_security
     from dari.terminal.service import daemon_methods, local_service
     from dari.terminal.tools.serving import build_server
-    from dari.transport.hub import HttpHub
+    from dari.transport.server import McpListeners
 
     options = options or CruxOptions()
     environ = {**os.environ, **({} if place.config is None else {"CRUX_CONFIG": str(place.config)})}
@@ -143,7 +143,7 @@ async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
             allowed_uids=options.allowed_uids,
             stop_grace_s=STOP_S,
         )
-        hub = HttpHub(server, settings, MCP_GRANT)
+        hub = McpListeners(server, settings, MCP_GRANT)
         held.push_async_callback(hub.stop)
         await hub.start()
         clients += (lambda: len(server.sessions), lambda: daemon.connections)

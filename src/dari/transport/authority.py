@@ -29,7 +29,7 @@ class Authority(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def authority_of(value: bytes) -> Authority:
+def parse_authority(value: bytes) -> Authority:
     try:
         text = value.decode("ascii")
     except UnicodeDecodeError as error:
@@ -49,9 +49,9 @@ def authority_of(value: bytes) -> Authority:
     return Authority((address or name).lower(), port, text)
 
 
-def origin_of(value: bytes) -> tuple[str, Authority]:
+def parse_origin(value: bytes) -> tuple[str, Authority]:
     """Scheme and authority of an Origin header: nothing else may stand in one (RFC 6454 §6.2)."""
     found = _ORIGIN.fullmatch(value)
     if found is None:
         raise BadAuthority(f"bad origin {value[:80]!r}")
-    return found[1].decode("ascii"), authority_of(found[2])
+    return found[1].decode("ascii"), parse_authority(found[2])

@@ -62,19 +62,19 @@ def _channel(
     if isinstance(server, str):
         scheme, colon, rest = server.partition(":")
         if scheme in ("http", "https") and rest.startswith("//"):
-            from dari.transport.channels.http import HttpChannel
+            from dari.transport.client.http import HttpChannel
 
             return HttpChannel(server, **http)
         if scheme == "http+unix" and colon:
-            from dari.transport.channels.http import HttpChannel
+            from dari.transport.client.http import HttpChannel
 
             return HttpChannel("http://localhost/mcp", socket_path=Path(rest), **http)
         server = Path(rest) if scheme == "unix" and colon else _words(server)
     if isinstance(server, Path):
-        from dari.transport.channels.unix import UnixChannel
+        from dari.transport.client.unix import UnixChannel
 
         return UnixChannel(server)
-    from dari.transport.channels.child import ChildChannel
+    from dari.transport.client.child import ChildChannel
 
     return ChildChannel(server, env=env, cwd=cwd)
 

@@ -15,15 +15,15 @@ from dari.mcp.server import Server
 from dari.mcp.session import Session
 from dari.mcp.versions import HANDSHAKE, STATELESS, V2025_11
 from dari.rpc.codec import UNREADABLE, Message, decode_message, error_message
-from dari.transport.exchange import Exchange
-from dari.transport.guard import Guard, RateLimit
-from dari.transport.sessions import Sessions
+from dari.transport.guard import HttpGuard, HttpRateLimit
+from dari.transport.http_request import HttpRequest
+from dari.transport.sessions import HttpSessions
 
 PATH = b"/mcp"
-Mount = Callable[[str], "tuple[Server, Sessions] | str | None"]
+Mount = Callable[[str], "tuple[Server, HttpSessions] | str | None"]
 """What stands at a path: a server with its own sessions, a reason why nothing does, or None: not ours to answer."""
-MOST_BODY_BYTES = 32 * 1024 * 1024
-SILENCE_S = 15.0
+MAX_BODY_BYTES = 32 * 1024 * 1024
+KEEPALIVE_S = 15.0
 
 _STATELESS = frozenset(version.encode() for version in STATELESS)
 _HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE)
@@ -34,18 +34,18 @@ _HEADERS = (
 _log = logging.getLogger("dari.transport")
 
 
-class Endpoint:
+class McpEndpoint:
     """Serves exchanges. Several may share one session table: TCP asks for a token, the Unix socket does not."""
 
     def __init__(
         self,
         server: Server,
-        sessions: Sessions,
-        guard: Guard,
+        sessions: HttpSessions,
+        guard: HttpGuard,
         grant: Grant = MCP_GRANT,
         *,
-        rate_limit: RateLimit | None = None,
-        most_body_bytes: int = MOST_BODY_BYTES,
+        rate_limit: HttpRateLimit | None = None,
+        most_body_bytes: int = MAX_BODY_BYTES,
         mount: Mount | None = None,
     ) -> None:
         self.server = server
@@ -56,17 +56,17 @@ class Endpoint:
         self._rate_limit = rate_limit
         self._is_strict = server.strict
         self._mount = mount
-        self._mounted: dict[bytes, Endpoint] = {}
+        self._mounted: dict[bytes, McpEndpoint] = {}
         self._loop = asyncio.get_running_loop()
-        self.open: set[Exchange] = set()
+        self.open: set[HttpRequest] = set()
         self.is_stopping = False
 
     @property
-    def mounted(self) -> list[Endpoint]:
+    def mounted(self) -> list[McpEndpoint]:
         """The endpoints of other paths that were asked for so far."""
         return list(self._mounted.values())
 
-    def at(self, path: bytes) -> tuple[Endpoint, str] | None:
+    def at(self, path: bytes) -> tuple[McpEndpoint, str] | None:
         """Who answers at a path, and why not if there is nothing; None when the path is none of ours."""
         if path == PATH:
             return self, ""
@@ -78,7 +78,7 @@ class Endpoint:
         server, sessions = found
         known = self._mounted.get(path)
         if known is None or known.server is not server:
-            known = self._mounted[path] = Endpoint(
+            known = self._mounted[path] = McpEndpoint(
                 server,
                 sessions,
                 self.guard,
@@ -89,177 +89,179 @@ class Endpoint:
             known.is_stopping = self.is_stopping
         return known, ""
 
-    def admit(self, exchange: Exchange, client: str) -> None:
-        """The checks that need only the head. A refused exchange has its response already."""
-        exchange.peer = client
+    def admit(self, request: HttpRequest, client: str) -> None:
+        """The checks that need only the head. A refused request has its response already."""
+        request.peer = client
         try:
-            self._check(exchange, client)
+            self._check(request, client)
         except Exception as error:
-            self._broke(exchange, error)
+            self._broke(request, error)
 
-    def serve(self, exchange: Exchange) -> None:
+    def serve(self, request: HttpRequest) -> None:
         """The whole request is here."""
         try:
-            if exchange.method == b"POST":
-                self._post(exchange)
-            elif exchange.method == b"GET":
-                self._get(exchange)
+            if request.method == b"POST":
+                self._post(request)
+            elif request.method == b"GET":
+                self._get(request)
             else:
-                self._delete(exchange)
+                self._delete(request)
         except Exception as error:
-            self._broke(exchange, error)
+            self._broke(request, error)
 
     def give_up(self, reason: str) -> None:
         """Cancel every call whose response is open."""
-        for exchange in list(self.open):
-            exchange.give_up(reason)
+        for request in list(self.open):
+            request.give_up(reason)
 
-    def _check(self, exchange: Exchange, client: str) -> None:
-        fields = exchange.fields
+    def _check(self, request: HttpRequest, client: str) -> None:
+        fields = request.fields
         if not self.guard.allows_host(fields.get(b"host")):
-            exchange.refuse(403, "host not allowed")
+            request.refuse(403, "host not allowed")
             return
         origin = fields.get(b"origin")
         if origin is not None:
             if not self.guard.allows_origin(origin):
-                exchange.refuse(403, "origin not allowed")
+                request.refuse(403, "origin not allowed")
                 return
-            exchange.extra_headers = _reflected(origin)
-        if exchange.method == b"OPTIONS":
-            self._preflight(exchange)
+            request.extra_headers = _reflected(origin)
+        if request.method == b"OPTIONS":
+            self._preflight(request)
         elif not self.guard.allows_token(fields.get(b"authorization"), self._loop.time()):
-            exchange.refuse(401, "invalid or missing token", b'www-authenticate: Bearer realm="dari"\r\n')
+            request.refuse(401, "invalid or missing token", b'www-authenticate: Bearer realm="dari"\r\n')
         elif self._rate_limit is not None and not self._rate_limit.allows(client):
-            exchange.refuse(429, "too many requests", b"retry-after: 1\r\n")
+            request.refuse(429, "too many requests", b"retry-after: 1\r\n")
         elif self.is_stopping:
-            exchange.refuse(503, "the server is stopping")
-        elif exchange.method not in (b"POST", b"GET", b"DELETE"):
-            exchange.refuse(405, "method not allowed", b"allow: " + _METHODS + b"\r\n")
-        elif exchange.absence:
-            exchange.refuse(404, exchange.absence)
+            request.refuse(503, "the server is stopping")
+        elif request.method not in (b"POST", b"GET", b"DELETE"):
+            request.refuse(405, "method not allowed", b"allow: " + _METHODS + b"\r\n")
+        elif request.absence:
+            request.refuse(404, request.absence)
 
-    def _broke(self, exchange: Exchange, error: Exception) -> None:
+    def _broke(self, request: HttpRequest, error: Exception) -> None:
         _log.exception(format_event("http", "fatal"))
-        exchange.refuse(500, f"{type(error).__name__}: {error}")
+        request.refuse(500, f"{type(error).__name__}: {error}")
 
-    def answered(self, exchange: Exchange) -> None:
+    def answered(self, request: HttpRequest) -> None:
         """A result is about to leave: the first one of a session carries its id."""
-        session = exchange.opened
+        session = request.opened
         if session is not None and session.version:
-            exchange.opened = None
+            request.opened = None
             self.sessions.keep(session)
-            exchange.extra_headers += b"mcp-session-id: %b\r\n" % session.id.encode()
+            request.extra_headers += b"mcp-session-id: %b\r\n" % session.id.encode()
 
     def keep_awake(self, now_s: float) -> None:
-        for exchange in list(self.open):
-            exchange.keep_awake(now_s, SILENCE_S)
+        for request in list(self.open):
+            request.keep_awake(now_s, KEEPALIVE_S)
 
-    def _post(self, exchange: Exchange) -> None:
-        fields = exchange.fields
+    def _post(self, request: HttpRequest) -> None:
+        fields = request.fields
         content_type = fields.get(b"content-type", b"")
         if (
             content_type != b"application/json"
             and content_type.partition(b";")[0].strip().lower() != b"application/json"
         ):
-            exchange.refuse(415, "expected application/json")
+            request.refuse(415, "expected application/json")
             return
         try:
-            message = decode_message(bytes(exchange.body))
+            message = decode_message(bytes(request.body))
         except UNREADABLE as error:
-            self._unreadable(exchange, error)
+            self._unreadable(request, error)
             return
         version = fields.get(b"mcp-protocol-version")
         params = message.params
         has_envelope = bool(params) and params.meta is not UNSET and params.meta.version is not UNSET  # type: ignore[union-attr]
         if has_envelope or (version is not None and version not in _HANDSHAKE and not self._is_strict):
-            self._post_stateless(exchange, message, version, has_envelope)
+            self._post_stateless(request, message, version, has_envelope)
         elif message.method == "initialize" and message.id is not UNSET:
-            self._initialize(exchange, message)
+            self._initialize(request, message)
         else:
-            session = self._session(exchange)
+            session = self._session(request)
             if session is not None:
-                exchange.session = session
+                request.session = session
                 if message.id is not UNSET:
                     self.sessions.note_use(session)
-                self._dispatch(exchange, message)
+                self._dispatch(request, message)
 
-    def _post_stateless(self, exchange: Exchange, message: Message, version: bytes | None, has_envelope: bool) -> None:
-        exchange.headers = exchange.fields
+    def _post_stateless(
+        self, request: HttpRequest, message: Message, version: bytes | None, has_envelope: bool
+    ) -> None:
+        request.headers = request.fields
         if version is not None and version not in _STATELESS and not has_envelope:
             fault = self.server.unsupported_version(version.decode("latin-1"))
             known_id = message.id if isinstance(message.id, int | str) else None
-            exchange.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
-        elif message.method == "subscriptions/listen" and not exchange.takes_events:
-            exchange.refuse(406, "subscriptions/listen needs Accept: text/event-stream")
+            request.reply(error_message(known_id, fault.code, fault.message, fault.data), fault.code)
+        elif message.method == "subscriptions/listen" and not request.takes_events:
+            request.refuse(406, "subscriptions/listen needs Accept: text/event-stream")
         else:
-            self._dispatch(exchange, message)
+            self._dispatch(request, message)
 
-    def _initialize(self, exchange: Exchange, message: Message) -> None:
-        if not self.sessions.has_room(exchange.peer):
-            exchange.refuse(503, "too many sessions, and none of them is idle", b"retry-after: 5\r\n")
+    def _initialize(self, request: HttpRequest, message: Message) -> None:
+        if not self.sessions.has_room(request.peer):
+            request.refuse(503, "too many sessions, and none of them is idle", b"retry-after: 5\r\n")
             return
-        exchange.session = exchange.opened = self.sessions.draft(self.grant, exchange.peer)
-        self._dispatch(exchange, message)
+        request.session = request.opened = self.sessions.draft(self.grant, request.peer)
+        self._dispatch(request, message)
 
-    def _dispatch(self, exchange: Exchange, message: Message) -> None:
+    def _dispatch(self, request: HttpRequest, message: Message) -> None:
         expects_reply = message.id is not UNSET and message.method is not UNSET
-        self.server.dispatch(message, exchange)
+        self.server.dispatch(message, request)
         if not expects_reply:
-            exchange.accept(204 if self._is_strict else 202)
+            request.accept(204 if self._is_strict else 202)
 
-    def _unreadable(self, exchange: Exchange, error: Exception) -> None:
-        session_id = exchange.fields.get(b"mcp-session-id")
-        exchange.session = self.sessions.find(session_id) if session_id else None
-        exchange.status_for_errors = 400
-        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
-            exchange.headers = exchange.fields
-        self.server.refuse(bytes(exchange.body), error, exchange)
+    def _unreadable(self, request: HttpRequest, error: Exception) -> None:
+        session_id = request.fields.get(b"mcp-session-id")
+        request.session = self.sessions.find(session_id) if session_id else None
+        request.status_for_errors = 400
+        if request.fields.get(b"mcp-protocol-version") in _STATELESS:
+            request.headers = request.fields
+        self.server.refuse(bytes(request.body), error, request)
 
-    def _get(self, exchange: Exchange) -> None:
-        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
-            exchange.refuse(405, "this protocol version has no GET stream", b"allow: POST\r\n")
+    def _get(self, request: HttpRequest) -> None:
+        if request.fields.get(b"mcp-protocol-version") in _STATELESS:
+            request.refuse(405, "this protocol version has no GET stream", b"allow: POST\r\n")
             return
-        if not exchange.takes_events:
-            exchange.refuse(406, "expected Accept: text/event-stream")
+        if not request.takes_events:
+            request.refuse(406, "expected Accept: text/event-stream")
             return
-        session = self._session(exchange)
+        session = self._session(request)
         if session is None:
             return
         self.sessions.note_use(session)
-        last = exchange.fields.get(b"last-event-id", b"").decode("latin-1")
+        last = request.fields.get(b"last-event-id", b"").decode("latin-1")
         found = session.streams.find(last) if last else None
         standing = session.standing = session.streams.standing()
         stream, after = found if found is not None else (standing, standing.delivered)
-        exchange.follow(stream, after, prime=session.version == V2025_11 and not last)
+        request.follow(stream, after, prime=session.version == V2025_11 and not last)
 
-    def _delete(self, exchange: Exchange) -> None:
-        if exchange.fields.get(b"mcp-protocol-version") in _STATELESS:
-            exchange.refuse(405, "this protocol version has no sessions", b"allow: POST\r\n")
+    def _delete(self, request: HttpRequest) -> None:
+        if request.fields.get(b"mcp-protocol-version") in _STATELESS:
+            request.refuse(405, "this protocol version has no sessions", b"allow: POST\r\n")
             return
-        session = self._session(exchange)
+        session = self._session(request)
         if session is not None:
             self.sessions.end(session, "the client ended the session")
-            exchange.accept(204)
+            request.accept(204)
 
-    def _session(self, exchange: Exchange) -> Session | None:
-        session_id = exchange.fields.get(b"mcp-session-id")
+    def _session(self, request: HttpRequest) -> Session | None:
+        session_id = request.fields.get(b"mcp-session-id")
         if session_id is None:
-            exchange.refuse(400, "missing Mcp-Session-Id header")
+            request.refuse(400, "missing Mcp-Session-Id header")
             return None
         session = self.sessions.find(session_id)
         if session is None:
-            exchange.refuse(401 if self._is_strict else 404, "session expired or invalid")
+            request.refuse(401 if self._is_strict else 404, "session expired or invalid")
         return session
 
-    def _preflight(self, exchange: Exchange) -> None:
-        asked = exchange.fields.get(b"access-control-request-headers", b"")
+    def _preflight(self, request: HttpRequest) -> None:
+        asked = request.fields.get(b"access-control-request-headers", b"")
         mirrored = [name.strip() for name in asked.split(b",") if name.strip().lower().startswith(PARAM_PREFIX)]
-        exchange.extra_headers += b"access-control-allow-methods: %b\r\naccess-control-allow-headers: %b\r\n" % (
+        request.extra_headers += b"access-control-allow-methods: %b\r\naccess-control-allow-headers: %b\r\n" % (
             _METHODS,
             b", ".join([_HEADERS, *mirrored]),
         )
-        exchange.extra_headers += b"access-control-max-age: 600\r\n"
-        exchange.accept(204)
+        request.extra_headers += b"access-control-max-age: 600\r\n"
+        request.accept(204)
 
 
 def _reflected(origin: bytes) -> bytes:

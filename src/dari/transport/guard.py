@@ -15,8 +15,8 @@ from dari.errors import Failed
 from dari.log import format_event
 from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error
 from dari.paths import make_dirs, write_private
-from dari.transport.authority import BadAuthority, authority_of, origin_of
-from dari.transport.peers import PeerCheck
+from dari.transport.authority import BadAuthority, parse_authority, parse_origin
+from dari.transport.peer_uids import PeerCheck
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _RECHECK_S = 0.5
@@ -91,7 +91,7 @@ class TokenFile:
         self._token, self._header = token, b"Bearer " + token
 
 
-class Guard:
+class HttpGuard:
     """The checks every HTTP request passes before its body is read."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Guard:
         if header in self._known_hosts:
             return True
         try:
-            allowed = authority_of(header).host in self._hosts
+            allowed = parse_authority(header).host in self._hosts
         except BadAuthority:
             return False
         if allowed and len(self._known_hosts) < 64:
@@ -132,7 +132,7 @@ class Guard:
         if header in self._origins:
             return True
         try:
-            return origin_of(header)[1].host in LOOPBACK_NAMES
+            return parse_origin(header)[1].host in LOOPBACK_NAMES
         except BadAuthority:
             return False
 
@@ -142,7 +142,7 @@ class Guard:
         return authorization is not None and self.token.accepts(authorization, now_s)
 
 
-class RateLimit:
+class HttpRateLimit:
     """A token bucket per client: `rate` requests a second, bursts of twice that."""
 
     def __init__(self, rate: float) -> None:
@@ -169,6 +169,6 @@ class RateLimit:
 def _host_name(host: str) -> str:
     """The name of `--allow-host` or `--http-bind`, which may come with brackets and a port."""
     try:
-        return authority_of((f"[{host}]" if host.count(":") > 1 and "[" not in host else host).encode()).host
+        return parse_authority((f"[{host}]" if host.count(":") > 1 and "[" not in host else host).encode()).host
     except BadAuthority:
         return host.lower()

@@ -17,9 +17,9 @@ from uvicorn.server import ServerState
 
 from dari.core.slices import Sliced, pieces
 from dari.rpc.codec import encode
-from dari.transport.endpoint import PATH, Endpoint
-from dari.transport.exchange import JSON_LENGTH, STATUS_LINES, Exchange
-from dari.transport.heads import MOST_HEAD_BYTES, MOST_HEADERS, Refusal, joined, too_long
+from dari.transport.endpoint import PATH, McpEndpoint
+from dari.transport.http_limits import MAX_HEAD_BYTES, MAX_HEADERS, Refusal, check_length, join_headers
+from dari.transport.http_request import JSON_LENGTH, STATUS_LINES, HttpRequest
 
 HEAD_TIMEOUT_S = 10.0
 BODY_TIMEOUT_S = 60.0
@@ -27,17 +27,17 @@ IDLE_TIMEOUT_S = 75.0
 STUCK_TIMEOUT_S = 60.0
 PIECE_BYTES = 4 * 1024
 """Parsed at once; a piece holds some thirty requests at most."""
-MOST_UNREAD_BYTES = 16 * 1024 * 1024
+MAX_UNREAD_BYTES = 16 * 1024 * 1024
 _OFFER = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
 class McpProtocol(HttpToolsProtocol):
     """One HTTP connection."""
 
-    def __init__(self, endpoint: Endpoint, **uvicorn: Any) -> None:
+    def __init__(self, endpoint: McpEndpoint, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self.endpoint = endpoint
-        self._active: Exchange | RequestResponseCycle | None = None
+        self._active: HttpRequest | RequestResponseCycle | None = None
         self._pieces: Sliced[bytes] = Sliced(self._received, self._pause, self._resume)
         self._is_going_on = False
         self._in_head = False
@@ -84,7 +84,7 @@ class McpProtocol(HttpToolsProtocol):
             # The chunk in which a head begins may hold a whole body before it.
             self._head_least_bytes += 0 if self._head_is_new else len(data)
             self._head_is_new = False
-            if self._head_least_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+            if self._head_least_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
 
     def _pause(self) -> None:
@@ -114,8 +114,8 @@ class McpProtocol(HttpToolsProtocol):
             self._is_offered_upgrade = True
             return
         refusal = self._peer_refusal
-        if len(self.headers) > MOST_HEADERS or self._head_most_bytes + self._chunk_bytes > MOST_HEAD_BYTES:
-            refusal = refusal or too_long(self.url, self.headers)
+        if len(self.headers) > MAX_HEADERS or self._head_most_bytes + self._chunk_bytes > MAX_HEAD_BYTES:
+            refusal = refusal or check_length(self.url, self.headers)
         endpoint, absence = self.endpoint, ""
         if refusal is None and self.url != PATH:
             found = endpoint.at(self.url.partition(b"?")[0])
@@ -124,61 +124,61 @@ class McpProtocol(HttpToolsProtocol):
                 return
             endpoint, absence = found
         fields = dict(self.headers)
-        exchange = Exchange(self, endpoint, self.parser.get_method(), fields)
+        request = HttpRequest(self, endpoint, self.parser.get_method(), fields)
         if absence:
-            exchange.absence = absence
+            request.absence = absence
         if b"connection" in fields or not self.parser.should_keep_alive():
-            self._set_persistence(exchange)
+            self._set_persistence(request)
         if fields.get(b"expect", b"").lower() == b"100-continue":
-            exchange.expects_continue = True
-        if len(exchange.fields) != len(self.headers):
-            exchange.fields, duplicate = joined(self.headers)
+            request.expects_continue = True
+        if len(request.fields) != len(self.headers):
+            request.fields, duplicate = join_headers(self.headers)
             refusal = refusal or duplicate
         if refusal is not None:
-            exchange.refusal = refusal
+            request.refusal = refusal
         previous: RequestResponseCycle | None = self.cycle
-        self.cycle = cast(RequestResponseCycle, exchange)
+        self.cycle = cast(RequestResponseCycle, request)
         if self.transport.is_closing():
-            exchange.response_complete = True
+            request.response_complete = True
         elif (previous is None or previous.response_complete) and not self.flow.write_paused:
-            self._start(exchange)
+            self._start(request)
         else:
             # Before its turn, or before the client has read what it asked for earlier.
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
-        exchange = self.cycle
-        if not isinstance(exchange, Exchange):
+        request = self.cycle
+        if not isinstance(request, HttpRequest):
             super().on_body(body)
-        elif not exchange.response_complete:
-            if not exchange.body:
-                exchange.body = body
-            elif isinstance(exchange.body, bytearray):
-                exchange.body += body
+        elif not request.response_complete:
+            if not request.body:
+                request.body = body
+            elif isinstance(request.body, bytearray):
+                request.body += body
             else:
-                exchange.body = bytearray(exchange.body + body)
-            if len(exchange.body) > exchange.endpoint.most_body_bytes:
-                exchange.refusal = _too_long(exchange)
-                if exchange.started_s:
-                    self._refuse(exchange, *exchange.refusal)
+                request.body = bytearray(request.body + body)
+            if len(request.body) > request.endpoint.most_body_bytes:
+                request.refusal = _too_long(request)
+                if request.started_s:
+                    self._refuse(request, *request.refusal)
 
     def on_message_complete(self) -> None:
         if self._is_offered_upgrade:
             return
-        exchange = self.cycle
-        if not exchange.response_complete:
+        request = self.cycle
+        if not request.response_complete:
             self._phase = 0.0
-        if not isinstance(exchange, Exchange):
+        if not isinstance(request, HttpRequest):
             super().on_message_complete()
             return
-        exchange.is_read = True
+        request.is_read = True
         if self._is_lingering:
             self.transport.close()
-        elif exchange.response_complete:
+        elif request.response_complete:
             self.on_response_complete()
-        elif exchange.started_s:
-            exchange.endpoint.serve(exchange)
+        elif request.started_s:
+            request.endpoint.serve(request)
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -201,7 +201,7 @@ class McpProtocol(HttpToolsProtocol):
             self.transport.close()
         elif active is None or (active.response_complete and not self._is_reading_body):
             super().send_400_response(msg)
-        elif isinstance(active, Exchange) and not active.is_read:
+        elif isinstance(active, HttpRequest) and not active.is_read:
             self._refuse(active, 400, msg)
             self.transport.close()
         else:
@@ -211,14 +211,14 @@ class McpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._pieces.clear()
         active = self._active
-        if isinstance(active, Exchange):
+        if isinstance(active, HttpRequest):
             active.endpoint.open.discard(active)
             active.lost()
         elif active is not None:
             active.disconnected = True
             active.message_event.set()
         self.pipeline.clear()
-        if isinstance(self.cycle, Exchange):
+        if isinstance(self.cycle, HttpRequest):
             self.cycle = None
         super().connection_lost(exc)
 
@@ -236,43 +236,43 @@ class McpProtocol(HttpToolsProtocol):
         if self._phase and now_s - self._since_s > self._phase:
             self.transport.close()
 
-    def _set_persistence(self, exchange: Exchange) -> None:
+    def _set_persistence(self, request: HttpRequest) -> None:
         """Only a head that says so, or one of HTTP/1.0, gets here: asking for the version is not free."""
         if self.parser.get_http_version() == "1.0":
-            exchange.is_chunked = exchange.keep_alive = False
+            request.is_chunked = request.keep_alive = False
         elif not self.parser.should_keep_alive():
-            exchange.keep_alive = False
+            request.keep_alive = False
 
-    # What an exchange calls
+    # What an request calls
 
-    def finish(self, response: bytes, exchange: Exchange) -> None:
+    def finish(self, response: bytes, request: HttpRequest) -> None:
         """Write a whole response."""
-        exchange.endpoint.open.discard(exchange)
+        request.endpoint.open.discard(request)
         if self.transport.is_closing():
             return
         self.transport.write(response)
-        self._after(exchange)
+        self._after(request)
 
-    def write_head(self, head: bytes, exchange: Exchange) -> None:
+    def write_head(self, head: bytes, request: HttpRequest) -> None:
         if not self.transport.is_closing():
-            self.transport.write(head + (b"transfer-encoding: chunked\r\n\r\n" if exchange.is_chunked else b"\r\n"))
+            self.transport.write(head + (b"transfer-encoding: chunked\r\n\r\n" if request.is_chunked else b"\r\n"))
 
-    def write_part(self, data: bytes, exchange: Exchange) -> None:
+    def write_part(self, data: bytes, request: HttpRequest) -> None:
         if self.transport.is_closing():
             return
         # A client that stopped reading its events costs this much memory and one event, and no more.
-        if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+        if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             self.transport.abort()
         else:
-            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if exchange.is_chunked else data)
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if request.is_chunked else data)
 
-    def end_parts(self, exchange: Exchange) -> None:
-        exchange.endpoint.open.discard(exchange)
+    def end_parts(self, request: HttpRequest) -> None:
+        request.endpoint.open.discard(request)
         if self.transport.is_closing():
             return
-        if exchange.is_chunked:
+        if request.is_chunked:
             self.transport.write(b"0\r\n\r\n")
-        self._after(exchange)
+        self._after(request)
 
     async def drained(self) -> None:
         if self.flow.write_paused:
@@ -295,30 +295,30 @@ class McpProtocol(HttpToolsProtocol):
 
     @property
     def _is_reading_body(self) -> bool:
-        return isinstance(self._active, Exchange) and not self._active.is_read
+        return isinstance(self._active, HttpRequest) and not self._active.is_read
 
-    def _start(self, exchange: Exchange) -> None:
-        exchange.started_s = self.loop.time()
-        self._active = exchange
-        exchange.endpoint.open.add(exchange)
-        length = exchange.fields.get(b"content-length", b"0")
-        if exchange.refusal is not None:
-            self._refuse(exchange, *exchange.refusal)
+    def _start(self, request: HttpRequest) -> None:
+        request.started_s = self.loop.time()
+        self._active = request
+        request.endpoint.open.add(request)
+        length = request.fields.get(b"content-length", b"0")
+        if request.refusal is not None:
+            self._refuse(request, *request.refusal)
         elif self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            self._refuse(exchange, 503, "too many connections")
-        elif length.isdigit() and int(length[:20]) > exchange.endpoint.most_body_bytes:
-            self._refuse(exchange, *_too_long(exchange))
-        elif exchange.expects_continue:
-            self._admit_before_body(exchange)
+            self._refuse(request, 503, "too many connections")
+        elif length.isdigit() and int(length[:20]) > request.endpoint.most_body_bytes:
+            self._refuse(request, *_too_long(request))
+        elif request.expects_continue:
+            self._admit_before_body(request)
         else:
-            exchange.endpoint.admit(exchange, self.client[0] if self.client else "unix")
+            request.endpoint.admit(request, self.client[0] if self.client else "unix")
 
-    def _admit_before_body(self, exchange: Exchange) -> None:
-        keep_alive, exchange.keep_alive = exchange.keep_alive, False
+    def _admit_before_body(self, request: HttpRequest) -> None:
+        keep_alive, request.keep_alive = request.keep_alive, False
         # A refused client may or may not send the body: nobody could tell where its next request begins.
-        exchange.endpoint.admit(exchange, self.client[0] if self.client else "unix")
-        if not exchange.response_complete:
-            exchange.keep_alive = keep_alive
+        request.endpoint.admit(request, self.client[0] if self.client else "unix")
+        if not request.response_complete:
+            request.keep_alive = keep_alive
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -332,7 +332,7 @@ class McpProtocol(HttpToolsProtocol):
         self._is_going_on = True
         while self.pipeline and self._is_free():
             cycle, app = self.pipeline.pop()
-            if not isinstance(cycle, Exchange):
+            if not isinstance(cycle, HttpRequest):
                 self._start_asgi_task(cycle, app)
                 continue
             self._start(cycle)
@@ -346,17 +346,17 @@ class McpProtocol(HttpToolsProtocol):
         is_answered = self._active is None or self._active.response_complete
         return is_answered and not self.flow.write_paused and not self.transport.is_closing()
 
-    def _refuse(self, exchange: Exchange, status: int, error: str) -> None:
-        exchange.keep_alive = False
-        exchange.refuse(status, error)
+    def _refuse(self, request: HttpRequest, status: int, error: str) -> None:
+        request.keep_alive = False
+        request.refuse(status, error)
 
-    def _after(self, exchange: Exchange) -> None:
-        if exchange.is_read:
-            if exchange.keep_alive:
+    def _after(self, request: HttpRequest) -> None:
+        if request.is_read:
+            if request.keep_alive:
                 self.on_response_complete()
             else:
                 self.transport.close()
-        elif not exchange.keep_alive:
+        elif not request.keep_alive:
             self._linger()
         # Else the rest of the body is read and dropped; the end of the message goes on from there.
 
@@ -371,7 +371,7 @@ class McpProtocol(HttpToolsProtocol):
     def _refuse_head(self) -> None:
         self._is_deaf = True
         if self._is_free():
-            body = encode({"error": f"the head is longer than {MOST_HEAD_BYTES} bytes"})
+            body = encode({"error": f"the head is longer than {MAX_HEAD_BYTES} bytes"})
             head = STATUS_LINES[431] + self.date_header() + b"connection: close\r\n"
             self.transport.write(b"%b%b%d\r\n\r\n%b" % (head, JSON_LENGTH, len(body), body))
             self._linger()
@@ -409,10 +409,10 @@ class McpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
 
-def _too_long(exchange: Exchange) -> tuple[int, str]:
-    return 413, f"the body is longer than {exchange.endpoint.most_body_bytes} bytes"
+def _too_long(request: HttpRequest) -> tuple[int, str]:
+    return 413, f"the body is longer than {request.endpoint.most_body_bytes} bytes"
 
 
-def make_protocol(endpoint: Endpoint, config: Config, state: ServerState) -> McpProtocol:
+def make_protocol(endpoint: McpEndpoint, config: Config, state: ServerState) -> McpProtocol:
     """A connection outside uvicorn's own listeners, e.g. one accepted on a Unix socket."""
     return McpProtocol(endpoint, config=config, server_state=state, app_state={}, _loop=asyncio.get_running_loop())

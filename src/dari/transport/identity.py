@@ -21,7 +21,7 @@ TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 64 * 1024
 
 
-class Answerer(msgspec.Struct, frozen=True):
+class HttpAnswerer(msgspec.Struct, frozen=True):
     """What was found at an address where something listens."""
 
     token_path: Path | None = None
@@ -30,7 +30,7 @@ class Answerer(msgspec.Struct, frozen=True):
     """The user that listens there, where the system tells."""
 
 
-def hub_at(socket_path: Path) -> Served | None:
+def hub_on(socket_path: Path) -> Served | None:
     """What the hub of this Unix socket serves; None when none of ours runs there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(TIMEOUT_S)
@@ -43,7 +43,7 @@ def hub_at(socket_path: Path) -> Served | None:
             return None
 
 
-def who_answers(host: str, port: int, token_paths: Iterable[Path]) -> Answerer | None:
+def identify(host: str, port: int, token_paths: Iterable[Path]) -> HttpAnswerer | None:
     """Who listens there, and whether it holds one of our tokens; None: nobody listens. No token is sent."""
     try:
         connection = socket.create_connection((host, port), TIMEOUT_S)
@@ -58,12 +58,12 @@ def who_answers(host: str, port: int, token_paths: Iterable[Path]) -> Answerer |
             )
             given = msgspec.json.decode(body, type=dict[str, str]).get("proof", "")
         except (OSError, ValueError, msgspec.MsgspecError):
-            return Answerer(None, uid)
+            return HttpAnswerer(None, uid)
     for path in token_paths:
         expected = proof(read_token(path), address, port, challenge.encode())
         if expected and hmac.compare_digest(given.encode(), expected.encode()):
-            return Answerer(path, uid)
-    return Answerer(None, uid)
+            return HttpAnswerer(path, uid)
+    return HttpAnswerer(None, uid)
 
 
 def _get(connection: socket.socket, target: str, host: str) -> bytes:

@@ -14,15 +14,15 @@ from dari.mcp.server import Server
 from dari.rpc.codec import INTERNAL_ERROR, INVALID_REQUEST, error_message
 from dari.rpc.framing import Framing
 
-MOST_IN_FLIGHT = 512
-MOST_UNREAD_BYTES = 64 * 1024 * 1024
+MAX_IN_FLIGHT = 512
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
 FLUSH_BYTES = 64 * 1024
 END_GRACE_S = 5.0
 
 _log = logging.getLogger("dari.transport")
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """What the channel needs of an asyncio transport pair."""
 
     def write(self, data: bytes) -> None: ...
@@ -33,10 +33,10 @@ class Stream(Protocol):
     def abort(self) -> None: ...
 
 
-class LineLink(ReplyChannel):
+class LineReplyChannel(ReplyChannel):
     """Serves every message that is fed; replies leave together, once per turn of the event loop."""
 
-    def __init__(self, server: Server, grant: Grant, stream: Stream, transport: str) -> None:
+    def __init__(self, server: Server, grant: Grant, stream: ByteStream, transport: str) -> None:
         self.transport = transport
         self.grant = grant
         self._server = server
@@ -65,7 +65,7 @@ class LineLink(ReplyChannel):
         self._messages.take(self._framing.feed(data))
         self._is_feeding = False
         self._flush()
-        if len(self._session.running) >= MOST_IN_FLIGHT and self._is_reading:
+        if len(self._session.running) >= MAX_IN_FLIGHT and self._is_reading:
             self._is_reading = False
             self._stream.pause_reading()
 
@@ -143,7 +143,7 @@ class LineLink(ReplyChannel):
 
     def _read_on(self) -> None:
         """Fewer calls run than may: read again, unless the client has first to take what we wrote."""
-        if not self._is_reading and len(self._session.running) < MOST_IN_FLIGHT:
+        if not self._is_reading and len(self._session.running) < MAX_IN_FLIGHT:
             self._is_reading = True
             if self._writable.is_set():
                 self._stream.resume_reading()
@@ -168,7 +168,7 @@ class LineLink(ReplyChannel):
             data = b"".join(self._outgoing)
             self._outgoing.clear()
             self._outgoing_bytes = 0
-            if self._stream.unread_bytes() > MOST_UNREAD_BYTES:
+            if self._stream.unread_bytes() > MAX_UNREAD_BYTES:
                 self._stream.abort()
                 self.close()
             else:

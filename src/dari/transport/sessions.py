@@ -15,11 +15,11 @@ from dari.core.scopes import Grant
 from dari.log import format_event
 from dari.mcp.server import Server
 from dari.mcp.session import Session
-from dari.transport.events import Streams
+from dari.transport.sse import EventStreams
 
 TTL_S = 30 * 60.0
 SWEEP_S = 60.0
-MOST_SESSIONS = 10_000
+MAX_SESSIONS = 10_000
 MAX_SESSIONS_PER_PEER = 2_000
 MAX_LOOKED_AT = 64
 """Before an eviction is given up: busy sessions in front of an idle one are passed over."""
@@ -41,7 +41,7 @@ class _Share:
         return len(self.unused) + len(self.used)
 
 
-class Sessions:
+class HttpSessions:
     """A table with a sliding time to live."""
 
     def __init__(self, server: Server, ttl_s: float = TTL_S) -> None:
@@ -59,7 +59,7 @@ class Sessions:
         share = self._shares.get(peer)
         if share is not None and len(share) >= MAX_SESSIONS_PER_PEER:
             return self._evict(share)
-        if len(self._by_id) < MOST_SESSIONS:
+        if len(self._by_id) < MAX_SESSIONS:
             return True
         return any(self._evict(each) for each in sorted(self._shares.values(), key=len, reverse=True))
 
@@ -67,7 +67,7 @@ class Sessions:
         """A session for an `initialize` that has not succeeded yet; unknown until it is kept."""
         session = Session(grant, str(uuid4()))
         session.peer = peer
-        session.streams = Streams()
+        session.streams = EventStreams()
         return session
 
     def keep(self, session: Session) -> None:

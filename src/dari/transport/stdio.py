@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from dari.core.scopes import Grant
 from dari.mcp.server import Server
-from dari.transport.lines import LineLink
+from dari.transport.lines import LineReplyChannel
 
 FLUSH_S = 2.0
 """A client that takes nothing for so long has what it gets."""
@@ -27,7 +27,7 @@ class _Pipes(asyncio.Protocol):
         self.reader: asyncio.ReadTransport | None = None
         self.writer: asyncio.WriteTransport | None = None
         self._output = output
-        self.channel = LineLink(server, grant, self, "stdio")
+        self.channel = LineReplyChannel(server, grant, self, "stdio")
 
     def data_received(self, data: bytes) -> None:
         self.channel.feed(data)
@@ -114,10 +114,10 @@ async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None 
             pipes.channel.close()
             pipes.close()
             if pipes.writer is not None and not write_end.lost.is_set():
-                await _flushed(pipes.writer, write_end)
+                await _flush(pipes.writer, write_end)
 
 
-async def _flushed(writer: asyncio.WriteTransport, end: _WriteEnd) -> None:
+async def _flush(writer: asyncio.WriteTransport, end: _WriteEnd) -> None:
     """Write what is left for as long as the client takes something of it."""
     writer.close()
     left = writer.get_write_buffer_size() + 1

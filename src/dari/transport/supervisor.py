@@ -23,13 +23,13 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 
 if TYPE_CHECKING:
-    from dari.transport.hub import FindServer, HttpHub
+    from dari.transport.server import FindServer, McpListeners
 
 _log = logging.getLogger("dari.transport")
 Announce = Callable[[str, str], None]
 
 
-class Supervisor:
+class TransportSupervisor:
     """One run of one server. `announce` is told the URL and the token file once HTTP listens."""
 
     def __init__(
@@ -68,10 +68,10 @@ class Supervisor:
                         _log.info(format_event("http", "stop"))
                 self._server.close()
 
-    async def _start_http(self) -> HttpHub:
-        from dari.transport.hub import HttpHub
+    async def _start_http(self) -> McpListeners:
+        from dari.transport.server import McpListeners
 
-        hub = HttpHub(self._server, self._settings, self._grant, find_server=self._find_server)
+        hub = McpListeners(self._server, self._settings, self._grant, find_server=self._find_server)
         await hub.start()
         if hub.url:
             token = self._settings.token_path
@@ -80,7 +80,7 @@ class Supervisor:
                 self._announce(hub.url, "" if token is None else str(token))
         return hub
 
-    async def _serve_stdio(self, hub: HttpHub | None) -> int:
+    async def _serve_stdio(self, hub: McpListeners | None) -> int:
         """Serve stdin and stdout; with a hub, what happens to one of the two leaves the other alone."""
         from dari.transport.stdio import serve_stdio
 
@@ -110,7 +110,7 @@ class Supervisor:
         finally:
             await _ended(stdio, stopping, failing)
 
-    async def _until_stopped(self, hub: HttpHub | None) -> int:
+    async def _until_stopped(self, hub: McpListeners | None) -> int:
         assert hub is not None
         stopping, failing = asyncio.create_task(self._stop.wait()), asyncio.create_task(hub.failed())
         try:

@@ -18,13 +18,13 @@ from dari.daemon.probe import clear_stale
 from dari.log import format_event
 from dari.mcp.server import Server
 from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
-from dari.transport.lines import LineLink
-from dari.transport.ports import BindFailed
+from dari.transport.bind import BindFailed
+from dari.transport.lines import LineReplyChannel
 
 _HTTP_STARTS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ")
-_LONGEST_START = max(len(start) for start in _HTTP_STARTS)
+_MAX_START_BYTES = max(len(start) for start in _HTTP_STARTS)
 BACKLOG = 1024
-MOST_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 EVICT_IDLE_S = 60.0
 """When all places are taken, a client that was silent this long gives its own up; one that never spoke, at once."""
 _log = logging.getLogger("dari.transport")
@@ -36,7 +36,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, owner: UnixServer) -> None:
         self._owner = owner
         self._head = b""
-        self.channel: LineLink | None = None
+        self.channel: LineReplyChannel | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport but are not subclasses of it.
@@ -45,8 +45,8 @@ class _Connection(asyncio.Protocol):
             _log.warning(format_event("unix", "refused", "the peer is another user"))
             self.transport.abort()
             return
-        if len(self._owner.connections) >= MOST_CONNECTIONS and not self._owner.evicts():
-            _log.warning(format_event("unix", "refused", f"{MOST_CONNECTIONS} connections are open"))
+        if len(self._owner.connections) >= MAX_CONNECTIONS and not self._owner.evicts():
+            _log.warning(format_event("unix", "refused", f"{MAX_CONNECTIONS} connections are open"))
             self.transport.abort()
             return
         self._owner.connections[self] = asyncio.get_running_loop().time()
@@ -70,9 +70,9 @@ class _Connection(asyncio.Protocol):
             if self._head.startswith(_HTTP_STARTS):
                 self._become_http(self._owner.make_http())
                 return
-            if len(self._head) < _LONGEST_START and any(start.startswith(self._head) for start in _HTTP_STARTS):
+            if len(self._head) < _MAX_START_BYTES and any(start.startswith(self._head) for start in _HTTP_STARTS):
                 return
-        self.channel = LineLink(self._owner.server, self._owner.grant, self, "unix")
+        self.channel = LineReplyChannel(self._owner.server, self._owner.grant, self, "unix")
         self.channel.feed(self._head)
 
     def eof_received(self) -> bool:
@@ -187,7 +187,7 @@ class UnixServer:
         for task in list(self._finishing):
             task.cancel()
 
-    def finish(self, channel: LineLink) -> None:
+    def finish(self, channel: LineReplyChannel) -> None:
         task = asyncio.get_running_loop().create_task(channel.finish())
         self._finishing.add(task)
         task.add_done_callback(self._finishing.discard)

@@ -17,7 +17,7 @@ from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.upstream.oauth import oauth_for
 from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client.http import HttpChannel
 
 
 class NoKeychain(Keychain):

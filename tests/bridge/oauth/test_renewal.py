@@ -12,7 +12,7 @@ from dari.bridge.config.profile import AuthSettings
 from dari.errors import Unavailable
 from dari.mcp.client.client import Client
 from dari.mcp.client.errors import Unauthorized
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client.http import HttpChannel
 from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
 from tests.bridge.oauth.people import Browser, another_process, echo, log_in, oauth_at
 

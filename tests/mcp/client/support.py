@@ -20,8 +20,8 @@ from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.mcp.session import Session
 from dari.settings import ServeSettings
-from dari.transport.channels.lines import LineChannel
-from dari.transport.hub import HttpHub
+from dari.transport.client.lines import LineChannel
+from dari.transport.server import McpListeners
 
 ROOT = Path(__file__).parents[3]
 DEMO = (sys.executable, "-m", "tests.demo")
@@ -132,9 +132,9 @@ def handshake_script(then: Callable[[ScriptedChannel, Json], object]) -> Callabl
 
 
 @asynccontextmanager
-async def serving(server: Server, **settings: Any) -> AsyncIterator[HttpHub]:
+async def serving(server: Server, **settings: Any) -> AsyncIterator[McpListeners]:
     """Our server on HTTP (and a socket, if one is named), in this process."""
-    hub = HttpHub(server, ServeSettings(transport="http", http_port=0, **settings), MCP_GRANT)
+    hub = McpListeners(server, ServeSettings(transport="http", http_port=0, **settings), MCP_GRANT)
     await hub.start()
     try:
         yield hub

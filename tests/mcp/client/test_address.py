@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dari.errors import InvalidInput
-from dari.transport.channels.address import parse
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client.address import parse_address
+from dari.transport.client.http import HttpChannel
 
 
 @pytest.mark.parametrize(
@@ -14,17 +14,17 @@ from dari.transport.channels.http import HttpChannel
 )
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput):
-        parse(url)
+        parse_address(url)
 
 
 def test_a_url_is_taken_apart() -> None:
-    address = parse("https://me:p%40ss@[::1]:8443/mcp?key=1")
+    address = parse_address("https://me:p%40ss@[::1]:8443/mcp?key=1")
     assert (address.host, address.port, address.target) == ("::1", 8443, "/mcp?key=1")
     assert address.host_header == "[::1]:8443"
     assert address.credentials == "bWU6cEBzcw=="
     assert address.shown == "https://[::1]:8443/mcp"
-    assert parse("https://example.com").host_header == "example.com"
-    assert parse("http://münchen.example/").host == "xn--mnchen-3ya.example"
+    assert parse_address("https://example.com").host_header == "example.com"
+    assert parse_address("http://münchen.example/").host == "xn--mnchen-3ya.example"
 
 
 @pytest.mark.parametrize("headers", [{"a b": "c"}, {"a": "b\r\nc: d"}, {"": "x"}, {"x": "a\0b"}])

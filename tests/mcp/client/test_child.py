@@ -14,8 +14,8 @@ import pytest
 
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.client import Client
-from dari.transport.channels import process
-from dari.transport.channels.child import ChildChannel
+from dari.transport.client import process
+from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import DEMO, DEMO_ENV, ERAS, open_files
 

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from dari.errors import InvalidInput, Unavailable
 from dari.mcp import client as package
-from dari.transport.channels.child import ChildChannel
-from dari.transport.channels.http import HttpChannel
-from dari.transport.channels.unix import UnixChannel
+from dari.transport.client.child import ChildChannel
+from dari.transport.client.http import HttpChannel
+from dari.transport.client.unix import UnixChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import INITIALIZED, Peer, http_script
 

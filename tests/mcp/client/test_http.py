@@ -17,7 +17,7 @@ from dari.errors import TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.events import LogMessage
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
 from tests.demo import DemoTools, demo_server
 from tests.mcp.client.support import ERAS, four, open_files, say_yes, serving, two_folders

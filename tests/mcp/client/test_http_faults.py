@@ -14,8 +14,8 @@ from dari.errors import Denied, Failed, Unavailable
 from dari.mcp.client import Client
 from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import OAuth
-from dari.transport.channels.http import HttpChannel
-from dari.transport.channels.legacy_sse import SseChannel
+from dari.transport.client.http import HttpChannel
+from dari.transport.client.legacy_sse import SseChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import DISCOVERED, Peer, http_script
 from tests.mcp.client.test_oauth import CHALLENGE, Provider

@@ -10,7 +10,7 @@ import pytest
 from dari.errors import Denied, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.errors import ServerRefused
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import DISCOVERED, Peer, http_script
 

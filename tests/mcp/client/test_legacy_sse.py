@@ -16,7 +16,7 @@ from dari.core.content import TextContent
 from dari.core.context import Progress
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
-from dari.transport.channels.legacy_sse import SseChannel
+from dari.transport.client.legacy_sse import SseChannel
 from tests.mcp.client.support import ROOT
 
 

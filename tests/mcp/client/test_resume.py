@@ -13,8 +13,8 @@ from dari.core.events import ListChanged
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client.client import Client
 from dari.mcp.client.events import LogMessage
-from dari.transport.channels import streams
-from dari.transport.channels.http import HttpChannel
+from dari.transport.client import get_stream
+from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
 
@@ -57,7 +57,7 @@ async def test_an_answer_whose_stream_breaks_is_fetched_with_the_last_id_after_t
 
 
 async def test_a_stream_that_breaks_again_and_again_is_followed_to_its_end(monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     call: Json = {}
     last_ids: list[str | None] = []
     seen: list[Progress] = []
@@ -124,7 +124,7 @@ async def test_the_stateless_era_never_resumes() -> None:
 
 @pytest.mark.parametrize("status", [404, 405, 400])
 async def test_a_server_that_refuses_to_resume_ends_the_wait(status: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
 
     async def handler(peer: Peer) -> None:
         while await peer.request():
@@ -141,7 +141,7 @@ async def test_a_server_that_refuses_to_resume_ends_the_wait(status: int, monkey
 
 
 async def test_a_resumed_stream_may_be_silent_for_as_long_as_somebody_waits(monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 1)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 1)
     call: Json = {}
     gets = 0
 
@@ -151,7 +151,7 @@ async def test_a_resumed_stream_may_be_silent_for_as_long_as_somebody_waits(monk
             if peer.method == "GET":
                 gets += 1
                 peer.stream()
-                if gets > 2 * streams.MOST_ATTEMPTS:
+                if gets > 2 * get_stream.MAX_ATTEMPTS:
                     peer.body = call
                     peer.chunk(peer.answer(TEXT, "e2"))
                 await peer.reader.read()
@@ -166,7 +166,7 @@ async def test_a_resumed_stream_may_be_silent_for_as_long_as_somebody_waits(monk
 
 
 async def test_a_call_that_is_being_resumed_can_run_out_of_time_and_be_cancelled(monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     told: list[str] = []
     waiting = asyncio.Event()
 
@@ -258,7 +258,7 @@ async def test_a_server_without_a_standing_stream_is_left_alone() -> None:
 
 
 async def test_the_standing_stream_comes_back_with_its_last_id(monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     last_ids: list[str | None] = []
 
     async def handler(peer: Peer) -> None:
@@ -281,7 +281,7 @@ async def test_the_standing_stream_comes_back_with_its_last_id(monkeypatch: Any)
 async def test_a_standing_stream_that_cannot_say_what_was_missed_reports_everything_as_changed(
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     gets = []
 
     async def handler(peer: Peer) -> None:
@@ -304,7 +304,7 @@ async def test_a_standing_stream_that_cannot_say_what_was_missed_reports_everyth
 
 
 async def test_a_session_that_the_standing_stream_finds_lost_is_renewed(monkeypatch: Any) -> None:
-    monkeypatch.setattr(streams, "RETRY_MS", 10)
+    monkeypatch.setattr(get_stream, "RETRY_MS", 10)
     sessions: list[str] = []
     renewed = asyncio.Event()
 

@@ -16,7 +16,7 @@ from dari.core.context import Progress
 from dari.core.events import ListChanged
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
-from dari.transport.channels.child import ChildChannel
+from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
 from tests.mcp.client.support import ROOT, say_yes
 

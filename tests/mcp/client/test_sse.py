@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dari.transport.channels.sse import EventReader, EventTooLong
+from dari.transport.client.sse import EventReader, EventTooLong
 
 
 def read(*chunks: bytes, most_bytes: int = 1000) -> tuple[list[bytes], EventReader]:

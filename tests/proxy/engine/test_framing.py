@@ -12,7 +12,7 @@ from dari.proxy.engine.chunks import BadChunk, ChunkScanner
 from dari.proxy.engine.heads import CHUNKED, BadHead, RequestHead, ResponseHead, head_end
 from dari.proxy.engine.hello import Incomplete, server_name
 from dari.proxy.engine.targets import BadTarget, target_of, url_target
-from dari.transport.authority import authority_of
+from dari.transport.authority import parse_authority
 
 PIECES = st.lists(st.integers(1, 40), max_size=30)
 CHUNKS = st.lists(st.binary(min_size=1, max_size=30), max_size=6)
@@ -149,7 +149,7 @@ def test_a_head_that_passes_has_one_framing_and_one_host(fields: list[tuple[byte
 @given(st.binary(max_size=60))
 def test_noise_is_never_a_target_that_crashes(url: bytes) -> None:
     try:
-        target = target_of(url, "http", authority_of(b"host"))
+        target = target_of(url, "http", parse_authority(b"host"))
     except BadTarget:
         return
     assert target.path.startswith(b"/") or target.path == b"*"
@@ -167,7 +167,7 @@ def test_noise_is_never_a_target_that_crashes(url: bytes) -> None:
     ],
 )
 def test_an_authority_is_read(text: bytes, host: str, port: int | None) -> None:
-    found = authority_of(text)
+    found = parse_authority(text)
     assert (found.host, found.port, found.text) == (host, port, text.decode())
 
 
@@ -177,7 +177,7 @@ def test_an_authority_is_read(text: bytes, host: str, port: int | None) -> None:
 )
 def test_a_bad_authority_is_refused(text: bytes) -> None:
     with pytest.raises(BadTarget):
-        authority_of(text)
+        parse_authority(text)
 
 
 @pytest.mark.parametrize("url", ["", "/path", "ftp://a/", "http://", "http://a b/", "http://a/\r\nX: y", "http://한/"])

@@ -9,7 +9,7 @@ from dari.core.registry import Registry
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.proxy.tools import ProxyTools
-from dari.transport.sessions import Sessions
+from dari.transport.sessions import HttpSessions
 from tests.proxy.origins.origin import origin
 from tests.proxy.tools.rig import crab
 
@@ -44,5 +44,5 @@ async def test_an_id_goes_from_search_to_every_other_tool_in_either_form(tmp_pat
 
 
 async def test_a_session_id_is_a_uuid() -> None:
-    session_id = Sessions(Server(Registry(), Info(name="x", version="1"))).draft(MCP_GRANT).id
+    session_id = HttpSessions(Server(Registry(), Info(name="x", version="1"))).draft(MCP_GRANT).id
     assert str(UUID(session_id)) == session_id and UUID(session_id).version == 4

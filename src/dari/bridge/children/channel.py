@@ -11,7 +11,7 @@ from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.process.child import LAST_WORDS_S, Child, StopTimeouts
 from dari.text.plain import harmless
-from dari.transport.channels.pipes import PipeChannel
+from dari.transport.client.pipes import PipeChannel
 
 WRITE_S = 30.0
 MAX_UNREAD_BYTES = 64 * 1024 * 1024

@@ -21,7 +21,7 @@ from dari.rpc.codec import encode
 
 if TYPE_CHECKING:
     from dari.mcp.server import Server
-    from dari.transport.lines import LineLink
+    from dari.transport.lines import LineReplyChannel
 
 RunCommand = Callable[[str, list[str], RemoteTerminal, ClientEnvironment], Awaitable[int]]
 """Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
@@ -57,7 +57,7 @@ class CliConnection(asyncio.Protocol):
         self._heard = bytearray()
         self._hear: Callable[[], None] = self._hear_hello
         self._terminal: RemoteTerminal | None = None
-        self._link: LineLink | None = None
+        self._link: LineReplyChannel | None = None
         self._why: Literal["gone", "interrupted", "host"] = "gone"
         self._finishing: asyncio.Task[None] | None = None
         self.task: asyncio.Task[None] | None = None
@@ -224,14 +224,14 @@ class CliConnection(asyncio.Protocol):
         self.transport.close()
 
     async def _serve(self, hello: CliHandshake) -> None:
-        from dari.transport.lines import LineLink  # 20 ms that a daemon which runs commands never needs
+        from dari.transport.lines import LineReplyChannel  # 20 ms that a daemon which runs commands never needs
 
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
                 if self._gone.done():
                     return
                 self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
-                self._link = LineLink(server, MCP_GRANT, _LineStream(self.transport), "unix")
+                self._link = LineReplyChannel(server, MCP_GRANT, _LineStream(self.transport), "unix")
                 heard, self._heard = bytes(self._heard), bytearray()
                 self._link.feed(heard)
                 if not self.transport.is_closing():
@@ -243,7 +243,7 @@ class CliConnection(asyncio.Protocol):
             else:
                 _log.error("door event=mcp_failed error=%s", error.message)
 
-    def _finish_lines(self, link: LineLink, grace_s: float = HALF_CLOSED_GRACE_S) -> None:
+    def _finish_lines(self, link: LineReplyChannel, grace_s: float = HALF_CLOSED_GRACE_S) -> None:
         if self._finishing is None:
             self._finishing = asyncio.get_running_loop().create_task(link.finish(grace_s))
 

@@ -12,7 +12,7 @@ from dari.daemon.launch import ensure_started_sync
 from dari.errors import Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.paths import log_hint, socket_address
-from dari.transport.channels.unix import UnixChannel
+from dari.transport.client.unix import UnixChannel
 
 START_S = 30.0
 ROUNDS = 3

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from dari.errors import InvalidInput, Unavailable
 from dari.mcp.client.errors import Unauthorized
-from dari.transport.authority import BadAuthority, authority_of
+from dari.transport.authority import BadAuthority, parse_authority
 
 if TYPE_CHECKING:
     from dari.bridge.oauth.interact import Interact
@@ -166,7 +166,7 @@ class CallbackListener:
 
 def _is_local(host: str) -> bool:
     try:
-        return authority_of(host.encode()).host in _LOCAL
+        return parse_authority(host.encode()).host in _LOCAL
     except BadAuthority:
         return False
 

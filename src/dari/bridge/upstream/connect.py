@@ -128,7 +128,7 @@ class Connector(Struct):
         return await self._legacy(url, options)
 
     async def _legacy(self, url: str, options: ClientOptions) -> UpstreamSession:
-        from dari.transport.channels.legacy_sse import SseChannel
+        from dari.transport.client.legacy_sse import SseChannel
 
         client = Client(SseChannel(url, **self._http_options(url)), **_with(options, "handshake"))
         await client.open()
@@ -152,7 +152,7 @@ class Connector(Struct):
         return client
 
     def _streamable(self, url: str, options: ClientOptions) -> Client:
-        from dari.transport.channels.http import HttpChannel
+        from dari.transport.client.http import HttpChannel
 
         return Client(HttpChannel(url, **self._http_options(url)), **options)
 

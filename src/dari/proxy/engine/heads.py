@@ -14,7 +14,7 @@ import httptools
 from dari.proxy.engine.ports import HeaderEdits
 from dari.proxy.engine.targets import BadTarget
 from dari.proxy.flow import Headers
-from dari.transport.authority import Authority, authority_of
+from dari.transport.authority import Authority, parse_authority
 
 HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
@@ -207,7 +207,7 @@ class RequestHead:
         self.authority: Authority | None = None
         if fields.host:
             try:
-                self.authority = authority_of(fields.host)
+                self.authority = parse_authority(fields.host)
             except BadTarget as error:
                 raise BadHead(f"Host: {error}") from error
 

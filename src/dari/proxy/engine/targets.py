@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dari.transport.authority import Authority, BadAuthority, authority_of
+from dari.transport.authority import Authority, BadAuthority, parse_authority
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -39,7 +39,7 @@ def target_of(url: bytes, scheme: str, host: Authority | None) -> Target:
         scheme = "http" if named == b"http" else named.decode("ascii").lower()
         if scheme not in DEFAULT_PORTS:
             raise BadTarget(f"scheme {scheme[:20]!r} is not proxied")
-        return Target(scheme, authority_of(authority), path if path.startswith(b"/") else b"/" + path)
+        return Target(scheme, parse_authority(authority), path if path.startswith(b"/") else b"/" + path)
     if url == b"*" and host is not None:
         return Target(scheme, host, url)
     raise BadTarget("the request target is neither a path nor a URL")
@@ -47,7 +47,7 @@ def target_of(url: bytes, scheme: str, host: Authority | None) -> Target:
 
 def tunnel_target(url: bytes) -> Authority:
     """The place of a CONNECT request, which must name its port."""
-    authority = authority_of(url)
+    authority = parse_authority(url)
     if authority.port is None:
         raise BadTarget("CONNECT names no port")
     return authority

@@ -19,7 +19,7 @@ from dari.proxy.engine.heads import (
 )
 from dari.proxy.engine.targets import Target, target_of
 from dari.proxy.flow import Headers
-from dari.transport.authority import authority_of
+from dari.transport.authority import parse_authority
 
 Fields = Iterable[tuple[bytes, bytes]]
 
@@ -104,7 +104,7 @@ class StreamHead(RequestHead):
         self.kept = None
         self.keep_alive = True
         self.upgrade = None
-        self.authority = authority_of(authority)
+        self.authority = parse_authority(authority)
         self.target: Target = target_of(path, scheme, self.authority)
         self.headers = _one_cookie(headers)
         self.recorded = self.headers

@@ -11,12 +11,12 @@ from typing import Unpack
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.oauth import OAuth, Refusal
-from dari.transport.channels.connection import Headers
-from dari.transport.channels.http import HttpChannel, HttpOptions
-from dari.transport.channels.post import Post
-from dari.transport.channels.refusals import as_error
-from dari.transport.channels.sse import EventReader
-from dari.transport.channels.streams import EventStream
+from dari.transport.client.get_stream import GetStream
+from dari.transport.client.http import HttpChannel, HttpOptions
+from dari.transport.client.http_connection import Headers
+from dari.transport.client.http_errors import to_error
+from dari.transport.client.http_post import Post
+from dari.transport.client.sse import EventReader
 
 OPEN_S = 30.0
 
@@ -81,7 +81,7 @@ class SseChannel(HttpChannel):
         self._endpoint.set_result(None)
 
     async def _listen(self, reader: EventReader) -> None:
-        stream = EventStream(self, reader)
+        stream = GetStream(self, reader)
         status = await stream.run()
         error = self._ending(stream, status)
         if status == 401 and self.oauth is not None:
@@ -90,7 +90,7 @@ class SseChannel(HttpChannel):
             except DariError as refused:
                 error = refused
             else:
-                stream = EventStream(self, reader)
+                stream = GetStream(self, reader)
                 status = await stream.run()
                 error = self._ending(stream, status)
         if not self._endpoint.done():
@@ -98,14 +98,14 @@ class SseChannel(HttpChannel):
         else:
             self.inbox.lost(error)
 
-    def _ending(self, stream: EventStream, status: int) -> DariError:
+    def _ending(self, stream: GetStream, status: int) -> DariError:
         if status in (401, 403):
-            return as_error(self._stream_address, status, stream.headers, b"", denied_hint=self.denied_hint)
+            return to_error(self._stream_address, status, stream.headers, b"", denied_hint=self.denied_hint)
         what = f"HTTP {status}" if status not in (0, 200) else "the stream ended"
         hint = "connect again; calls that ran may have had effects"
         return Unavailable(f"{self._stream_address.shown}: {what}", hint)
 
-    async def _authorize(self, oauth: OAuth, stream: EventStream, status: int) -> None:
+    async def _authorize(self, oauth: OAuth, stream: GetStream, status: int) -> None:
         """A person may be asked, and takes their time."""
         self._limit.reschedule(None)
         self.inbox.hold()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import dari.transport.bind as bind_module
 from dari.errors import InvalidInput
-from dari.transport import ports
-from dari.transport.ports import BindFailed, bind
-from tests.transport.rig import start_process
+from dari.transport.bind import BindFailed, bind
+from tests.transport.support import start_process
 
 
 def free_range(size: int) -> int:
@@ -39,8 +39,8 @@ def free_range(size: int) -> int:
 def default_port(monkeypatch: pytest.MonkeyPatch) -> int:
     """Moves the default range to where nothing runs, with its eleven ports."""
     first = free_range(11)
-    monkeypatch.setattr(ports, "DEFAULT_PORT", first)
-    monkeypatch.setattr(ports, "LAST_FALLBACK", first + 10)
+    monkeypatch.setattr(bind_module, "DEFAULT_PORT", first)
+    monkeypatch.setattr(bind_module, "LAST_FALLBACK", first + 10)
     return first
 
 
@@ -57,7 +57,7 @@ def taken() -> Iterator[list[int]]:
 
 
 def test_the_default_range_is_3847_to_3857() -> None:
-    assert (ports.DEFAULT_PORT, ports.LAST_FALLBACK) == (3847, 3857)
+    assert (bind_module.DEFAULT_PORT, bind_module.LAST_FALLBACK) == (3847, 3857)
 
 
 def test_the_default_port_is_used_when_it_is_free(default_port: int) -> None:

@@ -29,7 +29,7 @@ def bare_environment(given: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **given}
 
 
-class Process:
+class ServerProcess:
     """Starts at once; `end` it. Its group dies with it."""
 
     def __init__(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 # What is kept for a session that has not opened its stream yet, and may never do so.
-MOST_UNASKED = 32
-MOST_BYTES = 4 * 1024 * 1024
-MOST_STREAMS = 32
-MOST_KEPT_BYTES = 16 * 1024 * 1024
+MAX_UNSOLICITED = 32
+MAX_BYTES = 4 * 1024 * 1024
+MAX_STREAMS = 32
+MAX_KEPT_BYTES = 16 * 1024 * 1024
 STANDING = "g"
 
 
@@ -22,7 +22,7 @@ class Sink(Protocol):
     async def drain(self) -> None: ...
 
 
-def frame(message: bytes, event_id: str = "") -> bytes:
+def encode_event(message: bytes, event_id: str = "") -> bytes:
     """One message as an event."""
     if event_id:
         return b"id: %b\nevent: message\ndata: %b\n\n" % (event_id.encode(), message)
@@ -43,12 +43,12 @@ class EventStream:
         self._next = 1
 
     def emit(self, message: bytes) -> None:
-        data = frame(message, f"{self.name}-{self._next}")
+        data = encode_event(message, f"{self.name}-{self._next}")
         self._events.append((self._next, data))
         self.size_bytes += len(data)
         self._next += 1
-        most_events = MOST_EVENTS if self.delivered or self.sink is not None else MOST_UNASKED
-        while len(self._events) > 1 and (len(self._events) > most_events or self.size_bytes > MOST_BYTES):
+        most_events = MAX_EVENTS if self.delivered or self.sink is not None else MAX_UNSOLICITED
+        while len(self._events) > 1 and (len(self._events) > most_events or self.size_bytes > MAX_BYTES):
             self.size_bytes -= len(self._events.popleft()[1])
         if self.sink is not None:
             self.delivered = self._next - 1
@@ -85,7 +85,7 @@ class EventStream:
             sink.end_events()
 
 
-class Streams:
+class EventStreams:
     """The streams of one session: one that stands for the session, one for each answer that became a stream."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Streams:
         finished = [name for name, old in self._streams.items() if old.is_done and old.sink is None]
         kept_bytes = sum(old.size_bytes for old in self._streams.values())
         for name in finished:
-            if len(self._streams) < MOST_STREAMS and kept_bytes <= MOST_KEPT_BYTES:
+            if len(self._streams) < MAX_STREAMS and kept_bytes <= MAX_KEPT_BYTES:
                 break
             kept_bytes -= self._streams.pop(name).size_bytes
         self._streams[stream.name] = stream

@@ -9,8 +9,7 @@ from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
-from dari.transport.channels.lines import LineChannel
-from dari.transport.channels.sockets import read_small
+from dari.transport.client.lines import LineChannel, read_small
 
 CONNECT_TIMEOUT_S = 10.0
 

@@ -14,21 +14,21 @@ from dari.daemon.tcp_peer import knows_tcp_owners
 from dari.log import format_event
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
-from dari.transport.endpoint import Endpoint
-from dari.transport.guard import Guard, RateLimit, TokenFile
+from dari.transport.bind import bind
+from dari.transport.endpoint import McpEndpoint
+from dari.transport.guard import HttpGuard, HttpRateLimit, TokenFile
 from dari.transport.health import HealthApp
-from dari.transport.peers import PeerCheck
-from dari.transport.ports import bind
-from dari.transport.sessions import Sessions
+from dari.transport.peer_uids import PeerCheck
+from dari.transport.sessions import HttpSessions
 from dari.transport.unix import UnixServer
-from dari.transport.web import AsgiApp, WebServer
+from dari.transport.uvicorn_server import AsgiApp, UvicornServer
 
 _log = logging.getLogger("dari.transport")
 FindServer = Callable[[str], Server | str | None]
 """The server of a path beside `/mcp`, the reason why there is none, or None when the path is not an MCP one."""
 
 
-class HttpHub:
+class McpListeners:
     """Binds before it serves, so that a taken port fails the start and nothing else."""
 
     def __init__(
@@ -41,15 +41,15 @@ class HttpHub:
     ) -> None:
         self._server = server
         self._find_server = find_server
-        self._sessions_of: WeakKeyDictionary[Server, Sessions] = WeakKeyDictionary()
+        self._sessions_of: WeakKeyDictionary[Server, HttpSessions] = WeakKeyDictionary()
         self._settings = settings
         self._grant = grant
         self._app = app
         self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._unix: UnixServer | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self.web: WebServer | None = None
-        self.sessions = Sessions(server, settings.session_ttl_s)
+        self.web: UvicornServer | None = None
+        self.sessions = HttpSessions(server, settings.session_ttl_s)
         self.url = ""
 
     async def start(self) -> None:
@@ -65,20 +65,20 @@ class HttpHub:
         token = None if settings.token_path is None else TokenFile(settings.token_path)
         listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         hosts = (settings.http_bind, *settings.allowed_hosts)
-        guard = Guard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
-        limit = None if settings.rate_limit is None else RateLimit(settings.rate_limit)
+        guard = HttpGuard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
+        limit = None if settings.rate_limit is None else HttpRateLimit(settings.rate_limit)
         mount = None if self._find_server is None else self._mounted
-        endpoint = Endpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount)
+        endpoint = McpEndpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount)
         app = self._app or HealthApp(token, lambda: self.url)
-        self.web = WebServer(endpoint, listeners, app, settings.stop_grace_s)
+        self.web = UvicornServer(endpoint, listeners, app, settings.stop_grace_s)
         await self.web.start()
         if listeners:
             host, port = listeners[0].getsockname()[:2]
             _warn(host, settings.allowed_uids)
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
         if settings.socket_path is not None:
-            anyone = Guard(None, None, settings.allowed_origins)
-            trusted = Endpoint(self._server, self.sessions, anyone, self._grant, mount=mount)
+            anyone = HttpGuard(None, None, settings.allowed_origins)
+            trusted = McpEndpoint(self._server, self.sessions, anyone, self._grant, mount=mount)
             unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
             await unix.start()
             self._unix = unix
@@ -105,14 +105,14 @@ class HttpHub:
         elif self.web is not None:
             await self.web.stop()
 
-    def _mounted(self, path: str) -> tuple[Server, Sessions] | str | None:
+    def _mounted(self, path: str) -> tuple[Server, HttpSessions] | str | None:
         assert self._find_server is not None
         found = self._find_server(path)
         if not isinstance(found, Server):
             return found
         sessions = self._sessions_of.get(found)
         if sessions is None:
-            sessions = self._sessions_of[found] = Sessions(found, self._settings.session_ttl_s)
+            sessions = self._sessions_of[found] = HttpSessions(found, self._settings.session_ttl_s)
         return found, sessions
 
     def _fail(self, error: Exception) -> None:

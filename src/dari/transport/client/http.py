@@ -14,17 +14,17 @@ from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.mcp.client.oauth import OAuth
 from dari.mcp.versions import V2024_11, V2025_03
-from dari.transport.channels.address import Address, parse
-from dari.transport.channels.connection import Headers
-from dari.transport.channels.pool import Pool
-from dari.transport.channels.post import Post
-from dari.transport.channels.sse import EventReader
-from dari.transport.channels.streams import resume, stand
+from dari.transport.client.address import Address, parse_address
+from dari.transport.client.get_stream import keep_open, resume
+from dari.transport.client.http_connection import Headers
+from dari.transport.client.http_post import Post
+from dari.transport.client.pool import HttpPool
+from dari.transport.client.sse import EventReader
 from dari.version import VERSION
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 300.0
-FAREWELL_S = 2.0
+DELETE_TIMEOUT_S = 2.0
 FOLLOW_S = 0.5
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -71,7 +71,7 @@ class HttpChannel:
         most_bytes: int = MAX_LINE_BYTES,
         denied_hint: str = "",
     ) -> None:
-        self.address = parse(url, socket_path)
+        self.address = parse_address(url, socket_path)
         self.oauth = oauth
         self.denied_hint = denied_hint
         self.most_bytes = most_bytes
@@ -130,7 +130,7 @@ class HttpChannel:
         if self.is_stateless or (self._standing is not None and not self._standing.done()):
             return
         opened = asyncio.Event()
-        self._standing = self.spawn(stand(self, opened.set))
+        self._standing = self.spawn(keep_open(self, opened.set))
         try:
             async with asyncio.timeout(FOLLOW_S):
                 await opened.wait()
@@ -171,7 +171,7 @@ class HttpChannel:
         return f"Basic {self.address.credentials}" if self.address.credentials else ""
 
     async def _prepare(self) -> None:
-        self.pool = Pool(
+        self.pool = HttpPool(
             self.address,
             connect_timeout_s=self._connect_timeout_s,
             ssl_context=self._ssl_context,
@@ -231,7 +231,7 @@ class HttpChannel:
     async def _end_session(self) -> None:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            async with asyncio.timeout(FAREWELL_S):
+            async with asyncio.timeout(DELETE_TIMEOUT_S):
                 connection = await self.pool.take(is_urgent=True)
                 connection.send(_Farewell(ended), self.request("DELETE", self.address, self.session_id))
                 await ended

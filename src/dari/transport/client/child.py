@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
-from dari.transport.channels.pipes import LAST_WORDS_S, PipeChannel
-from dari.transport.channels.process import Process
+from dari.transport.client.pipes import LAST_WORDS_S, PipeChannel
+from dari.transport.client.process import ServerProcess
 
 
 class ChildChannel(PipeChannel):
@@ -30,7 +30,7 @@ class ChildChannel(PipeChannel):
         self._command = tuple(command)
         self._env = dict(env or {})
         self._cwd = cwd
-        self._process: Process | None = None
+        self._process: ServerProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -43,7 +43,7 @@ class ChildChannel(PipeChannel):
     async def open(self, inbox: Inbox) -> None:
         self._reset()
         self.inbox = inbox
-        process = self._process = Process(self._command, self._env, self._cwd, self._over.set)
+        process = self._process = ServerProcess(self._command, self._env, self._cwd, self._over.set)
         stdin, stdout, stderr = process.pipes
         try:
             await self._attach(stdin, stdout)
@@ -70,7 +70,7 @@ class ChildChannel(PipeChannel):
         await self._detached()
         await process.tail.ended.wait()
 
-    async def _watch(self, process: Process, inbox: Inbox) -> None:
+    async def _watch(self, process: ServerProcess, inbox: Inbox) -> None:
         await self._over.wait()
         closed = await self._last_words(process.exited(LAST_WORDS_S), process.tail.ended)
         if process.has_exited:

@@ -8,19 +8,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dari.errors import DariError, Unavailable
-from dari.transport.channels.connection import Connection, Headers
-from dari.transport.channels.sse import EventReader, EventTooLong
+from dari.transport.client.http_connection import Headers, HttpConnection
+from dari.transport.client.sse import EventReader, EventTooLong
 
 if TYPE_CHECKING:
-    from dari.transport.channels.http import HttpChannel
+    from dari.transport.client.http import HttpChannel
 
 RETRY_MS = 1000
-MOST_RETRY_MS = 60_000
-MOST_ATTEMPTS = 5
-LONGEST_PAUSE_S = 30.0
+MAX_RETRY_MS = 60_000
+MAX_ATTEMPTS = 5
+MAX_PAUSE_S = 30.0
 
 
-class EventStream:
+class GetStream:
     """One GET. `run` returns its status when it has ended, whoever ended it; 0 when the connection broke."""
 
     def __init__(self, channel: HttpChannel, reader: EventReader, on_open: Callable[[], None] | None = None) -> None:
@@ -34,7 +34,7 @@ class EventStream:
         self._channel = channel
         self._on_open = on_open
         self._status = 0
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[int] = self._loop.create_future()
         self._heard_s = self._loop.time()
@@ -118,19 +118,19 @@ async def resume(channel: HttpChannel, request_id: int, before: EventReader) -> 
     failures = 0
     while inbox.is_waiting(request_id):
         await asyncio.sleep(_pause_s(reader, failures))
-        stream = EventStream(channel, reader)
+        stream = GetStream(channel, reader)
         status = await stream.run()
         failures = 0 if stream.has_events or stream.was_silent else failures + 1
         if not inbox.is_waiting(request_id):
             return
-        if failures >= MOST_ATTEMPTS or status not in (0, 200, 429, 500, 502, 503, 504):
+        if failures >= MAX_ATTEMPTS or status not in (0, 200, 429, 500, 502, 503, 504):
             why = f"HTTP {status}" if status else "no connection"
             inbox.fail(
                 request_id, Unavailable(f"the stream broke and could not be resumed ({why})", "the call may have run")
             )
 
 
-async def stand(channel: HttpChannel, on_open: Callable[[], None]) -> None:
+async def keep_open(channel: HttpChannel, on_open: Callable[[], None]) -> None:
     """Keep the session's stream open. Returns when the server has none, or does not know the session."""
     reader = EventReader(channel.inbox.receive, channel.most_bytes)
     failures = 0
@@ -143,7 +143,7 @@ async def stand(channel: HttpChannel, on_open: Callable[[], None]) -> None:
             if was_open and not could_resume:  # noqa: B023 - called before the loop goes on
                 channel.inbox.resumed()
 
-        stream = EventStream(channel, reader, opened)
+        stream = GetStream(channel, reader, opened)
         status = await stream.run()
         on_open()
         if status == 404:
@@ -159,7 +159,7 @@ async def stand(channel: HttpChannel, on_open: Callable[[], None]) -> None:
 
 def _pause_s(reader: EventReader, failures: int) -> float:
     """What the server asked for, or a second; longer after every failure."""
-    asked_s = min(RETRY_MS if reader.retry_ms is None else reader.retry_ms, MOST_RETRY_MS) / 1000
+    asked_s = min(RETRY_MS if reader.retry_ms is None else reader.retry_ms, MAX_RETRY_MS) / 1000
     if failures == 0:
         return asked_s
-    return min(max(asked_s, 0.1) * float(2 ** min(failures, 10)), LONGEST_PAUSE_S) * random.uniform(1.0, 1.25)
+    return min(max(asked_s, 0.1) * float(2 ** min(failures, 10)), MAX_PAUSE_S) * random.uniform(1.0, 1.25)

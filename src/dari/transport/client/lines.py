@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Protocol
 
 from dari.core.slices import Sliced
@@ -11,14 +12,14 @@ from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import Lines, TooLong
 
 
-class Writer(Protocol):
+class LineWriter(Protocol):
     """The part of an asyncio transport that is written to."""
 
     def write(self, data: bytes) -> None: ...
     def is_closing(self) -> bool: ...
 
 
-class Reader(Protocol):
+class LineReader(Protocol):
     """The part of an asyncio transport that is read from."""
 
     def pause_reading(self) -> None: ...
@@ -35,7 +36,7 @@ class LineChannel(asyncio.Protocol):
         self.is_full = False
         self.inbox: Inbox | None = None
         self._most_bytes = most_bytes
-        self._writer: Writer | None = None
+        self._writer: LineWriter | None = None
         self._outgoing: list[bytes] = []
         self._unanswered = 0
         self._reset()
@@ -109,7 +110,7 @@ class LineChannel(asyncio.Protocol):
     def _reset(self) -> None:
         self._lines = Lines(self._most_bytes)
         self._sliced: Sliced[bytes | TooLong] = Sliced(self._handle, self._pause_reading, self._resume_reading)
-        self._reader: Reader | None = None
+        self._reader: LineReader | None = None
         self._outgoing = []
         self._unanswered = 0
         self._writable = asyncio.Event()
@@ -134,3 +135,22 @@ class LineChannel(asyncio.Protocol):
         else:
             message = f"the answer has {line.size_bytes} bytes, the limit is {self._most_bytes}"
             inbox.fail(line.request_id, Failed(message, "ask for less at once"))
+
+
+READ_BYTES = 64 * 1024
+KEEP_ALIVE_S = 60
+
+
+def read_small(transport: object) -> None:
+    """asyncio reads into a new buffer of 256 KiB every time, and clearing that costs more than a small answer."""
+    if hasattr(transport, "max_size"):
+        transport.max_size = READ_BYTES
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel notice a peer that is gone without a word; a stream of events may be silent for hours."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_S)

@@ -9,10 +9,10 @@ from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.session import RunningRequest, Session
 from dari.mcp.versions import V2025_11
 from dari.rpc.codec import encode
-from dari.transport.events import EventStream, frame
+from dari.transport.sse import EventStream, encode_event
 
 if TYPE_CHECKING:
-    from dari.transport.endpoint import Endpoint
+    from dari.transport.endpoint import McpEndpoint
     from dari.transport.http import McpProtocol
 
 _REASONS = {
@@ -28,7 +28,7 @@ _EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-trans
 _STATELESS_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
 
 
-class Exchange(ReplyChannel):
+class HttpRequest(ReplyChannel):
     """Also stands in for uvicorn's request cycle, hence `response_complete`, `keep_alive` and `disconnected`."""
 
     # What most exchanges never change stands here, so that making one is cheap.
@@ -58,7 +58,7 @@ class Exchange(ReplyChannel):
     _has_events = False
 
     def __init__(
-        self, protocol: McpProtocol, endpoint: Endpoint, method: bytes, headers: Mapping[bytes, bytes]
+        self, protocol: McpProtocol, endpoint: McpEndpoint, method: bytes, headers: Mapping[bytes, bytes]
     ) -> None:
         self.protocol = protocol
         self.endpoint = endpoint
@@ -86,7 +86,7 @@ class Exchange(ReplyChannel):
             self._stream.emit(message)
             self._stream.finish()
         elif self._has_events:
-            self.write_event(frame(message))
+            self.write_event(encode_event(message))
             self.end_events()
         elif code == 0:
             if self.opened is not None:
@@ -106,7 +106,7 @@ class Exchange(ReplyChannel):
         if self._stream is not None:
             self._stream.emit(message)
         else:
-            self.write_event(frame(message))
+            self.write_event(encode_event(message))
 
     async def drain(self) -> None:
         sink = None if self._stream is None else self._stream.sink
@@ -201,7 +201,7 @@ class Exchange(ReplyChannel):
     def _finish(self, response: bytes) -> None:
         if not self.response_complete:
             self.response_complete = True
-            # The call refers to this exchange: without this each request would be garbage for the cycle collector.
+            # The call refers to this request: without this each request would be garbage for the cycle collector.
             self._call = None
             self.protocol.finish(response, self)
 

@@ -9,14 +9,14 @@ from collections import deque
 from dari.daemon.connect import connect_unix
 from dari.errors import TimedOut
 from dari.mcp.client.errors import NotSent
-from dari.transport.channels.address import Address
-from dari.transport.channels.connection import Connection
+from dari.transport.client.address import Address
+from dari.transport.client.http_connection import HttpConnection
 
-MOST_CONNECTIONS = 256
-MOST_IDLE_S = 60.0
+MAX_CONNECTIONS = 256
+MAX_IDLE_S = 60.0
 
 
-class Pool:
+class HttpPool:
     """`idle` costs nothing and may have none; `take` waits for one, or connects."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Pool:
         *,
         connect_timeout_s: float,
         ssl_context: ssl.SSLContext | None = None,
-        most: int = MOST_CONNECTIONS,
+        most: int = MAX_CONNECTIONS,
         keeps_alive: bool = True,
     ) -> None:
         self._address = address
@@ -34,22 +34,22 @@ class Pool:
         self._most = most
         self._keeps_alive = keeps_alive
         self._dialling = 0
-        self._idle: deque[Connection] = deque()
-        self._open: set[Connection] = set()
+        self._idle: deque[HttpConnection] = deque()
+        self._open: set[HttpConnection] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._loop = asyncio.get_running_loop()
 
-    def idle(self) -> Connection | None:
+    def idle(self) -> HttpConnection | None:
         """The connection that was used last: it is the least likely to have been dropped."""
         now_s = self._loop.time()
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable and now_s - connection.idle_since_s < min(connection.keep_alive_s, MOST_IDLE_S):
+            if connection.is_usable and now_s - connection.idle_since_s < min(connection.keep_alive_s, MAX_IDLE_S):
                 return connection
             connection.abort()
         return None
 
-    async def take(self, *, is_urgent: bool = False, is_fresh: bool = False) -> Connection:
+    async def take(self, *, is_urgent: bool = False, is_fresh: bool = False) -> HttpConnection:
         """A connection to send on. An urgent one ignores the limit: a busy call may wait for just that message."""
         while True:
             connection = None if is_fresh else self.idle()
@@ -66,7 +66,7 @@ class Pool:
                     self._wake()
                 raise
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: HttpConnection) -> None:
         """It was taken, but not used."""
         if connection.is_usable:
             self._freed(connection)
@@ -78,9 +78,9 @@ class Pool:
         for connection in list(self._open):
             await connection.lost.wait()
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> HttpConnection:
         address = self._address
-        connection = Connection(self._freed, self._gone)
+        connection = HttpConnection(self._freed, self._gone)
         self._dialling += 1
         try:
             async with asyncio.timeout(self._connect_timeout_s):
@@ -106,7 +106,7 @@ class Pool:
         self._open.add(connection)
         return connection
 
-    async def _dial(self, connection: Connection) -> None:
+    async def _dial(self, connection: HttpConnection) -> None:
         address, loop = self._address, self._loop
         context = self._tls() if address.is_tls else None
         name = address.host if address.is_tls else None
@@ -124,7 +124,7 @@ class Pool:
             self._ssl_context.set_alpn_protocols(["http/1.1"])
         return self._ssl_context
 
-    def _freed(self, connection: Connection) -> None:
+    def _freed(self, connection: HttpConnection) -> None:
         if not self._keeps_alive:
             connection.abort()  # whatever the server thinks of it
             return
@@ -132,7 +132,7 @@ class Pool:
         self._idle.append(connection)
         self._wake()
 
-    def _gone(self, connection: Connection) -> None:
+    def _gone(self, connection: HttpConnection) -> None:
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)

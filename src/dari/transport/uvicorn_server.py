@@ -15,7 +15,7 @@ from uvicorn import Server as Uvicorn
 from dari.daemon.listener import is_listening
 from dari.errors import Unavailable
 from dari.log import format_event
-from dari.transport.endpoint import Endpoint
+from dari.transport.endpoint import McpEndpoint
 from dari.transport.health import Scope, Send
 from dari.transport.http import McpProtocol, make_protocol
 from dari.transport.sessions import SWEEP_S
@@ -23,23 +23,23 @@ from dari.transport.sessions import SWEEP_S
 STOP_GRACE_S = 5.0
 LAST_WORDS_S = 0.2
 POLL_S = 0.005
-MOST_CONNECTIONS = 2000
+MAX_CONNECTIONS = 2000
 
 AsgiApp = Callable[[Scope, Any, Send], Awaitable[None]]
 
 _log = logging.getLogger("dari.transport")
 
 
-class ListenerGone(Unavailable):
+class ListenerClosed(Unavailable):
     """A listening socket was closed or shut down while it served."""
 
 
-class WebServer:
+class UvicornServer:
     """Runs the endpoint on sockets that are bound already."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: McpEndpoint,
         listeners: list[socket.socket],
         app: AsgiApp,
         stop_grace_s: float = STOP_GRACE_S,
@@ -57,7 +57,7 @@ class WebServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS,
         )
         self._uvicorn = Uvicorn(config)
         self._ticker: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class WebServer:
     def connection_count(self) -> int:
         return len(self._uvicorn.server_state.connections)
 
-    def protocol_for(self, endpoint: Endpoint) -> Callable[[], asyncio.Protocol]:
+    def protocol_for(self, endpoint: McpEndpoint) -> Callable[[], asyncio.Protocol]:
         """A factory of connections for another endpoint that shares this server's limits and shutdown."""
         if endpoint not in self._endpoints:
             self._endpoints.append(endpoint)
@@ -119,7 +119,7 @@ class WebServer:
         if self._ticker is not None:
             self._ticker.cancel()
 
-    def _all(self) -> list[Endpoint]:
+    def _all(self) -> list[McpEndpoint]:
         return [one for endpoint in self._endpoints for one in (endpoint, *endpoint.mounted)]
 
     async def _until_idle(self, timeout_s: float) -> None:
@@ -147,7 +147,9 @@ class WebServer:
             return
         for listener, name in self._watched.items():
             if not is_listening(listener):
-                raise ListenerGone(f"the listener is gone: {name} takes no more connections", "start the server again")
+                raise ListenerClosed(
+                    f"the listener is gone: {name} takes no more connections", "start the server again"
+                )
 
     async def _tick_every_second(self) -> None:
         while True:

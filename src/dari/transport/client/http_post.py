@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from dari.errors import DariError, Failed, Unavailable
 from dari.mcp.client.errors import SessionExpired
 from dari.mcp.client.oauth import Refusal
-from dari.transport.channels.connection import Connection, Headers
-from dari.transport.channels.refusals import as_error, begins_as_json, is_lost_session, not_mcp
-from dari.transport.channels.sse import EventReader, EventTooLong
+from dari.transport.client.http_connection import Headers, HttpConnection
+from dari.transport.client.http_errors import begins_as_json, is_lost_session, not_mcp, to_error
+from dari.transport.client.sse import EventReader, EventTooLong
 
 if TYPE_CHECKING:
-    from dari.transport.channels.http import HttpChannel
+    from dari.transport.client.http import HttpChannel
 
-MOST_REDIRECTS = 5
-MOST_REFUSAL_BYTES = 64 * 1024
-TELL_TIMEOUT_S = 30.0
+MAX_REDIRECTS = 5
+MAX_ERROR_BYTES = 64 * 1024
+NOTIFY_TIMEOUT_S = 30.0
 LINGER_S = 2.0
 _log = logging.getLogger("dari.transport")
 
@@ -43,7 +43,7 @@ class Post:
         self._body = body
         self._headers = headers
         self._target = channel.address
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
         self._kind = _Kind.EMPTY
         self._parts: list[bytes] = []
         self._size_bytes = 0
@@ -54,7 +54,7 @@ class Post:
         self._was_resent = self._was_authorized = self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
         if request_id is None:
-            self._timer = asyncio.get_running_loop().call_later(TELL_TIMEOUT_S, self.abort)
+            self._timer = asyncio.get_running_loop().call_later(NOTIFY_TIMEOUT_S, self.abort)
 
     def start(self, *, is_fresh: bool = False) -> None:
         """Send it: now if a connection is free, else as soon as there is one."""
@@ -111,7 +111,7 @@ class Post:
                 self._give_up(Failed(limit, "ask for less at once"))
             else:
                 self._parts.append(part)
-        elif self._kind is _Kind.REFUSAL and self._size_bytes < MOST_REFUSAL_BYTES:
+        elif self._kind is _Kind.REFUSAL and self._size_bytes < MAX_ERROR_BYTES:
             self._size_bytes += len(part)
             self._parts.append(part)
 
@@ -174,7 +174,7 @@ class Post:
     def _refused(self, body: bytes) -> None:
         channel = self._channel
         where = self._response.get(b"location", b"").decode("latin-1")
-        if self._status in (307, 308) and self._redirects < MOST_REDIRECTS:
+        if self._status in (307, 308) and self._redirects < MAX_REDIRECTS:
             target = self._target.redirected(where)
             if target is not None:
                 self._redirects += 1
@@ -199,7 +199,7 @@ class Post:
     def _error(self, body: bytes) -> DariError:
         token = self._authorization.partition(" ")[2]
         hint = self._channel.denied_hint
-        return as_error(self._target, self._status, self._response, body, token=token, denied_hint=hint)
+        return to_error(self._target, self._status, self._response, body, token=token, denied_hint=hint)
 
     def _challenge(self) -> bytes:
         return self._response.get(b"www-authenticate", b"")
@@ -237,7 +237,7 @@ class Post:
         else:
             self._send(connection)
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: HttpConnection) -> None:
         channel = self._channel
         try:
             self._authorization = channel.authorization

@@ -43,14 +43,14 @@ class Address(Struct, frozen=True):
     def redirected(self, location: str) -> Address | None:
         """Where a redirect leads; None when that is another origin, which is not followed."""
         try:
-            there = parse(urljoin(f"{self.scheme}://{self.host_header}{self.target}", location))
+            there = parse_address(urljoin(f"{self.scheme}://{self.host_header}{self.target}", location))
         except InvalidInput:
             return None
         is_same = (there.scheme, there.host, there.port) == (self.scheme, self.host, self.port)
         return replace(self, target=there.target) if is_same and not there.credentials else None
 
 
-def parse(url: str, socket_path: Path | None = None) -> Address:
+def parse_address(url: str, socket_path: Path | None = None) -> Address:
     """Take a URL apart, or say what is wrong with it."""
     try:
         parts = urlsplit(url)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dari.daemon.tcp_peer import Address, is_local, knows_tcp_owners, tcp_peer_uid
 from dari.errors import InvalidInput
 from dari.log import format_event
-from dari.transport.heads import Refusal
+from dari.transport.http_limits import Refusal
 
 ANY_USER = "any"
 MAX_REPORTED = 64

@@ -17,10 +17,10 @@ from dari.core.scopes import MCP_GRANT
 from dari.core.tool import tool
 from dari.mcp.server import Server
 from dari.settings import ServeSettings
-from dari.transport.endpoint import Endpoint
+from dari.transport.endpoint import McpEndpoint
 from dari.transport.http import McpProtocol
-from dari.transport.hub import HttpHub
-from dari.transport.web import AsgiApp
+from dari.transport.server import McpListeners
+from dari.transport.uvicorn_server import AsgiApp
 from tests.demo import DemoTools, demo_server
 from tests.wires import ROOT, HttpWire, Json, StreamWire, call, initialize
 
@@ -30,7 +30,7 @@ JSON_ONLY = {"Accept": "application/json"}
 class Rig:
     """A running hub and the connections a test opened to it."""
 
-    def __init__(self, hub: HttpHub, server: Server, tools: DemoTools, settings: ServeSettings) -> None:
+    def __init__(self, hub: McpListeners, server: Server, tools: DemoTools, settings: ServeSettings) -> None:
         self.hub = hub
         self.server = server
         self.tools = tools
@@ -42,7 +42,7 @@ class Rig:
         return int(self.hub.url.rsplit(":", 1)[1].removesuffix("/mcp"))
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> McpEndpoint:
         assert self.hub.web is not None
         return self.hub.web.endpoint
 
@@ -112,7 +112,7 @@ async def running(
     chosen = ServeSettings(**{"transport": "http", "http_port": 0, **settings})
     tools = tools or DemoTools()
     server = demo_server(tools, strict=strict)
-    hub = HttpHub(server, chosen, MCP_GRANT, app)
+    hub = McpListeners(server, chosen, MCP_GRANT, app)
     await hub.start()
     rig = Rig(hub, server, tools, chosen)
     try:

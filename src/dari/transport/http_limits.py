@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-MOST_HEAD_BYTES = 64 * 1024
-MOST_HEADERS = 100
+MAX_HEAD_BYTES = 64 * 1024
+MAX_HEADERS = 100
 
 Headers = list[tuple[bytes, bytes]]
 Refusal = tuple[int, str]
@@ -12,15 +12,15 @@ Refusal = tuple[int, str]
 _SINGLE = frozenset({b"host", b"authorization", b"origin", b"content-type", b"last-event-id"})
 
 
-def too_long(url: bytes, headers: Headers) -> Refusal | None:
+def check_length(url: bytes, headers: Headers) -> Refusal | None:
     """The refusal of a head beyond the limits."""
-    if len(headers) > MOST_HEADERS:
-        return 431, f"more than {MOST_HEADERS} headers"
+    if len(headers) > MAX_HEADERS:
+        return 431, f"more than {MAX_HEADERS} headers"
     size_bytes = len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
-    return (431, f"the head is longer than {MOST_HEAD_BYTES} bytes") if size_bytes > MOST_HEAD_BYTES else None
+    return (431, f"the head is longer than {MAX_HEAD_BYTES} bytes") if size_bytes > MAX_HEAD_BYTES else None
 
 
-def joined(headers: Headers) -> tuple[dict[bytes, bytes], Refusal | None]:
+def join_headers(headers: Headers) -> tuple[dict[bytes, bytes], Refusal | None]:
     """Headers that came more than once as one list, and the refusal when one of them must not."""
     fields: dict[bytes, bytes] = {}
     refusal = None

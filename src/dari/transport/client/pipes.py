@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import IO
 
-from dari.transport.channels.lines import LineChannel
-from dari.transport.channels.sockets import read_small
+from dari.transport.client.lines import LineChannel, read_small
 
 # How long what a dead process has written may take to arrive.
 LAST_WORDS_S = 0.3

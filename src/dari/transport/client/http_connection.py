@@ -10,15 +10,15 @@ import httptools
 
 from dari.core.slices import Sliced, pieces
 from dari.errors import Unavailable
-from dari.transport.channels.sockets import keep_alive, read_small
+from dari.transport.client.lines import keep_alive, read_small
 
 Headers = dict[bytes, bytes]
-MOST_HEADER_BYTES = 64 * 1024
+MAX_HEADER_BYTES = 64 * 1024
 PIECE_BYTES = 4 * 1024
 """Parsed at once; a piece holds some 700 chunks or events at most."""
 
 
-class Taker(Protocol):
+class ResponseSink(Protocol):
     """Takes one response. Exactly one of `ended` and `broken` comes last."""
 
     def head(self, status: int, headers: Headers) -> None: ...
@@ -31,16 +31,16 @@ class Taker(Protocol):
         """`is_untouched`: a kept connection ended before a byte of the response, so the server had hung up before."""
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """`on_free` is told when the next request may be sent, `on_gone` when there will be none."""
 
-    def __init__(self, on_free: Callable[[Connection], None], on_gone: Callable[[Connection], None]) -> None:
+    def __init__(self, on_free: Callable[[HttpConnection], None], on_gone: Callable[[HttpConnection], None]) -> None:
         self.lost = asyncio.Event()
         self.idle_since_s = 0.0
         self.keep_alive_s = float("inf")
         self._on_free = on_free
         self._on_gone = on_gone
-        self._taker: Taker | None = None
+        self._taker: ResponseSink | None = None
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._pieces: Sliced[bytes] = Sliced(self._received, self._pause, self._resume)
@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._headers: Headers = {}
         self._begin()
 
-    def send(self, taker: Taker, request: bytes) -> None:
+    def send(self, taker: ResponseSink, request: bytes) -> None:
         """Only while it is free."""
         self._taker = taker
         self._begin()
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
             return
         self._has_bytes = True
         if not self._has_head:
-            if self._header_bytes > MOST_HEADER_BYTES:
+            if self._header_bytes > MAX_HEADER_BYTES:
                 self._break("the response's headers are too long")
                 return
             self._header_bytes += len(data)

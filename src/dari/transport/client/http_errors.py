@@ -7,8 +7,8 @@ from html import unescape
 
 from dari.errors import DariError, Denied
 from dari.mcp.client.errors import ServerRefused, Unauthorized
-from dari.transport.channels.address import Address
-from dari.transport.channels.connection import Headers
+from dari.transport.client.address import Address
+from dari.transport.client.http_connection import Headers
 
 _HINTS = {
     406: "the server does not like what we accept; it may be too old for Streamable HTTP",
@@ -26,7 +26,7 @@ def is_lost_session(status: int, body: bytes) -> bool:
     return status == 404 or (status in (400, 401) and b"session" in body.lower())
 
 
-def as_error(
+def to_error(
     address: Address, status: int, headers: Headers, body: bytes, *, token: str = "", denied_hint: str = ""
 ) -> DariError:
     """`token` is what we sent, in case the server repeats it; `denied_hint` is the next step for 401 and 403."""

@@ -36,7 +36,7 @@ def bind(host: str, port: int | None) -> socket.socket:
     )
 
 
-def port_of(url: str) -> int:
+def url_port(url: str) -> int:
     """The port in one of our own URLs."""
     return int(url.removesuffix("/mcp").rpartition(":")[2])
 
