@@ -148,7 +148,7 @@ class Bridge:
 
     @cached_property
     def _oauth_maker(self) -> MakeOAuth:
-        from dari.bridge.upstream.oauth import oauth_maker
+        from dari.bridge.oauth.persistent import oauth_maker
 
         return oauth_maker(self.home)
 

@@ -4,20 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.limits.circuit import Circuit, State
+from dari.bridge.limits.circuit import CircuitBreaker, CircuitState
 from dari.errors import InvalidInput, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock
 
 
-def opened(clock: FakeClock, changes: list[State] | None = None) -> Circuit:
-    circuit = Circuit("s", clock, failures=3, recover_s=60, on_change=(changes if changes is not None else []).append)
+def opened(clock: FakeClock, changes: list[CircuitState] | None = None) -> CircuitBreaker:
+    circuit = CircuitBreaker(
+        "s", clock, failures=3, recover_s=60, on_change=(changes if changes is not None else []).append
+    )
     for _ in range(3):
         circuit.failed(circuit.admit())
     return circuit
 
 
 def test_failures_in_a_row_open_it_and_a_success_between_them_does_not() -> None:
-    circuit = Circuit("s", FakeClock(), failures=3)
+    circuit = CircuitBreaker("s", FakeClock(), failures=3)
     for good in (False, False, True, False, False):
         admitted = circuit.admit()
         (circuit.succeeded if good else circuit.failed)(admitted)
@@ -37,7 +39,7 @@ def test_an_open_circuit_refuses_and_says_when_it_tries_again() -> None:
 
 def test_after_the_recovery_time_one_call_probes_and_the_others_are_refused_until_it_ends() -> None:
     clock = FakeClock()
-    changes: list[State] = []
+    changes: list[CircuitState] = []
     circuit = opened(clock, changes)
     clock.advance(60)
     assert circuit.state == "half-open"
@@ -84,7 +86,7 @@ def test_a_probe_that_hangs_does_not_lock_everybody_out() -> None:
 
 def test_calls_from_before_it_opened_neither_close_it_nor_prolong_it() -> None:
     clock = FakeClock()
-    circuit = Circuit("s", clock, failures=2, recover_s=60)
+    circuit = CircuitBreaker("s", clock, failures=2, recover_s=60)
     slow, slower = circuit.admit(), circuit.admit()
     circuit.failed(circuit.admit())
     circuit.failed(circuit.admit())
@@ -97,7 +99,7 @@ def test_calls_from_before_it_opened_neither_close_it_nor_prolong_it() -> None:
 
 def test_a_late_failure_does_not_decide_about_a_probe() -> None:
     clock = FakeClock()
-    circuit = Circuit("s", clock, failures=1, recover_s=60)
+    circuit = CircuitBreaker("s", clock, failures=1, recover_s=60)
     slow = circuit.admit()
     circuit.failed(circuit.admit())
     clock.advance(60)
@@ -111,14 +113,14 @@ def test_a_late_failure_does_not_decide_about_a_probe() -> None:
 @pytest.mark.parametrize(("failures", "recover_s"), [(0, 1), (-1, 1), (1, 0)])
 def test_a_circuit_without_meaning_is_refused(failures: int, recover_s: float) -> None:
     with pytest.raises(InvalidInput):
-        Circuit("s", FakeClock(), failures=failures, recover_s=recover_s)
+        CircuitBreaker("s", FakeClock(), failures=failures, recover_s=recover_s)
 
 
 @given(st.lists(st.sampled_from(["start", "good", "bad", "left", "wait"]), max_size=80))
 @settings(deadline=None)
 def test_whatever_happens_at_most_one_call_is_out_while_it_is_not_closed(events: list[str]) -> None:
     clock = FakeClock()
-    circuit = Circuit("s", clock, failures=2, recover_s=10)
+    circuit = CircuitBreaker("s", clock, failures=2, recover_s=10)
     running: list[int] = []
     probes: list[int] = []
     started = 0.0

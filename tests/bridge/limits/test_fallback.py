@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dari.bridge.limits.fallback import Addresses
+from dari.bridge.limits.fallback import FallbackAddresses
 from dari.errors import Failed, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
 
@@ -28,7 +28,7 @@ class Net:
 async def test_the_call_that_finds_the_first_address_down_is_answered_by_the_second() -> None:
     net = Net(FIRST)
     switched: list[str] = []
-    addresses = Addresses(FIRST, SECOND, clock=FakeClock(), on_switch=switched.append)
+    addresses = FallbackAddresses(FIRST, SECOND, clock=FakeClock(), on_switch=switched.append)
     assert await addresses.run(net.get) == SECOND
     assert await addresses.run(net.get) == SECOND
     assert net.tried == [FIRST, SECOND, SECOND]
@@ -37,7 +37,7 @@ async def test_the_call_that_finds_the_first_address_down_is_answered_by_the_sec
 
 async def test_calls_return_to_the_first_address_when_it_is_back() -> None:
     clock, net = FakeClock(), Net(FIRST)
-    addresses = Addresses(FIRST, SECOND, recover_s=60, clock=clock)
+    addresses = FallbackAddresses(FIRST, SECOND, recover_s=60, clock=clock)
     await addresses.run(net.get)
     clock.advance(60)
     assert await addresses.run(net.get) == SECOND  # tried, still down
@@ -50,7 +50,7 @@ async def test_calls_return_to_the_first_address_when_it_is_back() -> None:
 
 async def test_only_one_call_tries_the_first_address_again() -> None:
     clock, net = FakeClock(), Net(FIRST)
-    addresses = Addresses(FIRST, SECOND, recover_s=60, clock=clock)
+    addresses = FallbackAddresses(FIRST, SECOND, recover_s=60, clock=clock)
     await addresses.run(net.get)
     clock.advance(60)
     hold = asyncio.Event()
@@ -67,14 +67,14 @@ async def test_only_one_call_tries_the_first_address_again() -> None:
 
 
 async def test_when_both_are_down_the_error_names_both() -> None:
-    addresses = Addresses(FIRST, SECOND, clock=FakeClock())
+    addresses = FallbackAddresses(FIRST, SECOND, clock=FakeClock())
     with pytest.raises(Unavailable, match=rf"neither {FIRST}.* nor its fallback {SECOND}"):
         await addresses.run(Net(FIRST, SECOND).get)
 
 
 async def test_when_the_fallback_goes_away_the_first_address_is_tried_before_its_time() -> None:
     net = Net(FIRST)
-    addresses = Addresses(FIRST, SECOND, recover_s=60, clock=FakeClock())
+    addresses = FallbackAddresses(FIRST, SECOND, recover_s=60, clock=FakeClock())
     await addresses.run(net.get)
     net.down = {SECOND}
     assert await addresses.run(net.get) == FIRST
@@ -93,7 +93,7 @@ async def test_an_error_from_the_server_itself_is_no_reason_to_go_elsewhere() ->
         tried.append(url)
         raise Failed("no such row")
 
-    addresses = Addresses(FIRST, SECOND, clock=FakeClock())
+    addresses = FallbackAddresses(FIRST, SECOND, clock=FakeClock())
     for _ in range(2):
         with pytest.raises(Failed):
             await addresses.run(failing)
@@ -108,18 +108,18 @@ async def test_a_lost_connection_is_not_sent_twice_for_the_request_may_have_been
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        await Addresses(FIRST, SECOND, clock=FakeClock()).run(reset)
+        await FallbackAddresses(FIRST, SECOND, clock=FakeClock()).run(reset)
     assert tried == [FIRST]
 
 
 async def test_without_a_fallback_errors_come_as_they_are() -> None:
     with pytest.raises(ConnectionRefusedError):
-        await Addresses(FIRST, clock=FakeClock()).run(Net(FIRST).get)
+        await FallbackAddresses(FIRST, clock=FakeClock()).run(Net(FIRST).get)
 
 
 async def test_a_cancelled_probe_leaves_the_way_free_for_the_next() -> None:
     clock, net = FakeClock(), Net(FIRST)
-    addresses = Addresses(FIRST, SECOND, recover_s=60, clock=clock)
+    addresses = FallbackAddresses(FIRST, SECOND, recover_s=60, clock=clock)
     await addresses.run(net.get)
     clock.advance(60)
     never = asyncio.Event()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dari.bridge.limits.circuit import State
+from dari.bridge.limits.circuit import CircuitState
 from dari.bridge.limits.limiter import Limiter
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
@@ -26,7 +26,7 @@ async def open_up(limiter: Limiter, times: int) -> None:
 
 async def test_a_server_that_cannot_be_reached_is_left_alone_and_found_again() -> None:
     clock = FakeClock()
-    changes: list[State] = []
+    changes: list[CircuitState] = []
     limiter = Limiter("s", failures=2, recover_s=60, clock=clock, on_change=changes.append)
     await open_up(limiter, 2)
     with pytest.raises(Unavailable, match="2 times in a row"):
@@ -68,7 +68,7 @@ async def test_a_caller_who_leaves_says_nothing_about_the_server() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert limiter.circuit is not None and limiter.circuit.state == "closed"
-    assert limiter.turnstile.running == 0
+    assert limiter.queue.running == 0
 
 
 async def test_those_in_line_are_sent_away_when_the_circuit_opens() -> None:
@@ -87,7 +87,7 @@ async def test_those_in_line_are_sent_away_when_the_circuit_opens() -> None:
     fail.set()
     results = await asyncio.gather(first, *waiting, return_exceptions=True)
     assert [type(result) for result in results] == [Unavailable] * 4
-    assert (limiter.turnstile.running, limiter.turnstile.waiting) == (0, 0)
+    assert (limiter.queue.running, limiter.queue.waiting) == (0, 0)
 
 
 async def test_only_one_call_probes_when_many_come_at_once() -> None:
@@ -110,7 +110,7 @@ async def test_only_one_call_probes_when_many_come_at_once() -> None:
     go_on.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results].count(Unavailable) == 9
-    assert limiter.turnstile.running == 0
+    assert limiter.queue.running == 0
 
 
 async def test_who_gets_a_turn_while_another_call_probes_is_refused_and_gives_it_back() -> None:
@@ -118,8 +118,8 @@ async def test_who_gets_a_turn_while_another_call_probes_is_refused_and_gives_it
     limiter = Limiter("s", failures=1, recover_s=60, rps=1 / 30, burst=1, clock=clock, wait_s=1000)
     await open_up(limiter, 1)
     clock.advance(60)
-    assert limiter.turnstile.enter_now()  # takes the only token
-    limiter.turnstile.leave()
+    assert limiter.queue.enter_now()  # takes the only token
+    limiter.queue.leave()
     go_on = asyncio.Event()
 
     async def call() -> None:
@@ -133,10 +133,10 @@ async def test_who_gets_a_turn_while_another_call_probes_is_refused_and_gives_it
     clock.advance(30)
     with pytest.raises(Unavailable, match="one call is trying it"):
         await other
-    assert limiter.turnstile.running == 1
+    assert limiter.queue.running == 1
     go_on.set()
     await probe
-    assert limiter.turnstile.running == 0
+    assert limiter.queue.running == 0
 
 
 async def test_zero_failures_leave_the_circuit_out() -> None:
@@ -148,4 +148,4 @@ async def test_zero_failures_leave_the_circuit_out() -> None:
 async def test_the_usual_clock_is_the_event_loop() -> None:
     limiter = Limiter("s", rps=1000, burst=1, concurrency=1)
     await asyncio.gather(*(attempt(limiter, client=str(at)) for at in range(5)))
-    assert (limiter.turnstile.running, limiter.turnstile.waiting) == (0, 0)
+    assert (limiter.queue.running, limiter.queue.waiting) == (0, 0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.bridge.limits.results import cut, limited, within
+from dari.bridge.limits.results import fits, limit_result, truncate_text
 from dari.errors import Failed
 
 blocks = st.one_of(
@@ -28,12 +28,12 @@ def text_of(result: dict[str, Any]) -> str:
 
 def test_a_result_that_fits_is_passed_on_itself() -> None:
     result = {"content": [{"type": "text", "text": "x" * 100}], "custom": 1}
-    assert limited(result, 1000) is result
-    assert within(1000, 1000) and within(10**9, None) and not within(1001, 1000)
+    assert limit_result(result, 1000) is result
+    assert fits(1000, 1000) and fits(10**9, None) and not fits(1001, 1000)
 
 
 def test_long_text_is_cut_and_a_note_says_how_much_is_left_out() -> None:
-    result = limited({"content": [{"type": "text", "text": "가" * 5000}]}, 2000, what="the result of fs/read")
+    result = limit_result({"content": [{"type": "text", "text": "가" * 5000}]}, 2000, what="the result of fs/read")
     first, note = result["content"]
     assert first["text"] == "가" * len(first["text"]) and len(first["text"]) > 400
     assert "the result of fs/read has 15" in note["text"] and "of 5000 characters of text" in note["text"]
@@ -41,21 +41,21 @@ def test_long_text_is_cut_and_a_note_says_how_much_is_left_out() -> None:
 
 def test_refusing_names_both_sizes_and_the_setting() -> None:
     with pytest.raises(Failed, match=r"has 50\d\d bytes, the limit is 2000") as caught:
-        limited({"content": [{"type": "text", "text": "x" * 5000}]}, 2000, on_excess="refuse")
+        limit_result({"content": [{"type": "text", "text": "x" * 5000}]}, 2000, on_excess="refuse")
     assert "maxResultBytes" in caught.value.hint
 
 
 def test_pictures_and_structured_content_go_whole_or_not_at_all() -> None:
     picture = {"type": "image", "data": "A" * 5000, "mimeType": "image/png"}
     after = {"type": "text", "text": "after"}
-    result = limited({"content": [picture, after], "structuredContent": {"x": "y" * 5000}}, 3000)
+    result = limit_result({"content": [picture, after], "structuredContent": {"x": "y" * 5000}}, 3000)
     assert result["content"][0] == after
     assert "structuredContent" not in result
     assert "structured content of" in result["content"][1]["text"] and "image of" in result["content"][1]["text"]
 
 
 def test_an_error_stays_an_error_and_small_structured_content_stays() -> None:
-    result = limited(
+    result = limit_result(
         {"content": [{"type": "text", "text": "x" * 9000}], "isError": True, "structuredContent": {"code": 7}}, 2000
     )
     assert result["isError"] is True and result["structuredContent"] == {"code": 7}
@@ -65,14 +65,14 @@ def test_an_error_stays_an_error_and_small_structured_content_stays() -> None:
 @pytest.mark.parametrize("letter", ["x", "가", '"', "\n", "\x01"])
 def test_the_note_fits_too_however_the_text_is_escaped(max_bytes: int, letter: str) -> None:
     text = {"type": "text", "text": letter * 200_000}
-    small = limited({"content": [text, text, text], "structuredContent": {"rows": [letter] * 99_999}}, max_bytes)
+    small = limit_result({"content": [text, text, text], "structuredContent": {"rows": [letter] * 99_999}}, max_bytes)
     assert max_bytes * 0.5 < len(msgspec.json.encode(small)) <= max_bytes
 
 
 @given(results, st.integers(1024, 4096))
 @settings(deadline=None)
 def test_whatever_comes_back_it_fits_and_is_still_a_result(result: dict[str, Any], max_bytes: int) -> None:
-    small = limited(result, max_bytes)
+    small = limit_result(result, max_bytes)
     assert len(msgspec.json.encode(small)) <= max_bytes
     assert small.get("isError") == result.get("isError")
     if small is not result:
@@ -82,7 +82,7 @@ def test_whatever_comes_back_it_fits_and_is_still_a_result(result: dict[str, Any
 @given(st.text(max_size=300), st.integers(-5, 300))
 @settings(deadline=None)
 def test_a_cut_is_the_longest_beginning_that_fits(text: str, max_bytes: int) -> None:
-    head = cut(text, max_bytes)
+    head = truncate_text(text, max_bytes)
     assert text.startswith(head)
     assert len(msgspec.json.encode(head)) - 2 <= max(0, max_bytes)
     if head != text:

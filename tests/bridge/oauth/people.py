@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile, ProfileSource
-from dari.bridge.oauth.interact import NOBODY, Interact
 from dari.bridge.oauth.keychain import Keychain
-from dari.bridge.upstream.oauth import oauth_for
+from dari.bridge.oauth.persistent import oauth_for
+from dari.bridge.oauth.prompts import NO_PROMPT, LoginPrompt
 from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
 from dari.transport.client.http import HttpChannel
@@ -98,7 +98,7 @@ def profile_at(url: str, auth: AuthSettings | None = None, id: str = "notes", *,
 
 
 def oauth_at(
-    home: Path, url: str, auth: AuthSettings | None = None, interact: Interact = NOBODY, keyring: Any = None
+    home: Path, url: str, auth: AuthSettings | None = None, interact: LoginPrompt = NO_PROMPT, keyring: Any = None
 ) -> OAuth:
     oauth = oauth_for(profile_at(url, auth), url, home=home, keyring=keyring or NoKeychain(), interact=interact)
     assert oauth is not None

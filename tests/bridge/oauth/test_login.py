@@ -12,8 +12,8 @@ import pytest
 
 from dari.bridge.config.profile import AuthSettings
 from dari.bridge.config.secret import Secret
-from dari.bridge.oauth.directions import Directions
-from dari.bridge.upstream.oauth import oauth_for
+from dari.bridge.oauth.metadata_override import MetadataOverride
+from dari.bridge.oauth.persistent import oauth_for
 from dari.errors import Denied
 from dari.mcp.client.errors import Unauthorized
 from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
@@ -314,11 +314,11 @@ async def test_a_server_cannot_send_us_to_another_port_of_this_machine(tmp_path:
 )
 async def test_addresses_on_this_machine_and_private_networks_are_not_asked(url: str) -> None:
     with pytest.raises(Denied, match="private network"):
-        await Directions(AuthSettings(type="oauth2"), "https://mcp.example/mcp")._check_target(url)
+        await MetadataOverride(AuthSettings(type="oauth2"), "https://mcp.example/mcp")._check_target(url)
 
 
 async def test_the_servers_own_address_and_public_ones_are_asked() -> None:
-    directions = Directions(AuthSettings(type="oauth2"), "http://127.0.0.1:5000/mcp")
+    directions = MetadataOverride(AuthSettings(type="oauth2"), "http://127.0.0.1:5000/mcp")
     await directions._check_target("http://127.0.0.1:5000/token")
     await directions._check_target("https://1.1.1.1/token")
 

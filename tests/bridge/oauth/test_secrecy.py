@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from dari.bridge.oauth.keychain import Keychain
-from dari.bridge.oauth.login import Login, Secrets
-from dari.bridge.oauth.store import LoginStore
+from dari.bridge.oauth.store import Login, LoginSecrets, LoginStore
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.errors import Unauthorized
 from tests.bridge.oauth.authority import authority
@@ -117,7 +116,7 @@ async def test_a_keyring_that_never_answers_blocks_nothing() -> None:
 async def test_a_profile_may_keep_its_login_out_of_the_keyring(tmp_path: Path) -> None:
     drawer = Drawer()
     kept = LoginStore(tmp_path, Keychain(drawer)).login("a", "https://a/mcp", uses_keyring=False)
-    await kept.save(Login(profile="a", url="https://a/mcp", secrets=Secrets(access_token="t0ken")))
+    await kept.save(Login(profile="a", url="https://a/mcp", secrets=LoginSecrets(access_token="t0ken")))
     assert drawer.kept == {} and "t0ken" in kept.path.read_text()
 
 
@@ -125,7 +124,7 @@ async def test_logging_out_takes_the_keyring_entry_along(tmp_path: Path) -> None
     drawer = Drawer()
     store = LoginStore(tmp_path, Keychain(drawer))
     kept = store.login("a", "https://a/mcp?key=1")
-    await kept.save(Login(profile="a", url="https://a/mcp", secrets=Secrets(access_token="t0ken")))
+    await kept.save(Login(profile="a", url="https://a/mcp", secrets=LoginSecrets(access_token="t0ken")))
     assert [one.profile for one in store.all()] == ["a"] and len(drawer.kept) == 1
     assert await kept.remove() and not await kept.remove()
     assert drawer.kept == {} and store.all() == []
@@ -170,7 +169,7 @@ async def test_a_proxy_in_the_environment_sees_nothing_of_a_login(
 
 def test_nothing_heavy_is_imported_before_a_server_asks() -> None:
     script = (
-        "import sys; from dari.bridge.upstream.oauth import oauth_for\n"
+        "import sys; from dari.bridge.oauth.persistent import oauth_for\n"
         "print([name for name in ('mcp', 'httpx2', 'pydantic', 'keyring', 'httptools') if name in sys.modules])"
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

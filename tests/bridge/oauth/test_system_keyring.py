@@ -16,8 +16,7 @@ import keyring.backends.null
 import pytest
 
 from dari.bridge.oauth.keychain import Keychain
-from dari.bridge.oauth.login import Login, Secrets
-from dari.bridge.oauth.store import LoginStore
+from dari.bridge.oauth.store import Login, LoginSecrets, LoginStore
 from tests.bridge.oauth.authority import authority
 from tests.bridge.oauth.people import echo, log_in, oauth_at
 
@@ -79,7 +78,7 @@ async def test_what_is_no_safe_place_is_not_used(backend: Any, tmp_path: Path, c
     keychain = Keychain()
     assert not await keychain.is_usable()
     kept = LoginStore(tmp_path, keychain).login("a", "https://a/mcp")
-    await kept.save(Login(profile="a", url="https://a/mcp", secrets=Secrets(access_token="t0ken")))
+    await kept.save(Login(profile="a", url="https://a/mcp", secrets=LoginSecrets(access_token="t0ken")))
     assert "t0ken" in kept.path.read_text()
 
 

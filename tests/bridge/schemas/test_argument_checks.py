@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.schemas.checker import ArgumentCheck, SchemaWorker, Stopped
-from dari.bridge.schemas.cost import UNBOUNDED, cost_of, value_count
-from dari.bridge.schemas.validation import BadSchema
+from dari.bridge.schemas.checker import UNBOUNDED, ArgumentValidator, SchemaWorker, WorkerStopped, cost_of, value_count
+from dari.bridge.schemas.worker import BadSchema
 from tests.heartbeat import Heartbeat
 
 # `allOf` is left early by the first that does not fit the value 3, the others by the first that does.
@@ -39,7 +38,7 @@ TREE = {
 async def test_an_ordinary_schema_is_checked_at_once_and_starts_no_process() -> None:
     async with SchemaWorker() as worker:
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-        check = ArgumentCheck("add", schema, worker)
+        check = ArgumentValidator("add", schema, worker)
         assert check.complaints_now(b'{"a":1}') == []
         assert check.complaints_now(b'{"a":"x"}') == ['a: "x" is not of type "integer"']
         assert worker.pid is None
@@ -60,7 +59,7 @@ async def test_references_are_written_out_before_a_schema_is_run() -> None:
 
 async def test_a_recursive_schema_is_checked_in_a_process_of_its_own() -> None:
     async with SchemaWorker() as worker:
-        check = ArgumentCheck("walk", TREE, worker)
+        check = ArgumentValidator("walk", TREE, worker)
         wrong = b'{"node":{"child":{"n":"x"}}}'
         assert check.complaints_now(wrong) is None
         assert await check.complaints(wrong) == ['node.child.n: "x" is not of type "integer"']
@@ -74,7 +73,7 @@ async def test_forty_levels_of_eight_references_are_stopped_while_the_loop_goes_
     keyword: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with SchemaWorker() as worker:
-        check = ArgumentCheck("trap", levels(40, keyword), worker)
+        check = ArgumentValidator("trap", levels(40, keyword), worker)
         async with Heartbeat() as heartbeat:
             assert await check.complaints(b'{"x":3}') == []  # for the server to judge
         assert heartbeat.beats > 100
@@ -86,7 +85,7 @@ async def test_forty_levels_of_eight_references_are_stopped_while_the_loop_goes_
 async def test_a_schema_that_doubles_with_the_depth_of_its_value_is_stopped() -> None:
     async with SchemaWorker() as worker:
         doubling = {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/n"}}, "required": ["c"]} for _ in range(4)]}
-        check = ArgumentCheck("trap", {"$ref": "#/$defs/n", "$defs": {"n": doubling}}, worker)
+        check = ArgumentValidator("trap", {"$ref": "#/$defs/n", "$defs": {"n": doubling}}, worker)
         value: dict[str, Any] = {}
         for _ in range(60):
             value = {"c": value}
@@ -99,7 +98,7 @@ async def test_a_stopped_worker_is_gone_and_the_next_job_has_another() -> None:
         await worker.judge(json.dumps(TREE).encode(), b"{}")
         first = worker.pid
         assert first is not None
-        with pytest.raises(Stopped):
+        with pytest.raises(WorkerStopped):
             await worker.judge(json.dumps(levels(40)).encode(), b'{"x":1}')
         with pytest.raises(ProcessLookupError):
             os.kill(first, 0)
@@ -108,7 +107,7 @@ async def test_a_stopped_worker_is_gone_and_the_next_job_has_another() -> None:
 
 async def test_a_pattern_takes_time_in_line_with_its_text() -> None:
     async with SchemaWorker() as worker:
-        check = ArgumentCheck("trap", {"properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}, worker)
+        check = ArgumentValidator("trap", {"properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}, worker)
         text = json.dumps({"x": "a" * 50_000 + "!"}).encode()
         found = check.complaints_now(text)
         assert found is not None and len(found) == 1 and len(found[0]) < 1_000
@@ -116,7 +115,7 @@ async def test_a_pattern_takes_time_in_line_with_its_text() -> None:
 
 async def test_a_schema_that_is_none_is_said_once_and_not_used(caplog: pytest.LogCaptureFixture) -> None:
     async with SchemaWorker() as worker:
-        check = ArgumentCheck("odd", {"type": "nonsense"}, worker)
+        check = ArgumentValidator("odd", {"type": "nonsense"}, worker)
         assert check.complaints_now(b"{}") == [] == check.complaints_now(b"{}")
         assert caplog.text.count("tool=odd") == 1
         with pytest.raises(BadSchema):
@@ -125,7 +124,7 @@ async def test_a_schema_that_is_none_is_said_once_and_not_used(caplog: pytest.Lo
 
 async def test_large_arguments_are_read_in_the_worker() -> None:
     async with SchemaWorker() as worker:
-        check = ArgumentCheck("bulk", {"properties": {"x": {"items": {"type": "integer"}}}}, worker)
+        check = ArgumentValidator("bulk", {"properties": {"x": {"items": {"type": "integer"}}}}, worker)
         many = json.dumps({"x": list(range(200_000))}).encode()
         assert check.complaints_now(many) is None
         assert await check.complaints(many) == []

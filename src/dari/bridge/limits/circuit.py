@@ -13,12 +13,12 @@ from typing import Literal
 from dari.core.clock import Clock
 from dari.errors import InvalidInput, Unavailable
 
-State = Literal["closed", "open", "half-open"]
+CircuitState = Literal["closed", "open", "half-open"]
 Pass = int
 """Which period of the circuit a call was let through in; what an older call reports says nothing about now."""
 
 
-class Circuit:
+class CircuitBreaker:
     """`admit` before a call, then exactly one of `succeeded`, `failed` and `abandoned` with what it returned."""
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Circuit:
         *,
         failures: int = 5,
         recover_s: float = 60.0,
-        on_change: Callable[[State], None] | None = None,
+        on_change: Callable[[CircuitState], None] | None = None,
     ) -> None:
         if failures < 1 or recover_s <= 0:
             raise InvalidInput(
@@ -57,7 +57,7 @@ class Circuit:
         self._probe_at: float | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> CircuitState:
         if self._opened_at is None:
             return "closed"
         return "half-open" if self._probe_at is not None or self.retry_in_s <= 0 else "open"
@@ -129,6 +129,6 @@ class Circuit:
         """A probe that hangs must not lock everybody out: after the recovery time another one may try."""
         return self._probe_at is not None and self._clock.time() - self._probe_at < self.recover_s
 
-    def _tell(self, state: State) -> None:
+    def _tell(self, state: CircuitState) -> None:
         if self.on_change is not None:
             self.on_change(state)

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from dari.bridge.limits.circuit import Circuit
+from dari.bridge.limits.circuit import CircuitBreaker
 from dari.core.clock import Clock, LoopClock
 from dari.errors import Unavailable
 
@@ -21,7 +21,7 @@ def is_unreachable(error: BaseException) -> bool:
     return isinstance(error, (Unavailable, ConnectionRefusedError, socket.gaierror))
 
 
-class Addresses:
+class FallbackAddresses:
     """`run(attempt)` calls `attempt(url)`; an attempt raises an error that `is_unreachable` says yes to only when the
     request was not sent, or may be sent twice."""
 
@@ -39,7 +39,7 @@ class Addresses:
         self.fallback = fallback
         self.current = primary
         """Where the last call that was answered went, or the first one will go."""
-        self._circuit = Circuit(primary, clock or LoopClock(), failures=1, recover_s=recover_s)
+        self._circuit = CircuitBreaker(primary, clock or LoopClock(), failures=1, recover_s=recover_s)
         self._is_unreachable = is_unreachable
         self._on_switch = on_switch
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from types import TracebackType
 
 from dari.bridge.limits.bucket import TokenBucket
-from dari.bridge.limits.circuit import Circuit, State
-from dari.bridge.limits.turnstile import LINE_CALLS, WAIT_S, Turnstile
+from dari.bridge.limits.circuit import CircuitBreaker, CircuitState
+from dari.bridge.limits.fair_queue import DEFAULT_QUEUE_WAIT_S, MAX_QUEUED_CALLS, FairQueue
 from dari.core.clock import Clock, LoopClock
 from dari.errors import TimedOut, Unavailable
 
 
-def says_the_server_is_ill(error: BaseException) -> bool:
+def is_server_failure(error: BaseException) -> bool:
     """It could not be reached or did not answer. An error that it answered with is a sign of health."""
     return isinstance(error, (Unavailable, TimedOut, OSError, EOFError, asyncio.TimeoutError))
 
@@ -33,38 +33,38 @@ class Limiter:
         concurrency: int | None = None,
         failures: int = 5,
         recover_s: float = 60.0,
-        line_calls: int = LINE_CALLS,
-        wait_s: float = WAIT_S,
+        line_calls: int = MAX_QUEUED_CALLS,
+        wait_s: float = DEFAULT_QUEUE_WAIT_S,
         clock: Clock | None = None,
-        is_failure: Callable[[BaseException], bool] = says_the_server_is_ill,
-        on_change: Callable[[State], None] | None = None,
+        is_failure: Callable[[BaseException], bool] = is_server_failure,
+        on_change: Callable[[CircuitState], None] | None = None,
     ) -> None:
         clock = clock or LoopClock()
         bucket = TokenBucket(rps, burst, clock) if rps is not None else None
         self.server = server
-        self.turnstile = Turnstile(
+        self.queue = FairQueue(
             server, clock, bucket=bucket, concurrency=concurrency, line_calls=line_calls, wait_s=wait_s
         )
-        self.circuit: Circuit | None = None
+        self.circuit: CircuitBreaker | None = None
         self.is_failure = is_failure
         self._on_change = on_change
         if failures:
-            self.circuit = Circuit(
+            self.circuit = CircuitBreaker(
                 server, clock, failures=failures, recover_s=recover_s, on_change=self._circuit_changed
             )
 
-    def call(self, client: str = "", wait_s: float | None = None) -> Call:
+    def call(self, client: str = "", wait_s: float | None = None) -> LimitedCall:
         """One call. Deadlines of the call go inside, or the circuit takes a time-out for a caller who left."""
-        return Call(self, client, wait_s)
+        return LimitedCall(self, client, wait_s)
 
-    def _circuit_changed(self, state: State) -> None:
-        if state == "open" and self.circuit is not None and self.turnstile.waiting:
-            self.turnstile.refuse_all(self.circuit.refusal())
+    def _circuit_changed(self, state: CircuitState) -> None:
+        if state == "open" and self.circuit is not None and self.queue.waiting:
+            self.queue.refuse_all(self.circuit.refusal())
         if self._on_change is not None:
             self._on_change(state)
 
 
-class Call:
+class LimitedCall:
     """A turn at the server; leaving it tells the circuit how it went."""
 
     __slots__ = ("_limiter", "_client", "_wait_s", "_pass")
@@ -77,17 +77,17 @@ class Call:
 
     def enter_now(self) -> bool:
         """For the hot path: take the turn if nobody has to be waited for. It is ended by `leave`."""
-        circuit, turnstile = self._limiter.circuit, self._limiter.turnstile
+        circuit, queue = self._limiter.circuit, self._limiter.queue
         if circuit is not None:
             circuit.check()
-        if not turnstile.enter_now():
+        if not queue.enter_now():
             return False
         self._admit()
         return True
 
-    async def __aenter__(self) -> Call:
+    async def __aenter__(self) -> LimitedCall:
         if not self.enter_now():
-            await self._limiter.turnstile.enter(self._client, self._wait_s)
+            await self._limiter.queue.enter(self._client, self._wait_s)
             self._admit()
         return self
 
@@ -107,12 +107,12 @@ class Call:
                 circuit.succeeded(self._pass)
             else:
                 circuit.abandoned(self._pass)
-        self._limiter.turnstile.leave()
+        self._limiter.queue.leave()
 
     def _admit(self) -> None:
         if self._limiter.circuit is not None:
             try:
                 self._pass = self._limiter.circuit.admit()
             except Unavailable:
-                self._limiter.turnstile.leave()
+                self._limiter.queue.leave()
                 raise

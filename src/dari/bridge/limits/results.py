@@ -15,18 +15,18 @@ from dari.errors import Failed
 
 JsonObject = dict[str, Any]
 Excess = Literal["truncate", "refuse"]
-NOTE_BYTES = 400
+MAX_NOTE_BYTES = 400
 """Kept free for what was left out."""
 
 _encode = msgspec.json.encode
 
 
-def within(size_bytes: int, max_bytes: int | None) -> bool:
+def fits(size_bytes: int, max_bytes: int | None) -> bool:
     """The check of the hot path, on the size of the bytes that came."""
     return max_bytes is None or size_bytes <= max_bytes
 
 
-def limited(
+def limit_result(
     result: JsonObject, max_bytes: int, *, on_excess: Excess = "truncate", what: str = "the result"
 ) -> JsonObject:
     """The `tools/call` result itself when it fits, else a smaller one; `refuse` raises `Failed`."""
@@ -43,7 +43,7 @@ def limited(
     if len(_encode(kept)) > max_bytes // 2:
         left_out.append(f"fields {', '.join(sorted(kept))[:80]}")
         kept = {"isError": result["isError"]} if isinstance(result.get("isError"), bool) else {}
-    budget = max_bytes - len(_encode(kept)) - NOTE_BYTES
+    budget = max_bytes - len(_encode(kept)) - MAX_NOTE_BYTES
     structured = result.get("structuredContent")
     if structured is not None:
         cost = len(_encode(structured)) + len(',"structuredContent":')
@@ -75,7 +75,7 @@ def _fitting(content: object, budget: int) -> tuple[list[JsonObject], list[str]]
         head = ""
         if isinstance(text, str):
             frame = len(_encode({**block, "text": ""})) + 1
-            head = cut(text, budget - frame)
+            head = truncate_text(text, budget - frame)
         if head:
             kept.append({**block, "text": head})
             budget = 0
@@ -86,7 +86,7 @@ def _fitting(content: object, budget: int) -> tuple[list[JsonObject], list[str]]
     return kept, lost
 
 
-def cut(text: str, max_bytes: int) -> str:
+def truncate_text(text: str, max_bytes: int) -> str:
     """The longest beginning that takes `max_bytes` inside a JSON string, by halving."""
     low, high = 0, min(len(text), max(0, max_bytes))
     while low < high:

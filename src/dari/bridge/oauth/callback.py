@@ -14,11 +14,11 @@ from dari.mcp.client.errors import Unauthorized
 from dari.transport.authority import BadAuthority, parse_authority
 
 if TYPE_CHECKING:
-    from dari.bridge.oauth.interact import Interact
+    from dari.bridge.oauth.prompts import LoginPrompt
 
 PATH = "/callback"
-MOST_PASTES = 5
-MOST_HEAD_BYTES = 16 * 1024
+MAX_PASTES = 5
+MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 10.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -27,7 +27,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuthorizationResponse:
     """What the authorization server sent the browser back with."""
 
     code: str
@@ -35,22 +35,22 @@ class Answer:
     issuer: str | None
 
 
-class WrongAnswer(Exception):
+class InvalidResponse(Exception):
     """Not the answer to this login; the text says why. The login goes on."""
 
 
-def read_answer(query: str, state: str) -> Answer:
+def parse_response(query: str, state: str) -> AuthorizationResponse:
     """The answer in a query. WrongAnswer when it belongs to another login, Unauthorized when it is a no."""
     values = {name: found[0] for name, found in parse_qs(query, keep_blank_values=True, max_num_fields=50).items()}
     # Anybody's page can send a browser here: what does not know the state counts for nothing, not even as a no.
     if not state or not hmac.compare_digest(values.get("state", "").encode(), state.encode()):
-        raise WrongAnswer("this answer does not belong to the login that is under way")
+        raise InvalidResponse("this answer does not belong to the login that is under way")
     if "error" in values:
         said = " ".join((values["error"], values.get("error_description", ""))).strip()
         raise Unauthorized(f"the authorization server said no: {said[:300]}", "log in again and allow the access")
     if not values.get("code"):
-        raise WrongAnswer("the answer holds no code")
-    return Answer(values["code"], values["state"], values.get("iss"))
+        raise InvalidResponse("the answer holds no code")
+    return AuthorizationResponse(values["code"], values["state"], values.get("iss"))
 
 
 class CallbackListener:
@@ -67,7 +67,7 @@ class CallbackListener:
         self._state = ""
         self._servers: list[asyncio.Server] = []
         self._visits: set[asyncio.Task[None]] = set()
-        self._answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[AuthorizationResponse] = asyncio.get_running_loop().create_future()
 
     @property
     def redirect_url(self) -> str:
@@ -95,7 +95,7 @@ class CallbackListener:
         """From now on the answer with this state counts."""
         self._state = state
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> AuthorizationResponse:
         return await asyncio.shield(self._answer)
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class CallbackListener:
             self._answer.exception()  # looked at, so that nobody complains
 
     async def _listen(self, host: str) -> None:
-        server = await asyncio.start_server(self._serve, host, self._port, limit=MOST_HEAD_BYTES)
+        server = await asyncio.start_server(self._serve, host, self._port, limit=MAX_HEAD_BYTES)
         self._servers.append(server)
         self._port = server.sockets[0].getsockname()[1]
 
@@ -152,8 +152,8 @@ class CallbackListener:
         if self._answer.done():
             return "410 Gone", "Already done", "The login has been answered. You can close this page."
         try:
-            answer = read_answer(query, self._state)
-        except WrongAnswer as wrong:
+            answer = parse_response(query, self._state)
+        except InvalidResponse as wrong:
             return "400 Bad Request", "Not this login", f"Nothing was changed: {wrong}."
         except Unauthorized as error:
             self._answer.set_exception(error)
@@ -171,9 +171,11 @@ def _is_local(host: str) -> bool:
         return False
 
 
-async def wait_for_answer(listener: CallbackListener | None, interact: Interact, state: str) -> Answer:
+async def wait_for_response(
+    listener: CallbackListener | None, interact: LoginPrompt, state: str
+) -> AuthorizationResponse:
     """The answer to the login with this state, by whichever way it comes first."""
-    ways = [asyncio.ensure_future(_pasted_answer(interact, state))]
+    ways = [asyncio.ensure_future(_pasted_response(interact, state))]
     if listener is not None:
         ways.append(asyncio.ensure_future(listener.answer()))
     try:
@@ -185,21 +187,21 @@ async def wait_for_answer(listener: CallbackListener | None, interact: Interact,
         await asyncio.gather(*ways, return_exceptions=True)
 
 
-async def _pasted_answer(interact: Interact, state: str) -> Answer:
+async def _pasted_response(interact: LoginPrompt, state: str) -> AuthorizationResponse:
     complaint = ""
-    for _ in range(MOST_PASTES):
+    for _ in range(MAX_PASTES):
         text = (await interact.pasted(complaint)).strip()
         if not text:
             complaint = ""
             continue
         try:
-            return read_answer(urlsplit(text).query or text.lstrip("?"), state)
-        except WrongAnswer as wrong:
+            return parse_response(urlsplit(text).query or text.lstrip("?"), state)
+        except InvalidResponse as wrong:
             complaint = str(wrong)
         except ValueError:
             complaint = "this is no address"
     # Somebody leans on the Enter key; the browser may still come back.
-    never: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    never: asyncio.Future[AuthorizationResponse] = asyncio.get_running_loop().create_future()
     return await never
 
 

@@ -13,13 +13,13 @@ from dari.errors import Unavailable
 from dari.installation import install_extra
 
 SERVICE = "dari-oauth"
-TIMEOUT_S = 5.0
+KEYRING_TIMEOUT_S = 5.0
 _RECOMMENDED = 1.0
 """`keyring` gives backends below this priority to those who name them: plain files, for one."""
 _T = TypeVar("_T")
 
 
-class Backend(Protocol):
+class KeyringBackend(Protocol):
     """What we need of a keyring; the package `keyring` itself is one."""
 
     def get_password(self, service: str, username: str, /) -> str | None: ...
@@ -35,7 +35,7 @@ class Keychain:
     Without a backend the package `keyring` is used, where it is installed and has a real keyring to offer.
     """
 
-    def __init__(self, backend: Backend | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, backend: KeyringBackend | None = None, *, timeout_s: float = KEYRING_TIMEOUT_S) -> None:
         self._backend = backend
         self._timeout_s = timeout_s
         self._is_missing = False
@@ -105,20 +105,20 @@ class Keychain:
                 f"the keyring did not answer ({type(error).__name__})", "unlock it, then try again"
             ) from None
 
-    def _found(self) -> Backend:
+    def _found(self) -> KeyringBackend:
         backend = self._find()
         if backend is None:
             raise Unavailable("there is no keyring here", f"{install_extra('keyring')}, or set auth.keyring to false")
         return backend
 
-    def _find(self) -> Backend | None:
+    def _find(self) -> KeyringBackend | None:
         if self._backend is None and not self._is_missing:
             self._backend = _system_backend()
             self._is_missing = self._backend is None
         return self._backend
 
 
-def _system_backend() -> Backend | None:
+def _system_backend() -> KeyringBackend | None:
     try:
         package = import_module("keyring")
     except ImportError:
@@ -130,5 +130,5 @@ def _system_backend() -> Backend | None:
     priority = getattr(backend, "priority", 0)
     if not is_chosen and not (isinstance(priority, int | float) and priority >= _RECOMMENDED):
         return None
-    found: Backend = backend
+    found: KeyringBackend = backend
     return found

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from dari.bridge.config.profile import AuthSettings
-from dari.bridge.oauth.login import Login
+from dari.bridge.oauth.store import Login
 from dari.errors import Unavailable
 from dari.installation import install_extra
 from dari.version import VERSION
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
-PLACEHOLDER = "http://127.0.0.1/callback"
+PLACEHOLDER_REDIRECT_URL = "http://127.0.0.1/callback"
 Show = Callable[[str], Awaitable[None]]
 Save = Callable[[Login], Awaitable[None]]
 
@@ -97,7 +97,7 @@ def code_provider(
 
     metadata = OAuthClientMetadata.model_validate(
         {
-            "redirect_uris": [auth.redirect_url or PLACEHOLDER],
+            "redirect_uris": [auth.redirect_url or PLACEHOLDER_REDIRECT_URL],
             "client_name": "Dari",
             "software_id": "dari",
             "software_version": VERSION,

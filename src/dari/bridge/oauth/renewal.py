@@ -7,11 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from dari.bridge.config.profile import AuthSettings
 from dari.bridge.config.secret import Mask
-from dari.bridge.oauth.callback import CallbackListener, wait_for_answer
-from dari.bridge.oauth.directions import Directions
-from dari.bridge.oauth.interact import Interact
-from dari.bridge.oauth.kept import needs_login
-from dari.bridge.oauth.login import Login
+from dari.bridge.oauth.callback import CallbackListener, wait_for_response
+from dari.bridge.oauth.metadata_override import MetadataOverride
+from dari.bridge.oauth.persistent import login_required
+from dari.bridge.oauth.prompts import LoginPrompt
 from dari.bridge.oauth.provider import (
     SdkStorage,
     code_provider,
@@ -21,7 +20,7 @@ from dari.bridge.oauth.provider import (
     use_methods,
     use_redirect,
 )
-from dari.bridge.oauth.store import KeptLogin
+from dari.bridge.oauth.store import Login, StoredLogin
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import Refusal, run_flow
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import AuthorizationCodeResult
 
-_MOST_CHARS = 300
+_MAX_REASON_CHARS = 300
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CLIENT_UNKNOWN = ("invalid_client", "unauthorized_client")
 
@@ -39,13 +38,13 @@ _CLIENT_UNKNOWN = ("invalid_client", "unauthorized_client")
 class Renewal:
     """Run it once, while the login is held. The SDK does the protocol; its storage is the login."""
 
-    def __init__(self, kept: KeptLogin, login: Login, url: str, auth: AuthSettings, interact: Interact) -> None:
+    def __init__(self, kept: StoredLogin, login: Login, url: str, auth: AuthSettings, interact: LoginPrompt) -> None:
         self._kept = kept
         self._login = login
         self._url = url
         self._auth = auth
         self._interact = interact
-        self._directions = Directions(auth, url)
+        self._directions = MetadataOverride(auth, url)
         self._listener: CallbackListener | None = None
         self._state = ""
 
@@ -69,7 +68,7 @@ class Renewal:
                 self._login.kept.client = {}
                 await self._kept.save(self._login)
             # Not `from error`: what the SDK says may quote a token, and a traceback would show it.
-            said = redact_text(self._mask()(str(error).partition("\n")[0])).text[:_MOST_CHARS]
+            said = redact_text(self._mask()(str(error).partition("\n")[0])).text[:_MAX_REASON_CHARS]
             hint = f"try again: {self._kept.command}"
             raise Unauthorized(f"authorization for {self._kept.url} failed: {said}", hint) from None
         finally:
@@ -114,7 +113,7 @@ class Renewal:
                 f"run: {self._kept.command} --again",
             )
         else:
-            raise needs_login(self._kept, self._login, reason)
+            raise login_required(self._kept, self._login, reason)
 
     async def _listen(self, provider: OAuthClientProvider) -> None:
         """Be ready for the browser's return, at the address that is registered if that can be."""
@@ -150,7 +149,7 @@ class Renewal:
     async def _take(self) -> AuthorizationCodeResult:
         from mcp.shared.auth import AuthorizationCodeResult
 
-        answer = await wait_for_answer(self._listener, self._interact, self._state)
+        answer = await wait_for_response(self._listener, self._interact, self._state)
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.issuer)
 
     async def _stop_listening(self) -> None:

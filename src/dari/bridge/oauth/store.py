@@ -3,24 +3,86 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from dari.bridge.oauth.keychain import Keychain
-from dari.bridge.oauth.login import FORMAT, Login, Secrets, file_name
 from dari.daemon.lock import FileLock
 from dari.errors import Unavailable
 from dari.log import format_event
 from dari.mcp.client.errors import Unauthorized
 from dari.paths import private_dir, write_private
 from dari.rpc.codec import UNREADABLE
+
+LOGIN_FORMAT = 1
+JsonObject = dict[str, Any]
+Grant = Literal["code", "client_credentials"]
+SecretLocation = Literal["file", "keyring"]
+
+
+class LoginSecrets(Struct, omit_defaults=True):
+    """The part that nobody may read."""
+
+    access_token: str = ""
+    refresh_token: str = ""
+    client: JsonObject = field(default_factory=dict)
+    """Our registration (RFC 7591), with its secret if it has one."""
+
+    def __repr__(self) -> str:
+        return "Secrets(…)"
+
+
+class Login(Struct, kw_only=True, omit_defaults=True):
+    """One login of one profile at one address. `secrets` is None while they lie in the keyring."""
+
+    format: int = LOGIN_FORMAT
+    profile: str
+    url: str
+    """Without query: a key may stand there."""
+    place: SecretLocation = "file"
+    grant: Grant = "code"
+    expires_unix: float | None = None
+    scope: str = ""
+    issuer: str = ""
+    saved_unix: float = 0.0
+    has_tokens: bool = False
+    can_refresh: bool = False
+    server: JsonObject = field(default_factory=dict)
+    """The authorization server's metadata (RFC 8414): a refresh in another process needs its token endpoint."""
+    protected: JsonObject = field(default_factory=dict)
+    """The resource's metadata (RFC 9728)."""
+    secrets: LoginSecrets | None = None
+
+    @property
+    def kept(self) -> LoginSecrets:
+        if self.secrets is None:
+            self.secrets = LoginSecrets()
+        return self.secrets
+
+    def drop_tokens(self) -> None:
+        """They are worth nothing any more; the registration stays."""
+        self.kept.access_token = self.kept.refresh_token = ""
+        self.expires_unix = None
+
+    def is_expired(self, now_unix: float | None = None) -> bool:
+        return self.expires_unix is not None and self.expires_unix <= (time.time() if now_unix is None else now_unix)
+
+
+def login_file_name(profile: str, url: str) -> str:
+    """One name per profile and address; readable, and no path whatever the profile is called."""
+    digest = hashlib.sha256(f"{profile}\0{url}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', profile)[:40]}-{digest}"
+
 
 _POLL_S = 0.02
 _log = logging.getLogger("dari.bridge")
@@ -33,8 +95,8 @@ class LoginStore:
         self.folder = home / "oauth"
         self._keychain = keychain or Keychain()
 
-    def login(self, profile: str, url: str, *, uses_keyring: bool = True, has_profile: bool = True) -> KeptLogin:
-        kept = KeptLogin(self.folder, profile, url, self._keychain, uses_keyring=uses_keyring)
+    def login(self, profile: str, url: str, *, uses_keyring: bool = True, has_profile: bool = True) -> StoredLogin:
+        kept = StoredLogin(self.folder, profile, url, self._keychain, uses_keyring=uses_keyring)
         if not has_profile:
             kept.command = f"dari remote add NAME {kept.url}, then dari remote login NAME"
         return kept
@@ -49,11 +111,11 @@ class LoginStore:
         return found
 
 
-class KeptLogin:
+class StoredLogin:
     """One login. Change it only inside `turn`: refresh tokens that rotate are spent by the first who uses them."""
 
     def __init__(self, folder: Path, profile: str, url: str, keychain: Keychain, *, uses_keyring: bool = True) -> None:
-        name = file_name(profile, url)
+        name = login_file_name(profile, url)
         self.profile = profile
         self.url = url.partition("?")[0]
         self.command = f"dari remote login {profile}"
@@ -95,7 +157,7 @@ class KeptLogin:
         if text is None:
             return None  # removed by hand there
         try:
-            return structs.replace(login, secrets=msgspec.json.decode(text, type=Secrets))
+            return structs.replace(login, secrets=msgspec.json.decode(text, type=LoginSecrets))
         except UNREADABLE:
             return None
 
@@ -125,7 +187,7 @@ class KeptLogin:
             return False
         return True
 
-    async def _hide(self, secrets: Secrets) -> bool:
+    async def _hide(self, secrets: LoginSecrets) -> bool:
         if not self._uses_keyring or not await self._keychain.is_usable():
             return False
         try:
@@ -157,4 +219,4 @@ def _read(path: Path) -> Login | None:
         # Not the error's text: it may quote the file.
         _log.warning(format_event("bridge", "oauth", f"{path.name} cannot be read ({type(error).__name__})"))
         return None
-    return login if login.format == FORMAT else None
+    return login if login.format == LOGIN_FORMAT else None

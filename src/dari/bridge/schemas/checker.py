@@ -13,11 +13,73 @@ from typing import Any
 
 import msgspec
 
-from dari.bridge.schemas.cost import cost_of, value_count
-from dari.bridge.schemas.validation import BadSchema, compiled, complaints
-from dari.bridge.schemas.worker import HEAD
+from dari.bridge.schemas.worker import HEAD, BadSchema, compile_schema, find_errors
 from dari.log import format_event
 from dari.rpc.codec import decode_any, encode
+
+MAX_SCHEMA_DEPTH = 100
+UNBOUNDED = 1 << 62
+_DEFINITIONS = ("$defs", "definitions")
+# References whose target depends on where one comes from, and keywords that run others a second time.
+_UNPREDICTABLE = ("$dynamicRef", "$recursiveRef", "$anchor", "unevaluatedProperties", "unevaluatedItems")
+_UNDER_WAY = -1
+
+
+def cost_of(schema: Any) -> int:
+    """How many positions the schema has with every reference written out; `UNBOUNDED` where that cannot be counted."""
+    return _Count(schema).of(schema, 0)
+
+
+def value_count(data: bytes) -> int:
+    """At most so many values are in this JSON text. Counts commas in texts too, and reads 1 GB in a second."""
+    return 1 + data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
+
+
+class _Count:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._known: dict[str, int] = {}
+
+    def of(self, node: Any, depth: int) -> int:
+        if depth > MAX_SCHEMA_DEPTH:
+            return UNBOUNDED
+        total = 1
+        if isinstance(node, dict):
+            if any(name in node for name in _UNPREDICTABLE) or (depth and "$id" in node):
+                return UNBOUNDED
+            for key, each in node.items():
+                if key == "$ref":
+                    total += self._referred(each, depth)
+                elif key not in _DEFINITIONS:
+                    total += self.of(each, depth + 1)
+        elif isinstance(node, list):
+            for each in node:
+                total += self.of(each, depth + 1)
+        return min(total, UNBOUNDED)
+
+    def _referred(self, reference: Any, depth: int) -> int:
+        if not isinstance(reference, str):
+            return self.of(reference, depth + 1)  # an argument that is called `$ref`
+        known = self._known.get(reference)
+        if known is None:
+            self._known[reference] = _UNDER_WAY
+            known = self._known[reference] = self._target(reference, depth)
+        return UNBOUNDED if known == _UNDER_WAY else known
+
+    def _target(self, reference: str, depth: int) -> int:
+        node = self._root
+        if reference[:1] != "#":
+            return UNBOUNDED
+        for step in reference[1:].split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and step in node:
+                node = node[step]
+            elif isinstance(node, list) and step.isdigit() and int(step) < len(node):
+                node = node[int(step)]
+            else:
+                return UNBOUNDED
+        return self.of(node, depth + 1)
+
 
 MAX_COST_HERE = 2_000
 """Positions of a schema, references written out: below this it is compiled in this process."""
@@ -38,7 +100,7 @@ def can_check() -> bool:
     return importlib.util.find_spec("jsonschema_rs") is not None
 
 
-class Stopped(Exception):
+class WorkerStopped(Exception):
     """The worker did not live to answer: it took too long, or too much memory."""
 
 
@@ -66,7 +128,7 @@ class SchemaWorker:
                     return await self._asked(schema, arguments)
             except (OSError, EOFError, TimeoutError) as error:
                 await self._end()
-                raise Stopped("it takes too long or too much memory to run") from error
+                raise WorkerStopped("it takes too long or too much memory to run") from error
             except asyncio.CancelledError:
                 await self._end()  # its answer would be taken for that of the next job
                 raise
@@ -125,7 +187,7 @@ class SchemaWorker:
         await process.wait()
 
 
-class ArgumentCheck:
+class ArgumentValidator:
     """The arguments of one tool. A schema that cannot be used or finished is not asked again: all arguments fit it."""
 
     __slots__ = ("_cost", "_encoded", "_is_used", "_name", "_schema", "_validator", "_worker")
@@ -151,11 +213,11 @@ class ArgumentCheck:
             return None
         if self._validator is None:
             try:
-                self._validator = compiled(self._schema)
+                self._validator = compile_schema(self._schema)
             except BadSchema as error:
                 self._give_up(f"its inputSchema is none: {error}")
                 return []
-        return complaints(self._validator, decode_any(arguments))
+        return find_errors(self._validator, decode_any(arguments))
 
     async def complaints(self, arguments: bytes) -> list[str]:
         """What does not fit, however long it takes; nobody else waits meanwhile."""
@@ -168,7 +230,7 @@ class ArgumentCheck:
             return await self._worker.judge(self._encoded, arguments)
         except BadSchema as error:
             self._give_up(f"its inputSchema is none: {error}")
-        except Stopped as error:
+        except WorkerStopped as error:
             self._give_up(f"its inputSchema is not checked any more: {error}")
         return []
 

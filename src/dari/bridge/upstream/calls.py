@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
-from dari.bridge.limits.results import Excess, limited
+from dari.bridge.limits.results import Excess, limit_result
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.connect import UpstreamSession
 from dari.bridge.upstream.lists import UpstreamLists
@@ -309,7 +309,7 @@ class UpstreamCalls:
         if is_large and isinstance(value, dict):
             assert max_bytes is not None
             excess: Excess = "truncate" if cut else "refuse"
-            value = limited(value, max_bytes, on_excess=excess, what=f"the result of {self._id}/{name}")
+            value = limit_result(value, max_bytes, on_excess=excess, what=f"the result of {self._id}/{name}")
         if is_hiding:
             value, _ = sanitize_value_for_model(value)
         return Raw(encode(value))

@@ -10,7 +10,7 @@ from dari.bridge.children.start_queue import StartQueue, StartTurn
 from dari.bridge.children.supervision import RestartLimits, ServerState
 from dari.bridge.children.supervisor import ServerSupervisor
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings
-from dari.bridge.limits.fallback import Addresses
+from dari.bridge.limits.fallback import FallbackAddresses
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.connect import UpstreamSession
 from dari.mcp.client.errors import NotSent
@@ -36,14 +36,14 @@ class UpstreamSessions:
         self._open_at = open_at
         self._held: dict[tuple[str, str], SupervisedSession] = {}
         self._passing: set[SupervisedSession] = set()
-        self.addresses: Addresses | None = None
+        self.addresses: FallbackAddresses | None = None
         self._url = ""
         connection = profile.connection
         if isinstance(connection, HttpSettings):
             self._url = connection.url
             if connection.fallback_url is not None:
                 recover_s = profile.circuit.recover_ms / 1000
-                self.addresses = Addresses(
+                self.addresses = FallbackAddresses(
                     connection.url,
                     connection.fallback_url,
                     recover_s=recover_s,

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import ValidationError
 
 from dari.bridge.config.profile import ToolRules
-from dari.bridge.schemas.checker import ArgumentCheck, SchemaWorker
+from dari.bridge.schemas.checker import ArgumentValidator, SchemaWorker
 from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE, decode_members
@@ -36,7 +36,7 @@ class RemoteTool:
         self.is_read_only = hints.get("readOnlyHint") is True
         self.is_repeatable = self.is_read_only or hints.get("idempotentHint") is True
         self.needs_confirmation = needs_confirmation
-        self._arguments = ArgumentCheck(self.name, shown.get("inputSchema"), worker)
+        self._arguments = ArgumentValidator(self.name, shown.get("inputSchema"), worker)
 
     async def check(self, arguments: bytes) -> None:
         """Refuse arguments that do not fit the tool's schema; the error names each."""

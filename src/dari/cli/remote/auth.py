@@ -12,10 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from dari.bridge.config.profile import HttpSettings, Profile
-from dari.bridge.oauth.login import Login
-from dari.bridge.oauth.store import KeptLogin, LoginStore
+from dari.bridge.oauth.persistent import oauth_for
+from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
 from dari.bridge.upstream.connect import Connector
-from dari.bridge.upstream.oauth import oauth_for
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line, print_json, print_table
 from dari.cli.remote.context import CommandContext, make_recorder
@@ -52,7 +51,7 @@ def oauth_server(world: CommandContext, id: str) -> Upstream:
     return upstream
 
 
-def kept_login(world: CommandContext, upstream: Upstream) -> KeptLogin:
+def kept_login(world: CommandContext, upstream: Upstream) -> StoredLogin:
     connection = cast(HttpSettings, upstream.profile.connection)
     uses_keyring = connection.auth.uses_keyring
     return open_login_store(world).login(upstream.id, connection.url, uses_keyring=uses_keyring)
@@ -156,7 +155,7 @@ async def open_browser(url: str, environ: Mapping[str, str]) -> bool:
             process.terminate()
 
 
-async def _drop_tokens(kept: KeptLogin) -> None:
+async def _drop_tokens(kept: StoredLogin) -> None:
     async with kept.turn(BROWSER_TIMEOUT_S):
         login = await kept.load()
         if login is not None:

@@ -19,8 +19,8 @@ from dari.bridge.children.start_queue import Priority
 from dari.bridge.children.start_watch import StartLimits, StartWatch
 from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import HttpSettings, Protocol, StdioSettings
-from dari.bridge.schemas.checker import SchemaWorker, Stopped, can_check
-from dari.bridge.schemas.validation import BadSchema
+from dari.bridge.schemas.checker import SchemaWorker, WorkerStopped, can_check
+from dari.bridge.schemas.worker import BadSchema
 from dari.bridge.upstream.connect import Connector
 from dari.bridge.upstream.resolved import ResolvedServer
 from dari.cli.kit.console import Console
@@ -274,7 +274,7 @@ async def _judge_each(step: TestStep, tools: list[dict[str, Any]], worker: Schem
             checked += 1
             try:
                 await worker.judge(encode(tool[name]))
-            except (BadSchema, Stopped) as error:
+            except (BadSchema, WorkerStopped) as error:
                 wrong.append(f"{tool.get('name')}.{name}: {error}")
     step.found = f"{checked} are valid"
     if wrong:

@@ -29,7 +29,7 @@ _RESOURCE_METADATA = re.compile(rb'\s*,?\s*\bresource_metadata=(?:"[^"]*"|[^\s,]
 JsonObject = dict[str, Any]
 
 
-class Directions:
+class MetadataOverride:
     """Carries the requests of one flow, and answers those that the profile has settled."""
 
     def __init__(self, auth: AuthSettings, url: str) -> None:

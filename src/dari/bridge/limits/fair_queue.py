@@ -12,13 +12,13 @@ from dari.bridge.limits.bucket import TokenBucket
 from dari.core.clock import Clock, Timer
 from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
 
-LINE_CALLS = 256
-WAIT_S = 30.0
+MAX_QUEUED_CALLS = 256
+DEFAULT_QUEUE_WAIT_S = 30.0
 
 _Waiter = asyncio.Future[None]
 
 
-class Turnstile:
+class FairQueue:
     """`enter` before a call, `leave` after it, whatever became of it. None is no limit."""
 
     def __init__(
@@ -28,8 +28,8 @@ class Turnstile:
         *,
         bucket: TokenBucket | None = None,
         concurrency: int | None = None,
-        line_calls: int = LINE_CALLS,
-        wait_s: float = WAIT_S,
+        line_calls: int = MAX_QUEUED_CALLS,
+        wait_s: float = DEFAULT_QUEUE_WAIT_S,
     ) -> None:
         if concurrency is not None and concurrency < 1:
             raise InvalidInput(f"limits.concurrency is {concurrency}", "name 1 or more, or leave it out for no limit")

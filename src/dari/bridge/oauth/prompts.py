@@ -6,7 +6,7 @@ import asyncio
 from typing import Protocol
 
 
-class Interact(Protocol):
+class LoginPrompt(Protocol):
     """How a person is asked. Implemented by `Nobody` and by the login command's terminal."""
 
     can_ask: bool
@@ -19,7 +19,7 @@ class Interact(Protocol):
         ...
 
 
-class Nobody:
+class NoPrompt:
     """A daemon, a pipe, a model: no one to open a browser."""
 
     can_ask = False
@@ -32,4 +32,4 @@ class Nobody:
         return await never
 
 
-NOBODY = Nobody()
+NO_PROMPT = NoPrompt()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dari.bridge.config.profile import AuthSettings
-from dari.bridge.oauth.interact import NOBODY, Interact
-from dari.bridge.oauth.login import Login
-from dari.bridge.oauth.store import KeptLogin
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
+from dari.bridge.oauth.keychain import Keychain, KeyringBackend
+from dari.bridge.oauth.prompts import NO_PROMPT, LoginPrompt
+from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
 
-QUIET_TIMEOUT_S = 60.0
+if TYPE_CHECKING:
+    from dari.bridge.upstream.connect import MakeOAuth
+
+UNATTENDED_TIMEOUT_S = 60.0
 """For a renewal that needs no person."""
-_SPARE_S = 5.0
+_EXPIRY_MARGIN_S = 5.0
 
 
-class KeptOAuth(OAuth):
+class PersistentOAuth(OAuth):
     """Tokens of one profile at one address. Without a person it renews what a login has left, and starts none."""
 
-    def __init__(self, kept: KeptLogin, url: str, auth: AuthSettings, interact: Interact = NOBODY) -> None:
-        super().__init__(url.partition("?")[0], timeout_s=FLOW_TIMEOUT_S if interact.can_ask else QUIET_TIMEOUT_S)
+    def __init__(self, kept: StoredLogin, url: str, auth: AuthSettings, interact: LoginPrompt = NO_PROMPT) -> None:
+        super().__init__(url.partition("?")[0], timeout_s=FLOW_TIMEOUT_S if interact.can_ask else UNATTENDED_TIMEOUT_S)
         self._kept = kept
         self._full_url = url
         self._auth = auth
@@ -39,13 +45,13 @@ class KeptOAuth(OAuth):
         return TimedOut(f"the token for {self._url} was not renewed within {self._timeout_s:g} s", "try again later")
 
     async def _obtain(self, refusal: Refusal) -> str:
-        async with self._kept.turn(self._timeout_s - _SPARE_S):
+        async with self._kept.turn(self._timeout_s - _EXPIRY_MARGIN_S):
             login = await self._kept.load() or Login(profile=self._kept.profile, url=self._kept.url)
             if login.kept.access_token and f"Bearer {login.kept.access_token}" != refusal.authorization:
                 return login.kept.access_token  # somebody else has renewed it
             self._check_is_oauth(login, refusal)
             if not self._can_start(login):
-                raise needs_login(self._kept, login)
+                raise login_required(self._kept, login)
             # Imported here: most servers are used for long without a refusal, and never with one.
             from dari.bridge.oauth.renewal import Renewal
 
@@ -67,10 +73,43 @@ class KeptOAuth(OAuth):
             )
 
 
-def needs_login(kept: KeptLogin, login: Login, reason: str = "") -> Unauthorized:
+def login_required(kept: StoredLogin, login: Login, reason: str = "") -> Unauthorized:
     """The error that only a person can help with."""
     hint = f"run: {kept.command}"
     if reason or login.saved_unix:
         because = f" ({reason})" if reason else ""
         return Unauthorized(f"the login of '{kept.profile}' at {kept.url} is not valid any more{because}", hint)
     return Unauthorized(f"{kept.url} wants a login (OAuth), and nobody has logged in to '{kept.profile}' yet", hint)
+
+
+def oauth_for(
+    profile: Profile,
+    url: str,
+    *,
+    home: Path,
+    keyring: KeyringBackend | Keychain | None = None,
+    interact: LoginPrompt = NO_PROMPT,
+) -> OAuth | None:
+    """OAuth for a server that may ask for it; None for one that is told by a token or a header who asks.
+
+    Without a person (`NOBODY`) it uses and renews what `dari remote login` has left, and else says to run that. The
+    SDK is imported when a token has to be renewed or a login starts, never before. `home` is the bridge's. Share one
+    `Keychain` where many are made: it knows whether the system's keyring answers.
+    """
+    if not isinstance(profile.connection, HttpSettings) or profile.connection.auth.type not in ("oauth2", "none"):
+        return None
+    auth = profile.connection.auth
+    keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
+    has_profile = profile.source.layer != "argument"
+    kept = LoginStore(home, keychain).login(profile.id, url, uses_keyring=auth.uses_keyring, has_profile=has_profile)
+    return PersistentOAuth(kept, url, auth, interact)
+
+
+def oauth_maker(home: Path, keyring: KeyringBackend | Keychain | None = None) -> MakeOAuth:
+    """`oauth_for` for all servers of one bridge, none of which may ask a person."""
+    keychain = keyring if isinstance(keyring, Keychain) else Keychain(keyring)
+
+    def make_oauth(profile: Profile, url: str) -> OAuth | None:
+        return oauth_for(profile, url, home=home, keyring=keychain)
+
+    return make_oauth

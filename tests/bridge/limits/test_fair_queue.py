@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from dari.bridge.limits.bucket import TokenBucket
-from dari.bridge.limits.turnstile import Turnstile
+from dari.bridge.limits.fair_queue import FairQueue
 from dari.errors import InvalidInput, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
 
 
 async def test_calls_beyond_the_concurrency_wait_for_a_slot() -> None:
-    turnstile = Turnstile("s", FakeClock(), concurrency=2)
+    turnstile = FairQueue("s", FakeClock(), concurrency=2)
     await turnstile.enter()
     await turnstile.enter()
     third = asyncio.create_task(turnstile.enter())
@@ -23,7 +23,7 @@ async def test_calls_beyond_the_concurrency_wait_for_a_slot() -> None:
 
 
 async def test_a_client_that_floods_waits_behind_itself() -> None:
-    turnstile = Turnstile("s", FakeClock(), concurrency=1)
+    turnstile = FairQueue("s", FakeClock(), concurrency=1)
     await turnstile.enter("loud")
     order: list[str] = []
 
@@ -42,7 +42,7 @@ async def test_a_client_that_floods_waits_behind_itself() -> None:
 
 
 async def test_the_line_has_an_end_and_says_so() -> None:
-    turnstile = Turnstile("s", FakeClock(), concurrency=1, line_calls=1)
+    turnstile = FairQueue("s", FakeClock(), concurrency=1, line_calls=1)
     await turnstile.enter()
     waiting = asyncio.create_task(turnstile.enter())
     await settled()
@@ -54,7 +54,7 @@ async def test_the_line_has_an_end_and_says_so() -> None:
 
 async def test_who_waits_past_the_deadline_is_sent_away_and_costs_no_slot() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, concurrency=1, wait_s=30)
+    turnstile = FairQueue("s", clock, concurrency=1, wait_s=30)
     await turnstile.enter()
     late = asyncio.create_task(turnstile.enter(wait_s=5))
     patient = asyncio.create_task(turnstile.enter())
@@ -69,7 +69,7 @@ async def test_who_waits_past_the_deadline_is_sent_away_and_costs_no_slot() -> N
 
 async def test_a_cancelled_caller_leaves_the_line() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, concurrency=1)
+    turnstile = FairQueue("s", clock, concurrency=1)
     await turnstile.enter()
     gone = asyncio.create_task(turnstile.enter("a"))
     await settled()
@@ -81,7 +81,7 @@ async def test_a_cancelled_caller_leaves_the_line() -> None:
 
 
 async def test_a_caller_cancelled_in_the_moment_of_its_turn_gives_the_slot_back() -> None:
-    turnstile = Turnstile("s", FakeClock(), concurrency=1)
+    turnstile = FairQueue("s", FakeClock(), concurrency=1)
     await turnstile.enter()
     unlucky = asyncio.create_task(turnstile.enter("a"))
     next_one = asyncio.create_task(turnstile.enter("b"))
@@ -95,7 +95,7 @@ async def test_a_caller_cancelled_in_the_moment_of_its_turn_gives_the_slot_back(
 
 async def test_calls_over_the_rate_go_through_when_their_token_comes() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, bucket=TokenBucket(2, 1, clock), concurrency=10)
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(2, 1, clock), concurrency=10)
     await turnstile.enter()
     tasks = [asyncio.create_task(turnstile.enter()) for _ in range(3)]
     await settled()
@@ -110,7 +110,7 @@ async def test_calls_over_the_rate_go_through_when_their_token_comes() -> None:
 
 async def test_a_cancelled_caller_uses_up_no_token() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, bucket=TokenBucket(1, 1, clock))
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock))
     await turnstile.enter()
     gone, patient = (asyncio.create_task(turnstile.enter(client)) for client in "ab")
     await settled()
@@ -123,7 +123,7 @@ async def test_a_cancelled_caller_uses_up_no_token() -> None:
 
 async def test_nobody_overtakes_those_who_wait() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, bucket=TokenBucket(1, 1, clock))
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock))
     await turnstile.enter()
     first = asyncio.create_task(turnstile.enter())
     await settled()
@@ -135,7 +135,7 @@ async def test_nobody_overtakes_those_who_wait() -> None:
 
 async def test_the_whole_line_can_be_sent_away() -> None:
     clock = FakeClock()
-    turnstile = Turnstile("s", clock, concurrency=1)
+    turnstile = FairQueue("s", clock, concurrency=1)
     await turnstile.enter()
     tasks = [asyncio.create_task(turnstile.enter(str(at))) for at in range(3)]
     await settled()
@@ -146,7 +146,7 @@ async def test_the_whole_line_can_be_sent_away() -> None:
 
 
 async def test_a_thousand_calls_in_ten_slots_never_see_an_eleventh() -> None:
-    turnstile = Turnstile("s", FakeClock(), concurrency=10, line_calls=1000)
+    turnstile = FairQueue("s", FakeClock(), concurrency=10, line_calls=1000)
     inside = most = 0
 
     async def call(client: int) -> None:
@@ -170,4 +170,4 @@ async def test_a_thousand_calls_in_ten_slots_never_see_an_eleventh() -> None:
 
 def test_no_slot_at_all_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        Turnstile("s", FakeClock(), concurrency=0)
+        FairQueue("s", FakeClock(), concurrency=0)
