@@ -69,7 +69,7 @@ class CruxPaths:
 
     @property
     def control_path(self) -> Path:
-        """Where the shells of panes are spoken to; see `dari.terminal.quiet`."""
+        """Where the shells of panes are spoken to; see `dari.terminal.out_of_band`."""
         return self.run_dir / "panes"
 
     @property

@@ -15,18 +15,18 @@ from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
 from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.environments import current_environment, is_of_terminal
-from dari.terminal.guard import Guard, InputGuard
+from dari.terminal.input_policy import PaneInputPolicy, PolicyEnforcer
+from dari.terminal.out_of_band import OutOfBandChannel
 from dari.terminal.panes import events
 from dari.terminal.panes.environment import make_environment, of_person
 from dari.terminal.panes.events import Fanout
 from dari.terminal.panes.pane import Pane
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.policy import Policy
-from dari.terminal.quiet import Control
-from dari.terminal.windows import Spot, Windows
+from dari.terminal.window_manager import PanePlacement, WindowManager
 
-MOST_ENDED = 20
-NAME_CHARS = 64
+MAX_ENDED = 20
+MAX_NAME_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +75,18 @@ class Multiplexer:
         control_path: Path | None = None,
     ) -> None:
         self.security = security or Security()
-        self.guard = Guard(Policy(self.security))
+        self.guard = PolicyEnforcer(Policy(self.security))
         self.socket_path = socket_path
-        self.windows = Windows(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
+        self.windows = WindowManager(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
         self.changes: Fanout[Change] = Fanout()
         self._keepers = Spawner()
         self._panes: dict[str, Pane] = {}
-        self._inputs: dict[str, InputGuard] = {}
+        self._inputs: dict[str, PaneInputPolicy] = {}
         self._person: Mapping[str, str] | None = None
         self._settings: Mapping[str, str] = {}
         self._environments: dict[str, dict[str, str]] = {}
         self._control_path = control_path
-        self._controls: dict[str, Control] = {}
+        self._controls: dict[str, OutOfBandChannel] = {}
         self._count = 0
         self._opening = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
@@ -132,7 +132,7 @@ class Multiplexer:
         self.guard.check("", place)
         return place if cwd or os.path.isdir(place) else ""  # a home that is not there is nobody's mistake
 
-    def input_guard(self, pane: Pane) -> InputGuard:
+    def input_guard(self, pane: Pane) -> PaneInputPolicy:
         return self._inputs[pane.id]
 
     def own_sockets(self, *paths: Path) -> None:
@@ -148,7 +148,7 @@ class Multiplexer:
         self._settings = dict(settings)
 
     async def run_quietly(self, pane: Pane, script: str, timeout_s: float = 5.0) -> bytes:
-        """Run shell text at the prompt of the pane without a trace; what it printed. See `dari.terminal.quiet`."""
+        """Run shell text at the prompt of the pane without a trace; return what it printed."""
         control = self._controls.get(pane.id)
         if control is None:
             raise Conflict(f"pane {pane.id} cannot be spoken to unseen", "run the command in it")
@@ -187,7 +187,7 @@ class Multiplexer:
     async def open(
         self,
         *,
-        spot: Spot | None = None,
+        spot: PanePlacement | None = None,
         cwd: str = "",
         command: Sequence[str] = (),
         shell: str = "",
@@ -210,7 +210,7 @@ class Multiplexer:
                 )
             self._count += 1
             new = pane_id or self._free_id()
-            spot = spot or Spot()
+            spot = spot or PanePlacement()
             target = self.find(spot.target) if spot.target or self.windows.focused else None
             self.windows.add(new, spot, target.id if target is not None else "")
             try:
@@ -282,11 +282,11 @@ class Multiplexer:
 
     def _adopt(self, pane: Pane) -> None:
         self._panes[pane.id] = pane
-        self._inputs[pane.id] = InputGuard(pane, self.guard)
+        self._inputs[pane.id] = PaneInputPolicy(pane, self.guard)
         pane.events.subscribe(lambda event: self.changes.publish(PaneChanged(pane.id, event)))
         self.changes.publish(PaneOpened(pane.id))
         ended = [each for each in self._panes.values() if not each.is_alive]
-        for old in ended[:-MOST_ENDED]:
+        for old in ended[:-MAX_ENDED]:
             self._forget(old)
 
     async def close(self, pane_id: str, *, force: bool = False) -> None:
@@ -335,7 +335,7 @@ class Multiplexer:
         given = dict(env or {})
         if self._control_path is None:
             return given
-        control = self._controls[pane_id] = Control(self._control_path / pane_id)
+        control = self._controls[pane_id] = OutOfBandChannel(self._control_path / pane_id)
         return {**given, "CRUX_CONTROL": control.make()}
 
     def _named(self, name: str) -> Pane | None:
@@ -351,8 +351,10 @@ class Multiplexer:
         return str(self._count)
 
     def _check_name(self, name: str) -> None:
-        if len(name) > NAME_CHARS or not name.isprintable():
-            raise InvalidInput(f"{name[:80]!r} is no name for a pane", f"use at most {NAME_CHARS} printable characters")
+        if len(name) > MAX_NAME_CHARS or not name.isprintable():
+            raise InvalidInput(
+                f"{name[:80]!r} is no name for a pane", f"use at most {MAX_NAME_CHARS} printable characters"
+            )
 
 
 def _load_engine() -> None:

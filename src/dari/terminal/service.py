@@ -27,38 +27,87 @@ from typing import TYPE_CHECKING
 from dari.daemon.client import DaemonClient
 from dari.daemon.methods import Method
 from dari.daemon.stub import exposed_methods, make_stub
-from dari.terminal.attaching.attach import AttachDesk
-from dari.terminal.attaching.desk import ViewDesk
-from dari.terminal.attaching.following import FollowDesk
-from dari.terminal.attaching.scripts import ScriptDesk
-from dari.terminal.attaching.tmux import TmuxDesk
-from dari.terminal.desks.approvals import ApprovalDesk
-from dari.terminal.desks.changes import ChangesDesk
-from dari.terminal.desks.commands import CommandDesk
-from dari.terminal.desks.panes import PaneDesk
-from dari.terminal.desks.reading import ReadingDesk
-from dari.terminal.desks.server import ServerDesk
-from dari.terminal.desks.sessions import SessionDesk
-from dari.terminal.desks.special import SpecialDesks, local_special, remote_special
+from dari.terminal.api.approvals import ApprovalsApi
+from dari.terminal.api.attach import AttachApi
+from dari.terminal.api.clipboard import ClipboardApi
+from dari.terminal.api.commands import CommandsApi
+from dari.terminal.api.contexts import ContextsApi
+from dari.terminal.api.follow import FollowApi
+from dari.terminal.api.input_method import InputMethodApi
+from dari.terminal.api.output_analysis import OutputAnalysisApi
+from dari.terminal.api.panes import ChangesApi, PanesApi
+from dari.terminal.api.screen import ScreenApi
+from dari.terminal.api.scripts import ScriptsApi
+from dari.terminal.api.server import ServerApi
+from dari.terminal.api.sessions import SessionsApi, SnapshotsApi
+from dari.terminal.api.streams import StreamsApi
+from dari.terminal.api.tmux import TmuxApi
+from dari.terminal.api.views import ViewsApi
+from dari.terminal.api.workflow import WorkflowApi
+from dari.terminal.api.workspaces import WorkspacesApi
 
 if TYPE_CHECKING:
     from dari.terminal.multiplexer import Multiplexer
 
 
 @dataclass(slots=True, frozen=True)
+class SpecialDesks:
+    insights: OutputAnalysisApi
+    ime: InputMethodApi
+    clipboard: ClipboardApi
+    workspaces: WorkspacesApi
+    streams: StreamsApi
+    coordination: WorkflowApi
+    contexts: ContextsApi
+    snapshots: SnapshotsApi
+
+    @property
+    def desks(self) -> tuple[object, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self))
+
+
+def local_special(multiplexer: Multiplexer, sessions_path: Path) -> SpecialDesks:
+    """Files go beside the sessions: `snapshots/` and, of the user's own making, `workspaces/`."""
+    folder = sessions_path.parent
+    return SpecialDesks(
+        OutputAnalysisApi(multiplexer),
+        InputMethodApi(multiplexer),
+        ClipboardApi(multiplexer),
+        WorkspacesApi(multiplexer, folder / "workspaces"),
+        StreamsApi(multiplexer),
+        WorkflowApi(multiplexer),
+        ContextsApi(multiplexer),
+        SnapshotsApi(multiplexer, folder / "snapshots"),
+    )
+
+
+def remote_special(client: DaemonClient) -> SpecialDesks:
+    return SpecialDesks(
+        make_stub(OutputAnalysisApi, client),
+        make_stub(InputMethodApi, client),
+        make_stub(ClipboardApi, client),
+        make_stub(WorkspacesApi, client),
+        make_stub(StreamsApi, client),
+        make_stub(WorkflowApi, client),
+        make_stub(ContextsApi, client),
+        make_stub(SnapshotsApi, client),
+    )
+
+
+@dataclass(slots=True, frozen=True)
 class TerminalService:
-    panes: PaneDesk
-    commands: CommandDesk
-    reading: ReadingDesk
-    sessions: SessionDesk
-    server: ServerDesk
-    views: ViewDesk
-    scripts: ScriptDesk
-    tmux: TmuxDesk
-    attaching: AttachDesk
-    following: FollowDesk
-    approvals: ApprovalDesk
-    changes: ChangesDesk
+    panes: PanesApi
+    commands: CommandsApi
+    reading: ScreenApi
+    sessions: SessionsApi
+    server: ServerApi
+    views: ViewsApi
+    scripts: ScriptsApi
+    tmux: TmuxApi
+    attaching: AttachApi
+    following: FollowApi
+    approvals: ApprovalsApi
+    changes: ChangesApi
     special: SpecialDesks
 
     @property
@@ -78,22 +127,22 @@ def local_service(
     from dari.terminal.sessions.store import SessionStore
 
     approvals = Approvals(sessions_path.with_name("approvals.jsonl"))
-    attaching = AttachDesk(multiplexer, lambda: len(approvals.waiting()))
+    attaching = AttachApi(multiplexer, lambda: len(approvals.waiting()))
     approvals.on_change = attaching.refresh
     wait_s = multiplexer.security.approval_wait_ms / 1000
     return TerminalService(
-        PaneDesk(multiplexer),
-        CommandDesk(multiplexer),
-        ReadingDesk(multiplexer),
-        SessionDesk(multiplexer, SessionStore(sessions_path)),
-        ServerDesk(multiplexer, shut_down, clients),
-        ViewDesk(multiplexer, attaching.count),
-        ScriptDesk(multiplexer),
-        TmuxDesk(),
+        PanesApi(multiplexer),
+        CommandsApi(multiplexer),
+        ScreenApi(multiplexer),
+        SessionsApi(multiplexer, SessionStore(sessions_path)),
+        ServerApi(multiplexer, shut_down, clients),
+        ViewsApi(multiplexer, attaching.count),
+        ScriptsApi(multiplexer),
+        TmuxApi(),
         attaching,
-        FollowDesk(multiplexer),
-        ApprovalDesk(approvals, wait_s),
-        ChangesDesk(multiplexer),
+        FollowApi(multiplexer),
+        ApprovalsApi(approvals, wait_s),
+        ChangesApi(multiplexer),
         local_special(multiplexer, sessions_path),
     )
 
@@ -101,18 +150,18 @@ def local_service(
 def remote_service(client: DaemonClient) -> TerminalService:
     """The same behind the daemon."""
     return TerminalService(
-        make_stub(PaneDesk, client),
-        make_stub(CommandDesk, client),
-        make_stub(ReadingDesk, client),
-        make_stub(SessionDesk, client),
-        make_stub(ServerDesk, client),
-        make_stub(ViewDesk, client),
-        make_stub(ScriptDesk, client),
-        make_stub(TmuxDesk, client),
-        make_stub(AttachDesk, client),
-        make_stub(FollowDesk, client),
-        make_stub(ApprovalDesk, client),
-        make_stub(ChangesDesk, client),
+        make_stub(PanesApi, client),
+        make_stub(CommandsApi, client),
+        make_stub(ScreenApi, client),
+        make_stub(SessionsApi, client),
+        make_stub(ServerApi, client),
+        make_stub(ViewsApi, client),
+        make_stub(ScriptsApi, client),
+        make_stub(TmuxApi, client),
+        make_stub(AttachApi, client),
+        make_stub(FollowApi, client),
+        make_stub(ApprovalsApi, client),
+        make_stub(ChangesApi, client),
         remote_special(client),
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput, NeedsApproval
-from dari.terminal.desks.coordination import Step
+from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.sessions.record import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow
 from dari.terminal.sessions.store import SessionStore
@@ -45,7 +45,9 @@ async def load_workspace(house: House, command: str) -> object:
 
 
 async def coordinate(house: House, command: str) -> object:
-    return await house.service.special.coordination.coordinate([Step(command="true"), Step(command=command)])
+    return await house.service.special.coordination.coordinate(
+        [WorkflowStep(command="true"), WorkflowStep(command=command)]
+    )
 
 
 async def stream(house: House, command: str) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Denied, InvalidInput, NeedsApproval
-from dari.terminal.desks.coordination import Step
+from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.sessions.record import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow
 from dari.terminal.sessions.store import SessionStore
@@ -240,7 +240,7 @@ async def test_where_directories_are_limited_the_first_pane_begins_inside_and_no
         with pytest.raises(Denied):
             await house.service.special.workspaces.load_workspace("monitoring", outside)
         waited = await house.service.special.coordination.coordinate(
-            [Step(pane="new", cwd=outside, wait_for="never", timeout_ms=1000)]
+            [WorkflowStep(pane="new", cwd=outside, wait_for="never", timeout_ms=1000)]
         )
         assert not waited.success and "outside allowed_directories" in waited.steps[0].reason
         # A shell that a person took elsewhere is not used there.

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.terminal.desks import clipboard
-from dari.terminal.desks.clips import Target, is_safe, kind_of, quote_fish, shape
-from dari.terminal.desks.special_answers import Pasted
+from dari.terminal.api import clipboard
+from dari.terminal.api.clipboard import PasteTarget, detect_kind, format_clip, is_safe, quote_fish
+from dari.terminal.api.results import PasteResult
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import House, house_in
 from tests.terminal.tools.rig import client_in
@@ -65,10 +65,10 @@ async def test_a_program_that_asks_for_the_clipboard_is_not_answered(tmp_path: P
     ],
 )
 def test_kinds_are_told_apart(data: bytes, kind: str) -> None:
-    assert kind_of(data)[0] == kind
+    assert detect_kind(data)[0] == kind
 
 
-async def paste(house: House, text: str, **options: object) -> Pasted:
+async def paste(house: House, text: str, **options: object) -> PasteResult:
     clip = await house.service.special.clipboard.copy(text)
     return await house.service.special.clipboard.paste(clip_id=clip.id, **options)  # type: ignore[arg-type]
 
@@ -189,12 +189,12 @@ async def test_an_image_is_not_pasted_and_an_empty_clipboard_is_told(tmp_path: P
 
 
 def test_forms_of_one_clip() -> None:
-    prompt, fish, editor = Target("bash", True), Target("fish", True), Target("", True)
-    assert shape("/tmp/a b\nfile:///tmp/c%20d", "files", "auto", prompt).text == "'/tmp/a b' '/tmp/c d'"
-    assert shape("it's", "text", "shell", fish).text == "'it\\'s'"
-    assert shape("https://e.org/a(b)", "url", "markdown", editor).text == "[e.org/a(b)](https://e.org/a%28b%29)"
-    assert shape('{"a" : 1}', "json", "compact", editor).text == '{"a":1}'
-    assert shape("text\n", "text", "auto", prompt).text == "text\n"
+    prompt, fish, editor = PasteTarget("bash", True), PasteTarget("fish", True), PasteTarget("", True)
+    assert format_clip("/tmp/a b\nfile:///tmp/c%20d", "files", "auto", prompt).text == "'/tmp/a b' '/tmp/c d'"
+    assert format_clip("it's", "text", "shell", fish).text == "'it\\'s'"
+    assert format_clip("https://e.org/a(b)", "url", "markdown", editor).text == "[e.org/a(b)](https://e.org/a%28b%29)"
+    assert format_clip('{"a" : 1}', "json", "compact", editor).text == '{"a":1}'
+    assert format_clip("text\n", "text", "auto", prompt).text == "text\n"
     assert quote_fish("a\\b'c") == "'a\\\\b\\'c'"
 
 

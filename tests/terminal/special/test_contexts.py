@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
-from dari.terminal.desks.special_answers import InjectedContext
+from dari.terminal.api.results import InjectedContext
 from dari.terminal.policy.config import Security
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import House, house_in

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dari.errors import NotFound
-from dari.terminal.desks.coordination import Step
+from dari.terminal.api.workflow import WorkflowStep
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import client_in
@@ -166,7 +166,7 @@ async def test_a_caller_that_leaves_ends_what_it_started(tmp_path: Path) -> None
     async with house_in(tmp_path) as house:
         script = "sh -c 'trap \"touch ended; exit\" INT; touch begun; while :; do sleep 0.05; done'"
         desk = house.service.special.coordination
-        call = asyncio.create_task(desk.coordinate([Step(pane="w", command=script, timeout_ms=60_000)]))
+        call = asyncio.create_task(desk.coordinate([WorkflowStep(pane="w", command=script, timeout_ms=60_000)]))
         await until((tmp_path / "begun").exists)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -176,7 +176,7 @@ async def test_a_caller_that_leaves_ends_what_it_started(tmp_path: Path) -> None
 
 async def test_an_unknown_id_is_not_found_and_nothing_runs(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        steps = [Step(pane="a", command="touch ran"), Step(pane="77", command="true")]
+        steps = [WorkflowStep(pane="a", command="touch ran"), WorkflowStep(pane="77", command="true")]
         with pytest.raises(NotFound) as refused:
             await house.service.special.coordination.coordinate(steps)
         assert "crux_list_panes" in refused.value.hint

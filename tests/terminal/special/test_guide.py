@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from dari.terminal.desks.coordination import Step
+from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.layout.workspace import parse_workspace
 from tests.terminal.tools.rig import client_in
 from tests.wires import ROOT
@@ -28,4 +28,8 @@ def test_the_examples_of_the_guide_are_read() -> None:
     (own,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.S)
     assert parse_workspace(own.encode(), "guide.toml").names == ("api", "tests")
     (steps,) = re.findall(r'```json\n\{"steps": (\[.*?\])\}\n```', GUIDE, re.S)
-    assert [step.pane for step in msgspec.json.decode(steps, type=list[Step])] == ["backend", "frontend", "test"]
+    assert [step.pane for step in msgspec.json.decode(steps, type=list[WorkflowStep])] == [
+        "backend",
+        "frontend",
+        "test",
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.errors import NotFound
-from dari.terminal.desks import insights
+from dari.terminal.api import output_analysis
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import client_in
 
@@ -154,7 +154,7 @@ async def test_two_captures_of_the_same_screen_are_the_same(tmp_path: Path) -> N
 async def test_captures_are_bounded_and_a_lost_one_names_the_tool_that_takes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insights, "MOST_CAPTURES", 3)
+    monkeypatch.setattr(output_analysis, "MOST_CAPTURES", 3)
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("true")
         desk = house.service.special.insights

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict, NeedsApproval, NotFound
-from dari.terminal.desks import snapshots
+from dari.terminal.api import sessions
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import House, house_in
 from tests.terminal.tools.rig import client_in
@@ -89,7 +89,7 @@ async def test_what_would_run_again_is_judged(tmp_path: Path) -> None:
 
 
 async def test_snapshots_without_a_name_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST_UNNAMED", 2)
+    monkeypatch.setattr(sessions, "MOST_UNNAMED", 2)
     async with house_in(tmp_path) as house:
         desk = house.service.special.snapshots
         with pytest.raises(Conflict):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dari.terminal.desks.special_answers import StreamEvent
+from dari.terminal.api.results import StreamEvent
 from dari.terminal.service import daemon_methods
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client, client_in

@@ -12,7 +12,7 @@ import pytest
 from dari.daemon.client import DaemonClient
 from dari.daemon.server import DaemonServer
 from dari.errors import NeedsApproval, NotFound
-from dari.terminal.desks.coordination import Step
+from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.service import TerminalService, daemon_methods, remote_service
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import house_in
@@ -50,7 +50,7 @@ async def test_each_desk_answers_from_afar_as_it_does_here(tmp_path: Path) -> No
         start = await special.streams.begin(command="echo streamed")
         news = await special.streams.follow(start.pane_id, start.mark, start.command_id)
         assert news.events[0].text == "streamed\n"
-        done = await special.coordination.coordinate([Step(pane="other", command="echo step")])
+        done = await special.coordination.coordinate([WorkflowStep(pane="other", command="echo step")])
         assert (done.success, done.steps[0].output) == (True, "step")
         assert (await special.workspaces.load_workspace("agent-team-3", run=False)).success
         snapshot = await special.snapshots.create("far")
@@ -63,14 +63,14 @@ async def test_errors_come_from_afar_as_what_they_are(tmp_path: Path) -> None:
             await far.special.insights.parse("77")
         assert "crux_list_panes" in unknown.value.hint
         with pytest.raises(NeedsApproval) as need:
-            await far.special.coordination.coordinate([Step(pane="a", command="sudo -n true")])
+            await far.special.coordination.coordinate([WorkflowStep(pane="a", command="sudo -n true")])
         assert "sudo -n true" in need.value.message
 
 
 async def test_a_client_that_leaves_ends_its_steps(tmp_path: Path) -> None:
     async with far_service(tmp_path) as far:
         script = "sh -c 'trap \"touch ended; exit\" INT; touch begun; while :; do sleep 0.05; done'"
-        call = asyncio.create_task(far.special.coordination.coordinate([Step(pane="w", command=script)]))
+        call = asyncio.create_task(far.special.coordination.coordinate([WorkflowStep(pane="w", command=script)]))
         await until((tmp_path / "begun").exists)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dari.core.context import Context
 from dari.errors import Denied, NeedsApproval, TimedOut, Unavailable
-from dari.terminal.desks.approvals import ApprovalDesk
+from dari.terminal.api.approvals import ApprovalsApi
 
 ELICIT_S = 600.0
 T = TypeVar("T")
@@ -20,7 +20,7 @@ _SCHEMA = {
 _REFUSED = "do not try again; ask what they want instead"
 
 
-async def with_approval(approvals: ApprovalDesk, context: Context, call: Callable[[str], Awaitable[T]]) -> T:
+async def with_approval(approvals: ApprovalsApi, context: Context, call: Callable[[str], Awaitable[T]]) -> T:
     """`call` with nothing approved; when it needs approval, ask the person and call again with what was agreed to.
 
     A client that cannot ask has its question put to `crux approvals`: the call waits a little for an answer, then ends
@@ -35,7 +35,7 @@ async def with_approval(approvals: ApprovalDesk, context: Context, call: Callabl
     return await call(message)
 
 
-async def _elicit(approvals: ApprovalDesk, context: Context, message: str) -> bool:
+async def _elicit(approvals: ApprovalsApi, context: Context, message: str) -> bool:
     """Return when the person agreed; False when the client said that it can ask and does not."""
     try:
         async with asyncio.timeout(ELICIT_S):
@@ -51,7 +51,7 @@ async def _elicit(approvals: ApprovalDesk, context: Context, message: str) -> bo
     return True
 
 
-async def _wait(approvals: ApprovalDesk, context: Context, message: str, hint: str) -> None:
+async def _wait(approvals: ApprovalsApi, context: Context, message: str, hint: str) -> None:
     found = await approvals.ask(message, context.client_name)
     if found.state == "denied":
         reason = f" ({found.reason})" if found.reason else ""

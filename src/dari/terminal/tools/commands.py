@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.answers import Executed, Output, Scrollback, Typed, Waited
+from dari.terminal.api.results import ExecuteResult, InputResult, PaneOutput, Scrollback, WaitResult
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex
@@ -44,7 +44,7 @@ class CommandTools:
         timeout_ms: Annotated[int, Meta(description="milliseconds, 0 to 3600000; left out: as crux.toml says, 30000")]
         | None = None,
         max_tokens: MaxTokens = MAX_TOKENS,
-    ) -> Executed:
+    ) -> ExecuteResult:
         """Run a command in a pane's shell; returns {exit_code, stdout}, or status "running" with a command_id."""
         timeout_s = None if timeout_ms is None else seconds(timeout_ms)
         return _shown(
@@ -69,7 +69,7 @@ class CommandTools:
         context: Context,
         keys: Annotated[str, Meta(description='key names and text: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>"')],
         pane_id: PaneId | None = None,
-    ) -> Typed:
+    ) -> InputResult:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success, mark}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
@@ -92,7 +92,7 @@ class CommandTools:
             bool, Meta(description="true: as one paste, in which line ends run nothing where the program knows pastes")
         ] = False,
         enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
-    ) -> Typed:
+    ) -> InputResult:
         """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success, mark}."""
         if len(text) > MOST_CHARS:
             raise InvalidInput(
@@ -110,7 +110,7 @@ class CommandTools:
         pane_id: PaneId | None = None,
         lines: Annotated[int, Meta(description="how many of the last lines, 1 to 20000")] = 50,
         max_tokens: MaxTokens = MAX_TOKENS,
-    ) -> Output:
+    ) -> PaneOutput:
         """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
         found = await self._reading.get_output(pane_id or "", lines)
         return replace(found, text=shown(found.text, max_tokens).text)
@@ -127,7 +127,7 @@ class CommandTools:
         ]
         | None = None,
         mark: Annotated[int, Meta(description="the same as since")] | None = None,
-    ) -> Waited:
+    ) -> WaitResult:
         """Wait for output since the last input or the start of the running command; returns {matched, text, mark}."""
         found = await self._commands.wait_for(
             pattern, pane_id or "", regex, seconds(timeout_ms), mark if since is None else since
@@ -140,12 +140,12 @@ class CommandTools:
         command_id: CommandId,
         timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000")] = 30_000,
         max_tokens: MaxTokens = MAX_TOKENS,
-    ) -> Executed:
+    ) -> ExecuteResult:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
         return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)
 
     @tool(scope="control", destructive=True, output="as_is")
-    async def interrupt_command(self, command_id: CommandId) -> Executed:
+    async def interrupt_command(self, command_id: CommandId) -> ExecuteResult:
         """Press ^C for a running command; returns its result, with status "running" when it goes on all the same."""
         return _shown(await self._commands.interrupt_command(command_id), MAX_TOKENS)
 
@@ -173,11 +173,11 @@ def paged(found: Scrollback, max_tokens: int) -> Scrollback:
     return replace(found, text=text, line_count=count, next_offset=found.offset + count)
 
 
-def shown_wait(found: Waited) -> Waited:
+def shown_wait(found: WaitResult) -> WaitResult:
     return replace(found, text=shown(found.text).text, match=shown(found.match).text)
 
 
-def _shown(result: Executed, max_tokens: int) -> Executed:
+def _shown(result: ExecuteResult, max_tokens: int) -> ExecuteResult:
     cleaned = shown(result.stdout, max_tokens)
     return replace(result, stdout=cleaned.text, truncated=result.truncated or cleaned.is_truncated)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.answers import CreatedPane, PaneList, Resized, Success
+from dari.terminal.api.results import CreatedPane, PaneList, ResizeResult, Success
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
@@ -101,7 +101,7 @@ class PaneTools:
         cols: Annotated[int, Meta(description="columns, 1 to 2000")],
         rows: Annotated[int, Meta(description="rows, 1 to 2000")],
         pane_id: PaneId | None = None,
-    ) -> Resized:
+    ) -> ResizeResult:
         """Give a pane a size in cells; returns {success} and the size that it got."""
         if cols < 1 or rows < 1:
             raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give columns and rows, 1 or more of each")

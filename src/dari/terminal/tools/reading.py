@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.tool import tool
-from dari.terminal.desks.answers import Directory, PaneState, PlainText, RunningProcess, Scrollback
+from dari.terminal.api.results import PaneState, PlainText, RunningProcess, Scrollback, WorkingDirectory
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.arguments import MaxTokens, PaneId
 from dari.terminal.tools.commands import paged
@@ -23,7 +23,7 @@ class ReadingTools:
         self._reading = terminal.reading
 
     @tool()
-    async def get_current_directory(self, pane_id: PaneId | None = None) -> Directory:
+    async def get_current_directory(self, pane_id: PaneId | None = None) -> WorkingDirectory:
         """Return the working directory of what runs in a pane: {cwd}."""
         return await self._reading.get_cwd(pane_id or "")
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.terminal.desks.answers import Restored, Saved, SessionList
+from dari.terminal.api.results import RestoreResult, SaveResult, SessionList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 
@@ -25,7 +25,7 @@ class SessionTools:
         self,
         name: Annotated[str, Meta(description="a name to find it by; left out: the time")] | None = None,
         scrollback: Annotated[bool, Meta(description="false: leave what panes show out")] = True,
-    ) -> Saved:
+    ) -> SaveResult:
         """Save all panes: layout, directories, environment, scrollback, commands; returns {session_id}."""
         return await self._sessions.save_session(name or "", scrollback)
 
@@ -36,7 +36,7 @@ class SessionTools:
         session_id: Annotated[str, Meta(description="session_id of crux_save_session or crux_list_sessions")],
         commands: Annotated[bool, Meta(description="true: run again what was running")] = False,
         replace: Annotated[bool, Meta(description="true: close the panes that are open")] = False,
-    ) -> Restored:
+    ) -> RestoreResult:
         """Open the panes of a saved session, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(
             self._approvals,

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.clips import Form
-from dari.terminal.desks.special_answers import ClipInfo, ClipList, Pasted
+from dari.terminal.api.clipboard import Form
+from dari.terminal.api.results import ClipInfo, ClipList, PasteResult
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId
@@ -68,7 +68,7 @@ class ClipboardTools:
         form: Annotated[Form, Meta(description="how to shape it; auto decides by what reads it")] = "auto",
         enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
         allow_lines: Annotated[bool, Meta(description="true: also where every line end would run something")] = False,
-    ) -> Pasted:
+    ) -> PasteResult:
         """Paste a clip or text as suits the place: JSON formatted, words quoted for a shell, lines as one paste."""
         pasted = await with_approval(
             self._approvals,

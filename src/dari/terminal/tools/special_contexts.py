@@ -8,8 +8,7 @@ from msgspec import Meta
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.terminal.desks.answers import Restored
-from dari.terminal.desks.special_answers import ContextList, InjectedContext, SnapshotInfo, SnapshotList
+from dari.terminal.api.results import ContextList, InjectedContext, RestoreResult, SnapshotInfo, SnapshotList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import PaneId
@@ -71,7 +70,7 @@ class ContextTools:
         snapshot_id: Annotated[str, Meta(description="snapshot_id of crux_create_snapshot or crux_list_snapshots")],
         commands: Annotated[bool, Meta(description="true: run again what was running")] = False,
         replace: Annotated[bool, Meta(description="true: close the panes that are open")] = False,
-    ) -> Restored:
+    ) -> RestoreResult:
         """Open the panes of a snapshot again, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(
             self._approvals, context, lambda approved: self._snapshots.restore(snapshot_id, commands, replace, approved)

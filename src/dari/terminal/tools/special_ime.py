@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.special_answers import TypedWithIme
+from dari.terminal.api.results import InputMethodResult
 from dari.terminal.ime.japanese import Script
 from dari.terminal.ime.plan import Language, Mode
 from dari.terminal.service import TerminalService
@@ -40,7 +40,7 @@ class ImeTools:
         ] = False,
         pane_id: PaneId | None = None,
         timeout_ms: Annotated[int, Meta(description="milliseconds to wait for the echo, 0 to 60000")] = 2000,
-    ) -> TypedWithIme:
+    ) -> InputMethodResult:
         """Type Korean, Japanese or Chinese by keys ("gksrmf" is 한글) or as text; returns {committed, is_echoed}."""
         if not text:
             raise InvalidInput("there is nothing to type", "give the keys, or the text that shall arrive")

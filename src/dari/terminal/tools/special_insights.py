@@ -12,7 +12,7 @@ from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.special_answers import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
+from dari.terminal.api.results import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId

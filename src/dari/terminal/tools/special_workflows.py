@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.desks.coordination import Step
-from dari.terminal.desks.special_answers import (
-    Coordinated,
+from dari.terminal.api.results import (
     LoadedWorkspace,
     StepResult,
-    Streamed,
     StreamEvent,
+    StreamResult,
+    WorkflowResult,
     WorkspaceList,
 )
+from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
@@ -78,13 +78,13 @@ class WorkflowTools:
     async def coordinate_panes(
         self,
         context: Context,
-        steps: Annotated[list[Step], Meta(description="what to do, in order; see Step")],
+        steps: Annotated[list[WorkflowStep], Meta(description="what to do, in order; see Step")],
         go_on: Annotated[bool, Meta(description="true: do the rest also when a step fails")] = False,
         clean_up: Annotated[
             bool, Meta(description="false: leave running what the steps started when one fails")
         ] = True,
         max_tokens: MaxTokens = MAX_TOKENS,
-    ) -> Coordinated:
+    ) -> WorkflowResult:
         """Run steps in panes in order, each until its wait_for text came or it ended; returns {success, steps}."""
         shown("", max_tokens)
         watch = token_hex(8)
@@ -118,7 +118,7 @@ class WorkflowTools:
         regex: Regex = True,
         timeout_ms: Annotated[int, Meta(description="milliseconds to stream, 0 to 3600000")] = 60_000,
         max_tokens: MaxTokens = MAX_TOKENS,
-    ) -> Streamed:
+    ) -> StreamResult:
         """Stream a pane's output as progress while it comes, until exit, a match or the time; returns {text}."""
         if not 0 < timeout_ms <= MOST_MS:
             raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MOST_MS}, and stream again")
@@ -131,7 +131,7 @@ class WorkflowTools:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         gathered = _Gathered(context, max_tokens * CHARS_PER_TOKEN)
-        now = Streamed(
+        now = StreamResult(
             pane_id=start.pane_id,
             text="",
             reason="timeout",

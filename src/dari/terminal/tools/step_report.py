@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from dari.core.context import Context
 from dari.errors import DariError
-from dari.terminal.desks.special_answers import Coordinated, StepEvent, StepNews, StepResult
+from dari.terminal.api.results import StepEvent, StepEvents, StepResult, WorkflowResult
 from dari.terminal.tools.presentation import shown
 
 BEAT_S = 5.0
@@ -16,7 +16,7 @@ BEAT_S = 5.0
 BEAT = 0.001
 """Progress has to grow with each notification, also with those that tell of nothing new."""
 
-Follow = Callable[[int, float], Awaitable[StepNews]]
+Follow = Callable[[int, float], Awaitable[StepEvents]]
 
 
 class StepReport:
@@ -27,7 +27,7 @@ class StepReport:
         self._beats = 0
         self._ended: set[int] = set()
 
-    async def during(self, work: Awaitable[Coordinated], follow: Follow) -> Coordinated:
+    async def during(self, work: Awaitable[WorkflowResult], follow: Follow) -> WorkflowResult:
         """`work`, told of as it goes on; what `follow` did not bring in time is told from the result."""
         if not self._context.wants_progress:
             return await work

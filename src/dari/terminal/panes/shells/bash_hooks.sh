@@ -25,7 +25,7 @@ set +H # `!` is no history word in commands that were written by a program
 shopt -s promptvars
 bind 'set enable-bracketed-paste on' 2>/dev/null
 bind 'set enable-active-region off' 2>/dev/null
-if [[ -n ${CRUX_CONTROL-} ]]; then # see dari/terminal/quiet.py
+if [[ -n ${CRUX_CONTROL-} ]]; then # see dari/terminal/out_of_band.py
   __crux_control=$CRUX_CONTROL
   __crux_quiet() {
     [[ -r $__crux_control/do ]] && . "$__crux_control/do" >"$__crux_control/answer" 2>&1 </dev/null

@@ -1,0 +1,175 @@
+"""What is sent to panes: commands, text, keys, pastes; and waiting for what they print."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from base64 import b64decode
+
+from dari.daemon.stub import expose
+from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
+from dari.terminal.api.results import ExecuteResult, InputResult, Scrollback, Success, WaitResult
+from dari.terminal.api.screen import last_lines
+from dari.terminal.engine.keys import parse_keys, type_text
+from dari.terminal.input_policy import text_of_keys
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.panes.commands import CommandRecord, CommandResult
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
+
+MAX_WAIT_S = 3600.0
+SHOWN_LINES = 20
+
+
+class CommandsApi:
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self._all = multiplexer
+
+    @expose("crux:command/execute", "control", ends_with_caller=True)
+    async def execute(
+        self, command: str, pane_id: str = "", timeout_s: float | None = None, approved: str = ""
+    ) -> ExecuteResult:
+        """Run a command at the prompt of a shell; after the time it goes on, with status "running"."""
+        pane = await self._all.find_or_open(pane_id)
+        self._all.guard.check(command, pane.cwd(), pane.kind or "bash", approved)
+        if pane.kind is not None and pane.commands.zone == "unknown":
+            await pane.commands.ready(PROMPT_S)  # it was only just opened: its start is not the command's time
+        limit_s = self._all.security.command_timeout_ms / 1000 if timeout_s is None else timeout_s
+        result = await pane.execute(command, _patience(limit_s))
+        return _executed(pane, result)
+
+    @expose("crux:command/wait", "read", ends_with_caller=True)
+    async def wait_command(self, command_id: str, timeout_s: float = 30.0) -> ExecuteResult:
+        """Go on waiting for a command that was still running."""
+        pane, own_id = self._command(command_id)
+        return _executed(pane, await pane.wait_command(own_id, _patience(timeout_s)))
+
+    @expose("crux:command/interrupt", "control")
+    async def interrupt_command(self, command_id: str) -> ExecuteResult:
+        """^C; the result tells whether it has ended."""
+        pane, own_id = self._command(command_id)
+        result = await pane.interrupt(own_id)
+        return _executed(pane, result or await pane.wait_command(own_id, 0.0))
+
+    @expose("crux:command/output", "read")
+    async def command_output(self, command_id: str, offset: int = 0, limit: int = 0) -> Scrollback:
+        """Lines of what a command printed; a limit of zero is no limit."""
+        pane, own_id = self._command(command_id)
+        lines = pane.commands.find(own_id).output.split("\n")
+        shown = lines[offset : offset + limit] if limit else lines[offset:]
+        end = offset + len(shown)
+        return Scrollback("\n".join(shown), len(lines), offset, len(shown), end if end < len(lines) else None)
+
+    @expose("crux:pane/send-text", "control")
+    async def send_text(
+        self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False, approved: str = ""
+    ) -> InputResult:
+        """Text at the cursor; a line end in it is Enter, unless it is pasted into a program that knows pastes."""
+        pane = await self._all.find_or_open(pane_id)
+        self._all.input_guard(pane).enter(text + "\n" if enter else text, approved)
+        mark = pane.mark_input()
+        await pane.send_text(text, paste=paste)
+        if enter:
+            await pane.send_keys(parse_keys("Enter"))
+        return InputResult(mark=mark)
+
+    @expose("crux:pane/send-keys", "control")
+    async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False, approved: str = "") -> InputResult:
+        """Keys by name (`C-c`, `Enter`, `Up Up Enter`, `:wq<Enter>`); with `literal` every character as it is."""
+        pressed = type_text(keys) if literal else parse_keys(keys)
+        if not pressed:
+            raise InvalidInput("no key was named", "name one, such as Enter or C-c")
+        pane = await self._all.find_or_open(pane_id)
+        self._all.input_guard(pane).enter(text_of_keys(pressed), approved)
+        mark = pane.mark_input()
+        await pane.send_keys(pressed)
+        return InputResult(mark=mark)
+
+    @expose("crux:pane/write", "admin")
+    async def write(self, data: str, pane_id: str = "") -> Success:
+        """Bytes (base64) as a person types them; nothing is judged, so agents' tokens do not have this scope."""
+        pane = self._all.find(pane_id)
+        raw = b64decode(data, validate=True)
+        self._all.input_guard(pane).note(raw.decode(errors="replace"))
+        await pane.write(raw)
+        return Success()
+
+    @expose("crux:pane/wait-for", "read", ends_with_caller=True)
+    async def wait_for(
+        self, pattern: str, pane_id: str = "", is_regex: bool = True, timeout_s: float = 30.0, since: int | None = None
+    ) -> WaitResult:
+        """Wait for output that matches, also what came already: since the last input or the begin of the running
+        command, or since the mark `since`. What was typed does not count."""
+        return await wait_for_text(self._all.find(pane_id), pattern, is_regex, timeout_s, since)
+
+    @expose("crux:pane/wait-exit", "read", ends_with_caller=True)
+    async def wait_exit(self, pane_id: str = "", timeout_s: float = 30.0) -> int | None:
+        """The exit code of the pane's program; None when it still runs after the time."""
+        pane = self._all.find(pane_id)
+        try:
+            return await asyncio.wait_for(pane.exited(), _patience(timeout_s))
+        except TimeoutError:
+            return None
+
+    def _command(self, command_id: str) -> tuple[Pane, str]:
+        pane_id, colon, own_id = command_id.partition(":")
+        if not colon or pane_id not in self._all.panes:
+            raise NotFound(f"there is no command {command_id!r}", "use the command_id that crux_execute_command gave")
+        return self._all.panes[pane_id], own_id
+
+
+async def wait_for_text(pane: Pane, pattern: str, is_regex: bool, timeout_s: float, since: int | None) -> WaitResult:
+    """What crux_wait_for_output answers."""
+    since = pane.answer_mark if since is None else since
+    began = time.perf_counter()
+    reason = ""
+    try:
+        found = await pane.wait_for(pattern, is_regex=is_regex, timeout_s=_patience(timeout_s), since=since)
+    except TimedOut:
+        reason = "timeout"
+    except Conflict:
+        reason = f"exited {pane.exit_code}"
+    elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
+    if reason:
+        text = last_lines(pane.engine, SHOWN_LINES)
+        return WaitResult(matched=False, text=text, elapsed_ms=elapsed_ms, mark=pane.mark(), reason=reason)
+    return WaitResult(
+        matched=True,
+        text=found.line,
+        match=found.match,
+        groups=list(found.groups),
+        elapsed_ms=elapsed_ms,
+        mark=pane.mark(found.position),
+    )
+
+
+def _executed(pane: Pane, result: CommandResult) -> ExecuteResult:
+    if result.status == "done":
+        pane.mark_answered()
+    return ExecuteResult(
+        exit_code=result.exit_code,
+        stdout=result.output,
+        status=result.status,
+        command_id=f"{pane.id}:{result.command_id}",
+        duration_ms=round(result.duration_s * 1000, 3),
+        cwd=result.cwd,
+        truncated=result.is_truncated,
+        pane_id=pane.id,
+        end_known_by=result.end_known_by,
+        mark=result.mark,
+    )
+
+
+def _patience(timeout_s: float) -> float:
+    if not 0 <= timeout_s <= MAX_WAIT_S:
+        raise InvalidInput(f"{timeout_s:g} s is no time to wait", f"give 0…{MAX_WAIT_S:g} s, and wait again")
+    return timeout_s
+
+
+async def start_command(multiplexer: Multiplexer, pane: Pane, command: str, approved: str = "") -> CommandRecord:
+    """Judge the command where the pane is now and start it; a shell that has just been opened is waited for."""
+    multiplexer.guard.check(command, pane.cwd(), pane.kind or "bash", approved)
+    if pane.kind is not None and pane.commands.zone != "running":
+        await pane.commands.ready(PROMPT_S)
+    sent = await pane.execute(command, 0.0)
+    return pane.commands.find(sent.command_id)

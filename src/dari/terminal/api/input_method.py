@@ -1,0 +1,112 @@
+"""Text typed with an input method: syllables and words are composed here, and only what is committed is sent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dari.daemon.stub import expose
+from dari.errors import InvalidInput
+from dari.terminal.api.results import InputMethodResult
+from dari.terminal.engine.keys import Key
+from dari.terminal.ime.japanese import Script
+from dari.terminal.ime.plan import Language, Mode, type_with_ime
+from dari.terminal.input_policy import text_of_keys
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.panes.pane import Pane
+
+ECHO_S = 2.0
+MAX_ECHO_S = 60.0
+
+
+class InputMethodApi:
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self._all = multiplexer
+
+    @expose("crux:ime/type", "control", ends_with_caller=True)
+    async def type_with_ime(
+        self,
+        text: str,
+        language: Language = "korean",
+        pane_id: str = "",
+        mode: Mode = "auto",
+        script: Script = "hiragana",
+        enter: bool = False,
+        preedit: bool = False,
+        timeout_s: float = ECHO_S,
+        approved: str = "",
+    ) -> InputMethodResult:
+        """Type keys (`gksrmf`) or text (`한글`) as a person with that input method does.
+
+        What is being composed never reaches the program; each commit is one write. Returns when the terminal shows
+        what was committed, or after the time with `is_echoed` false: a program that asks for a password shows nothing.
+        """
+        if not 0 <= timeout_s <= MAX_ECHO_S:
+            raise InvalidInput(f"{timeout_s:g} s is no time to wait for an echo", f"give 0…{MAX_ECHO_S:g} s")
+        plan = await asyncio.to_thread(type_with_ime, text, language, mode, script=script, shows_preedit=preedit)
+        pane = self._all.find(pane_id)
+        writes: list[str | Key] = [*plan.writes, Key("enter")] if enter else list(plan.writes)
+        sent = "".join(write if isinstance(write, str) else text_of_keys([write]) for write in writes)
+        self._all.input_guard(pane).enter(sent, approved)
+        awaited = _awaited(list(plan.writes))
+        before = _count(pane, awaited)
+        for write in writes[: len(plan.writes)]:
+            await _send(pane, write)
+        is_echoed = bool(awaited) and await _echoed(pane, awaited, before, timeout_s)
+        for write in writes[len(plan.writes) :]:
+            await _send(pane, write)
+        return InputMethodResult(
+            success=True,
+            pane_id=pane.id,
+            committed=plan.committed,
+            writes=len(writes),
+            key_count=plan.key_count,
+            is_echoed=is_echoed,
+            preedits=list(plan.preedits),
+        )
+
+
+async def _send(pane: Pane, write: str | Key) -> None:
+    await (pane.write(write.encode()) if isinstance(write, str) else pane.send_keys([write]))
+
+
+def _awaited(writes: list[str | Key]) -> str:
+    """The last text that stays where it was typed: what comes before a key or a line end may be gone by then."""
+    while writes and (isinstance(writes[-1], Key) or not writes[-1].strip()):
+        if isinstance(writes[-1], Key) and writes[-1] != Key("enter"):
+            return ""
+        writes.pop()
+    text = ""
+    for write in reversed(writes):
+        if isinstance(write, Key) or "\r" in write:
+            text = write.rpartition("\r")[2] + text if isinstance(write, str) else text
+            break
+        text = write + text
+    return text.strip()
+
+
+def _count(pane: Pane, text: str) -> int:
+    return _shown(pane).count(text) if text else 0
+
+
+def _shown(pane: Pane) -> str:
+    """The screen and what just scrolled off it, without line ends, which a long line gets where it wraps."""
+    engine = pane.engine
+    return engine.text(-min(engine.history, engine.rows), engine.rows, unwrap=True).replace("\n", "")
+
+
+async def _echoed(pane: Pane, text: str, before: int, timeout_s: float) -> bool:
+    """Told by the output itself as it comes."""
+    news = asyncio.Event()
+    stop = pane.events.subscribe(lambda event: news.set())
+    try:
+        async with asyncio.timeout(timeout_s):
+            while _count(pane, text) <= before:
+                if not pane.is_alive or pane.is_asking_secret:
+                    return False
+                news.clear()
+                await news.wait()
+    except TimeoutError:
+        return False
+    finally:
+        stop()
+    return True

@@ -1,0 +1,147 @@
+"""What scripts ask of a multiplexer such as tmux: panes exactly there, that end with their programs; notes; signals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from contextlib import suppress
+
+from dari.daemon.stub import expose
+from dari.errors import Conflict, NotFound
+from dari.terminal.api.panes import describe_pane
+from dari.terminal.api.results import PaneInfo, Success
+from dari.terminal.layout.cells import Orientation
+from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
+from dari.terminal.panes.events import Exited
+from dari.terminal.panes.pane import Pane
+from dari.terminal.window_manager import PanePlacement, Where
+
+MAX_NOTE_CHARS = 8 << 20
+MAX_CHANNELS = 1000
+
+
+class ScriptsApi:
+    def __init__(self, multiplexer: Multiplexer) -> None:
+        self._all = multiplexer
+        self._notes: dict[str, dict[str, str]] = {}
+        self._transient: set[str] = set()
+        self._channels: dict[str, asyncio.Event] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        multiplexer.changes.subscribe(self._hear)
+
+    @expose("crux:pane/open", "control", is_slow=True)
+    async def open_pane(
+        self,
+        argv: list[str] | None = None,
+        cwd: str = "",
+        env: dict[str, str] | None = None,
+        target: str = "",
+        where: Where = "split",
+        direction: Orientation = "vertical",
+        size: int = 0,
+        is_before: bool = False,
+        is_full: bool = False,
+        focus: bool = True,
+        title: str = "",
+        cols: int = 0,
+        rows: int = 0,
+        approved: str = "",
+    ) -> PaneInfo:
+        """Open a pane exactly there or not at all; it goes away when its program ends, as panes of tmux do."""
+        words = argv or []
+        place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
+        folder = os.path.abspath(os.path.expanduser(place))
+        self._all.guard.check_opening(shlex.join(words), folder, env=env, approved=approved)
+        spot = PanePlacement(target, direction, where, size or None, is_before, is_full, focus, title, is_strict=True)
+        pane = await self._all.open(spot=spot, cwd=folder, command=words, env=env)
+        window, _ = self._all.windows.place(pane.id)
+        if cols or rows:
+            self._all.windows.resize_window(window.id, cols or window.cols, rows or window.rows)
+            self._all.fit()
+        info = describe_pane(self._all, pane)
+        self._transient.add(pane.id)
+        self._close_ended(pane.id)
+        return info
+
+    @expose("crux:pane/respawn", "control", is_slow=True)
+    async def respawn_pane(
+        self,
+        pane_id: str = "",
+        argv: list[str] | None = None,
+        cwd: str = "",
+        env: dict[str, str] | None = None,
+        force: bool = False,
+        approved: str = "",
+    ) -> PaneInfo:
+        """Another program in the same place; with `force` what runs there is ended first."""
+        pane = self._all.find(pane_id)
+        words = argv or ()
+        self._all.guard.check_opening(shlex.join(words), cwd or pane.cwd(), env=env, approved=approved)
+        was_transient = pane.id in self._transient
+        self._transient.discard(pane.id)  # the end of the old program is not the end of the pane
+        try:
+            new = await self._all.respawn(pane.id, command=words, cwd=cwd, env=env, force=force)
+        finally:
+            if was_transient and pane.id in self._all.panes:
+                self._transient.add(pane.id)
+                self._close_ended(pane.id)
+        return describe_pane(self._all, new)
+
+    @expose("crux:script/notes", "read")
+    async def all_notes(self) -> dict[str, dict[str, str]]:
+        """What is kept, by owner: options of panes, tabs and windows, buffers."""
+        return self._notes
+
+    @expose("crux:script/note", "control")
+    async def keep_note(self, owner: str, name: str, text: str | None = None) -> Success:
+        """Keep a text for scripts, or forget it when none is given."""
+        notes = self._notes.setdefault(owner, {})
+        notes.pop(name, None)
+        if text is not None:
+            kept = sum(len(each) for owned in self._notes.values() for each in owned.values())
+            if kept + len(text) > MAX_NOTE_CHARS:
+                raise Conflict(f"{kept} characters are kept, with {len(text)} more it is too much", "delete buffers")
+            notes[name] = text
+        return Success()
+
+    @expose("crux:script/signal", "control")
+    async def signal(self, channel: str) -> Success:
+        """Wake who waits on the channel, or the next one who will."""
+        self._channel(channel).set()
+        return Success()
+
+    @expose("crux:script/wait", "read", ends_with_caller=True)
+    async def wait(self, channel: str) -> Success:
+        """Return once the channel was signalled."""
+        await self._channel(channel).wait()
+        self._channels.pop(channel, None)
+        return Success()
+
+    def _channel(self, name: str) -> asyncio.Event:
+        if len(self._channels) >= MAX_CHANNELS and name not in self._channels:
+            raise Conflict(f"{MAX_CHANNELS} channels are in use", "wait for some of them")
+        return self._channels.setdefault(name, asyncio.Event())
+
+    def _hear(self, change: Change) -> None:
+        if isinstance(change, PaneGone):
+            self._transient.discard(change.pane_id)
+            self._notes.pop(f"%{change.pane_id}", None)
+        elif isinstance(change, PaneChanged) and isinstance(change.event, Exited):
+            self._close_ended(change.pane_id)
+
+    def _close_ended(self, pane_id: str) -> None:
+        pane = self._all.panes.get(pane_id)
+        if pane is None or pane.is_alive or pane_id not in self._transient:
+            return
+        kept = self._notes.get(f"%{pane_id}", {}).get("remain-on-exit", "off")
+        if kept == "on" or (kept == "failed" and pane.exit_code):
+            return
+        closing = asyncio.get_running_loop().create_task(self._close(pane))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _close(self, pane: Pane) -> None:
+        if self._all.panes.get(pane.id) is pane and not pane.is_alive:  # else it was respawned meanwhile
+            with suppress(NotFound):
+                await self._all.close(pane.id, force=True)

@@ -1,0 +1,267 @@
+"""Sessions: all panes with layout, directories, environment, scrollback and commands, saved and restored."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from dari.daemon.stub import expose
+from dari.errors import Conflict, DariError, InvalidInput
+from dari.terminal.api.results import (
+    RestoreResult,
+    SaveResult,
+    SessionInfo,
+    SessionList,
+    SnapshotInfo,
+    SnapshotList,
+    Success,
+)
+from dari.terminal.engine.engine import Engine, restore_engine
+from dari.terminal.input_policy import PendingText, check_all
+from dari.terminal.layout.tree import Tree
+from dari.terminal.layout.windows import Window
+from dari.terminal.multiplexer import Multiplexer
+from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.pane import Pane
+from dari.terminal.sessions.record import (
+    SavedPane,
+    SavedSession,
+    SavedTab,
+    SavedWindow,
+    panes_in,
+    to_cell,
+    to_saved,
+)
+from dari.terminal.sessions.store import SessionStore
+from dari.terminal.window_manager import PanePlacement
+
+LEAVE = b"\x1b[?1049l"
+CALM = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[r\x1b[0m\x1b[?25h"
+"""Ends the modes of the program that is gone."""
+NOTE = b"\x1b[2m[restored]\x1b[0m\r\n"
+
+
+class SessionsApi:
+    def __init__(self, multiplexer: Multiplexer, store: SessionStore) -> None:
+        self._all = multiplexer
+        self._store = store
+
+    @expose("crux:session/save", "control", is_slow=True)
+    async def save_session(self, name: str = "", scrollback: bool = True) -> SaveResult:
+        """Write every live pane and the layout to a file; without a name one is made."""
+        panes = [pane for pane in self._all.panes.values() if pane.is_alive]
+        if not panes:
+            raise Conflict("there is no pane to save", "open one with crux_create_pane")
+        saved = await asyncio.gather(*(self._pane(pane, scrollback) for pane in self._all.panes.values()))
+        session = SavedSession(
+            name=name,
+            saved_unix=time.time(),
+            windows=tuple(self._window(window) for window in self._all.windows.all),
+            panes=tuple(saved),
+            focused=self._all.windows.focused,
+        )
+        session_id, size_bytes = await asyncio.to_thread(self._store.save, session)
+        return SaveResult(session_id, len(session.panes), size_bytes)
+
+    @expose("crux:session/restore", "control", is_slow=True)
+    async def restore_session(
+        self, session_id: str, commands: bool = False, instead: bool = False, approved: str = ""
+    ) -> RestoreResult:
+        """Open the session's panes in windows of their own; `commands` runs again what was running.
+
+        `instead` ends the panes that are open now, once the session was read and found whole.
+        """
+        session = await asyncio.to_thread(self._store.load, session_id)
+        await self._all.warm()
+        self._check(session, commands, instead, approved)
+        if instead:
+            await self._all.end_all()
+        names: dict[str, str] = {}
+        try:
+            for window in session.windows:
+                await self._restore_window(window, session, names)
+        except BaseException:
+            for pane_id in names.values():
+                await self._all.close(pane_id, force=True)
+            raise
+        if session.focused in names and not self._all.windows.is_zoomed(names[session.focused]):
+            self._all.windows.focus(names[session.focused])
+        self._all.fit()
+        if commands:
+            await asyncio.gather(*(self._run_again(saved, names) for saved in session.panes if saved.command))
+        return RestoreResult(True, [names[saved.id] for saved in session.panes if saved.id in names])
+
+    @expose("crux:session/list", "read")
+    async def list_sessions(self) -> SessionList:
+        """Newest first."""
+        return await asyncio.to_thread(self._listed)
+
+    @expose("crux:session/remove", "control")
+    async def remove_session(self, session_id: str) -> Success:
+        await asyncio.to_thread(self._store.remove, session_id)
+        return Success()
+
+    def _listed(self) -> SessionList:
+        found: list[SessionInfo] = []
+        for session_id, path in self._store.files():
+            try:
+                session = self._store.load(session_id)
+                size_bytes = path.stat().st_size
+            except (DariError, OSError):
+                continue  # removed meanwhile, or no session: `restore` tells why
+            found.append(SessionInfo(session_id, session.name, session.saved_unix, len(session.panes), size_bytes))
+        return SessionList(sorted(found, key=lambda info: -info.saved_unix))
+
+    # Saving
+
+    def _window(self, window: Window) -> SavedWindow:
+        tabs = tuple(SavedTab(to_saved(tab.tree.root), tab.recent, tab.name, tab.is_zoomed) for tab in window.tabs)
+        active = next((at for at, tab in enumerate(window.tabs) if tab.id == window.active), 0)
+        return SavedWindow(window.cols, window.rows, tabs, active, window.name)
+
+    async def _pane(self, pane: Pane, scrollback: bool) -> SavedPane:
+        screen = pane.engine.snapshot() if scrollback else b""
+        environment = await self._all.environment(pane)
+        current = pane.commands.current
+        return SavedPane(
+            id=pane.id,
+            name=pane.name,
+            cwd=pane.cwd(),
+            argv=() if pane.kind is not None else pane.argv,
+            shell=pane.argv[0] if pane.kind is not None else "",
+            env=environment,
+            command=current.command if current is not None else "",
+            screen=screen,
+        )
+
+    # Restoring
+
+    def _check(self, session: SavedSession, commands: bool, instead: bool, approved: str) -> None:
+        """Everything that can be refused is refused before anything is changed."""
+        held = {saved.id for saved in session.panes}
+        placed = [pane for window in session.windows for tab in window.tabs for pane in panes_in(tab.root)]
+        if sorted(placed) != sorted(held):
+            raise InvalidInput("the session's layout and its panes do not agree", "save it anew")
+        open_now = 0 if instead else self._all.live_panes
+        if open_now + len(held) > self._all.security.max_panes:
+            raise Conflict(
+                f"{open_now} panes are open and the session has {len(held)}, more than max_panes",
+                "close some, restore with replace=true, or raise max_panes in crux.toml",
+            )
+        intended = [
+            PendingText(text, saved.cwd or os.path.expanduser("~"))
+            for saved in session.panes
+            for text in (shlex.join(saved.argv), saved.command if commands else "")
+        ]
+        check_all(self._all.guard, intended, approved)
+
+    async def _restore_window(self, window: SavedWindow, session: SavedSession, names: dict[str, str]) -> None:
+        windows = self._all.windows
+        saved_panes = {saved.id: saved for saved in session.panes}
+        spot = PanePlacement(where="window")
+        tab_ids: list[str] = []
+        for tab in window.tabs:
+            ids = panes_in(tab.root)
+            first = await self._open(saved_panes[ids[0]], spot)
+            names[ids[0]] = first.id
+            place, _ = windows.place(first.id)
+            if not tab_ids:
+                windows.resize_window(place.id, window.cols, window.rows)
+                spot = PanePlacement(first.id, where="tab")
+            for pane_id in ids[1:]:
+                # Anywhere in the tab: the tree is put in place as a whole below.
+                anywhere = PanePlacement(first.id, "vertical", is_full=True, size=1, is_strict=True)
+                names[pane_id] = (await self._open(saved_panes[pane_id], anywhere)).id
+            _, opened = windows.place(first.id)
+            recent = tuple(names[pane] for pane in tab.recent if pane in names)
+            tree = Tree(to_cell(tab.root, names), window.cols, window.rows)
+            windows.put(replace(opened, tree=tree, recent=recent, name=tab.name, is_zoomed=tab.is_zoomed))
+            tab_ids.append(opened.id)
+        windows.show(tab_ids[min(window.active, len(tab_ids) - 1)])
+
+    async def _open(self, saved: SavedPane, spot: PanePlacement) -> Pane:
+        cwd = saved.cwd if os.path.isdir(saved.cwd) else os.path.expanduser("~")
+        engine: Engine | None = None
+        if saved.screen:
+            engine = restore_engine(saved.screen)
+            _calm(engine)
+        return await self._all.open(
+            spot=spot,
+            cwd=cwd,
+            command=saved.argv,
+            shell=saved.shell,
+            name=saved.name,
+            env=saved.env,
+            engine=engine,
+            pane_id="" if saved.id in self._all.panes else saved.id,
+        )
+
+    async def _run_again(self, saved: SavedPane, names: dict[str, str]) -> None:
+        pane = self._all.find(names[saved.id])
+        if pane.kind is not None and await pane.commands.ready(PROMPT_S):
+            await pane.execute(saved.command, 0.0)
+
+
+def _calm(engine: Engine) -> None:
+    """The program that drew the screen is gone: end its modes, and let the new one begin below what is there."""
+    engine.feed(LEAVE + CALM if engine.modes.alternate else CALM)
+    rows = engine.text(0, engine.rows).split("\n")
+    used = max((number for number, row in enumerate(rows, 1) if row.strip()), default=0)
+    engine.feed((b"\x1b[%d;1H\r\n" % used if used else b"\x1b[H") + NOTE)
+
+
+MAX_UNNAMED = 20
+
+
+class SnapshotsApi:
+    """Kept apart from sessions. Those without a name are bounded: the oldest one goes when there are too many."""
+
+    def __init__(self, multiplexer: Multiplexer, folder: Path) -> None:
+        self._store = SessionStore(folder, "snapshot")
+        self._sessions = SessionsApi(multiplexer, self._store)
+
+    @expose("crux:snapshot/create", "control", is_slow=True)
+    async def create(self, name: str = "") -> SnapshotInfo:
+        """Write all panes to a file; one of the same name is replaced."""
+        saved = await self._sessions.save_session(name, True)
+        kept = (await self._sessions.list_sessions()).sessions
+        for old in [info for info in kept if not info.name][MAX_UNNAMED:]:
+            await asyncio.to_thread(self._store.remove, old.session_id)
+        return SnapshotInfo(
+            snapshot_id=saved.session_id,
+            panes=saved.panes,
+            size_bytes=saved.size_bytes,
+            taken_unix=next((info.saved_unix for info in kept if info.session_id == saved.session_id), 0.0),
+        )
+
+    @expose("crux:snapshot/restore", "control", is_slow=True)
+    async def restore(
+        self, snapshot_id: str, commands: bool = False, instead: bool = False, approved: str = ""
+    ) -> RestoreResult:
+        """Open its panes in windows of their own; `commands` runs what was running, `instead` ends what is open."""
+        return await self._sessions.restore_session(snapshot_id, commands, instead, approved)
+
+    @expose("crux:snapshot/list", "read")
+    async def list_snapshots(self) -> SnapshotList:
+        """Newest first."""
+        found = (await self._sessions.list_sessions()).sessions
+        return SnapshotList(
+            [
+                SnapshotInfo(
+                    snapshot_id=info.session_id,
+                    panes=info.panes,
+                    size_bytes=info.size_bytes,
+                    taken_unix=info.saved_unix,
+                )
+                for info in found
+            ]
+        )
+
+    @expose("crux:snapshot/remove", "control")
+    async def remove(self, snapshot_id: str) -> Success:
+        await asyncio.to_thread(self._store.remove, snapshot_id)
+        return Success()

@@ -1,0 +1,286 @@
+"""The policy at the door of every pane: what would run is judged before it is sent.
+
+Allowed texts pass, denied ones raise `Denied`. What a person has to agree to raises `NeedsApproval`; the same call with
+`approved` set to that message passes, so what was agreed to is what runs, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
+from dari.terminal.engine.keys import Key
+from dari.terminal.out_of_band import KEY
+from dari.terminal.panes import events
+from dari.terminal.panes.integration import find_shell, kind_of
+from dari.terminal.panes.pane import Pane
+from dari.terminal.policy.policy import Policy, Verdict
+from dari.terminal.policy.typed import TypedLine
+from dari.terminal.policy.words import Dialect
+from dari.text.sanitize import escape_hidden
+
+SHOWN_CHARS = 2000
+REMEMBERED, REMEMBERED_CHARS = 256, 500
+AHEAD_CHARS = 200
+ENDING_S = 0.5
+OWN_KEY = KEY.decode()
+# They read keys themselves and hand them to a shell that we do not see.
+CARRIERS = frozenset(
+    [
+        *("ssh", "mosh", "mosh-client", "tmux", "tmux: client", "screen", "docker", "podman", "kubectl", "sudo", "su"),
+        *("doas", "script", "dash", "ash", "ksh", "mksh", "yash", "csh", "tcsh", "rbash", "busybox", "nu", "xonsh"),
+        *("pwsh", "elvish", "rlwrap", "lxc", "machinectl", "nsenter", "chroot", "unshare", "bwrap", "crux", "expect"),
+    ]
+)
+_MOVES = re.compile(r"^(\x1b(\[[\d;]*[A-Za-z~]|O[A-Za-z])?)+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# accept-and-hold of zsh; the editor on the line of fish. The ESC stays, which makes the line uncertain.
+_TAKES = {"zsh": ("\x1ba", "\x1bA"), "fish": ("\x1be", "\x1bv", "\x1b[7702~")}
+_CONTROLS = {"tab": "\t", "space": " ", "backspace": "\x7f"}
+
+
+class PolicyEnforcer:
+    """Asks one policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._verdicts: OrderedDict[tuple[str, Dialect], Verdict] = OrderedDict()
+
+    def check(self, text: str, cwd: str, dialect: Dialect = "bash", approved: str = "", doubt: str = "") -> None:
+        """Return when `text` may run in `cwd`; `doubt` is a reason of the caller's own to ask."""
+        verdict = self._verdict(text, cwd, dialect)
+        if verdict.decision == "deny":
+            raise Denied(f"{_shown(text)} is not run: {verdict.reason}", verdict.hint)
+        reason = doubt or ("" if verdict.is_allowed else verdict.reason)
+        if not reason:
+            return
+        message = f"{_shown(text)} needs a person's approval: {reason}"
+        if approved != message:
+            raise NeedsApproval(message, verdict.hint or "a person has to agree")
+
+    def check_danger(self, lines: Sequence[str], cwd: str, approved: str = "") -> None:
+        """Lines for a program that is no shell: asked about or denied where one would be dangerous at a prompt.
+
+        The program may end before it has read them all, and what is left goes to the shell.
+        """
+        for line in lines:
+            verdict = self.policy.judge_danger(line, cwd)
+            if verdict.decision == "deny":
+                raise Denied(f"{_shown(line)} is not sent: {verdict.reason}", verdict.hint)
+            message = f"{_shown(line)} needs a person's approval: {verdict.reason}, if a shell gets it"
+            if not verdict.is_allowed and approved != message:
+                raise NeedsApproval(message, verdict.hint)
+
+    def check_opening(
+        self,
+        text: str,
+        cwd: str,
+        *,
+        env: Mapping[str, str] | None = None,
+        shell: str = "",
+        approved: str = "",
+    ) -> None:
+        """The same for a pane that is to be opened: its variables and its shell can run something, too."""
+        for name in env or {}:
+            if not _NAME.fullmatch(name):
+                raise InvalidInput(f"{name!r} is no name of a variable", "use letters, digits and underscores")
+        if shell and kind_of(shell) is None:
+            raise InvalidInput(
+                f"{shell!r} is no shell that we know", "one of bash, zsh, fish, sh, or run it as a command"
+            )
+        lines = [
+            " ".join(f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()),
+            "" if "/" not in shell or _is_usual(shell) else shlex.quote(shell),
+            text,
+        ]
+        self.check("\n".join(filter(None, lines)), cwd, approved=approved)
+
+    def _verdict(self, text: str, cwd: str, dialect: Dialect) -> Verdict:
+        if self.policy.security.allowed_directories or len(text) > REMEMBERED_CHARS:
+            return self.policy.judge(text, cwd, dialect)  # it depends on links, which may change
+        key = (text, dialect)
+        verdict = self._verdicts.pop(key, None) or self.policy.judge(text, cwd, dialect)
+        self._verdicts[key] = verdict
+        if len(self._verdicts) > REMEMBERED:
+            self._verdicts.popitem(last=False)
+        return verdict
+
+
+class PaneInputPolicy:
+    """Follows what is typed into one pane, by whomever, and judges what Enter would run."""
+
+    def __init__(self, pane: Pane, guard: PolicyEnforcer) -> None:
+        self._pane = pane
+        self._guard = guard
+        self._line = TypedLine()
+        self._ahead = ""
+        """What a full-screen program was sent last: if it ended in the middle, the shell has the rest."""
+        self._last = self._tail = ""
+        self._entered_at = 0.0
+        self._key_reader = 0
+        """The program that was last seen reading keys itself."""
+        self._stop = pane.events.subscribe(self._hear)
+
+    def enter(self, text: str, approved: str = "") -> None:
+        """Call before `text` is sent; nothing may be awaited between the check and the note of two senders."""
+        self.check(text, approved)
+        self.note(text)
+
+    def check(self, text: str, approved: str = "") -> None:
+        pane = self._pane
+        if OWN_KEY in self._tail + text:
+            raise InvalidInput("this key is the terminal's own word to the shell", "run a command instead")
+        entry = self._line.peek(self._entering(text))
+        if entry is None:
+            return
+        reader = self._reader()
+        if reader == "shell":
+            is_certain = entry.is_certain and not (self._ahead and _edits(self._last))
+            doubt = "" if is_certain else "editing keys were used, so the line may hold something else"
+            self._guard.check(entry.text, pane.cwd(), pane.kind or "bash", approved, doubt)
+            self._guard.check_danger(self._rests(entry.text, 0), pane.cwd(), approved)
+        elif reader == "lines":
+            lines = [*self._rests(entry.text, 0), *entry.text.split("\n")]
+            self._guard.check_danger(lines, pane.cwd(), approved)
+        elif pane.kind is not None:
+            # The first line is the program's, unless it may be about to end: after that, the shell's.
+            is_ending = time.monotonic() - self._entered_at < ENDING_S and not pane.is_asking_secret
+            lines = entry.text.split("\n")
+            lines = [*self._rests(entry.text, 1), *(lines if is_ending else lines[1:])]
+            self._guard.check_danger(lines, pane.cwd(), approved)
+
+    def note(self, text: str) -> None:
+        entering = self._entering(text)
+        self._tail = (self._tail + text)[1 - len(OWN_KEY) :]
+        if self._reader() != "keys":
+            if self._line.add(entering) is not None:
+                self._ahead = ""
+        else:
+            # The program takes it, or leaves the end of it.
+            self._line.clear()
+            self._ahead = re.split(r"[\r\n]", self._ahead + entering)[-1][-AHEAD_CHARS:]
+            self._last = entering
+            if re.search(r"[\r\n]", entering):
+                self._entered_at = time.monotonic()
+
+    def close(self) -> None:
+        self._stop()
+
+    def _rests(self, entered: str, since: int) -> list[str]:
+        """What the shell would have if the program ended at any of the keys that it was sent."""
+        first = entered.partition("\n")[0]
+        return [_MOVES.sub("", self._ahead[at:]) + first for at in range(since, len(self._ahead))]
+
+    def _entering(self, text: str) -> str:
+        """Every key that makes a shell take the line, or open an editor on it, as Enter."""
+        text = text.replace("\x0f", "\r")  # operate-and-get-next
+        for key in _TAKES.get(self._pane.kind or "", ()):
+            text = text.replace(key, key[:-1] + "\r")
+        return text
+
+    def _reader(self) -> Literal["shell", "lines", "keys"]:
+        """Who gets what is typed now: a shell, a program that reads lines from the kernel, or one that reads keys.
+
+        Lines that a program does not read are the shell's next ones. A line that is not shown is an answer to the
+        program: a password.
+        """
+        pane = self._pane
+        if pane.is_at_prompt:
+            return "shell"
+        if pane.is_asking_secret:
+            return "keys"
+        process = pane.foreground()
+        name = process.name if process is not None else ""
+        is_shell = kind_of(name) is not None or name in CARRIERS
+        if process is not None and process.pid == pane.pid and not pane.has_terminal:
+            is_shell = False  # the first of a pipe has ended, and the shell is named in the place of its pager
+        if is_shell or pane.kind is None:
+            return "shell" if is_shell else "keys"
+        if process is not None and not pane.reads_lines:
+            self._key_reader = process.pid
+        # A REPL lets the kernel collect lines while it computes.
+        return "lines" if process is None or process.pid != self._key_reader else "keys"
+
+    def _hear(self, event: events.PaneEvent) -> None:
+        # Not when a command begins or ends: what was typed ahead of that moment is what the shell has next.
+        if isinstance(event, events.LineReplaced):
+            self._line.clear()
+            self._ahead = ""
+
+
+def _edits(ahead: str) -> bool:
+    """Whether keys follow the first one that may have ended a program; those before it moved something there."""
+    return re.search(r"[\x00-\x1f\x7f]", _MOVES.sub("", ahead)[1:]) is not None
+
+
+def text_of_keys(keys: Iterable[Key]) -> str:
+    """Keys as the characters that they send, as far as a shell's line is concerned; ESC for what edits it."""
+    return "".join(map(_character, keys))
+
+
+def _character(key: Key) -> str:
+    if key.name in ("enter", "kp_enter"):
+        return "\x1b\r" if key.alt or key.ctrl else "\r"
+    if key.alt:
+        return "\x1b" + key.name if key.is_character else "\x1b"
+    if key.ctrl:
+        code = ord(key.name.upper()) ^ 64 if len(key.name) == 1 and key.name.isascii() else 27
+        return chr(code) if code < 32 else "\x1b"
+    if key.is_character:
+        return key.name.upper() if key.shift else key.name
+    return _CONTROLS.get(key.name, "\x1b")
+
+
+def _is_usual(shell: str) -> bool:
+    """Whether the path is that of the shell which its name alone would find."""
+    try:
+        return os.path.realpath(shell) == os.path.realpath(find_shell(os.path.basename(shell)))
+    except NotFound:
+        return False
+
+
+def _shown(text: str) -> str:
+    """The text as a person may read it; of one too long its beginning, its size and its digest."""
+    shown = escape_hidden(text.strip("\n"))
+    if len(shown) <= SHOWN_CHARS:
+        return f"`{shown}`"
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+    return f"`{shown[:SHOWN_CHARS]}…` ({len(text)} characters, sha256 {digest})"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """A text that is to run in a directory; `doubt` is a reason of the caller's own to ask."""
+
+    text: str
+    cwd: str
+    dialect: Dialect = "bash"
+    doubt: str = ""
+
+
+def check_all(guard: PolicyEnforcer, texts: Sequence[PendingText], approved: str = "") -> dict[str, str]:
+    """Return when all may run: for each text that a person agreed to, the words of that agreement.
+
+    Denied for the first that may never run; NeedsApproval with one message about all that have to be asked for. The
+    same call with `approved` set to that message passes.
+    """
+    asked: dict[str, str] = {}
+    hint = ""
+    for each in texts:
+        try:
+            guard.check(each.text, each.cwd, each.dialect, doubt=each.doubt)
+        except NeedsApproval as need:
+            asked.setdefault(each.text, need.message)
+            hint = hint or need.hint
+    message = "\n".join(dict.fromkeys(asked.values()))
+    if asked and approved != message:
+        raise NeedsApproval(message, hint)
+    return asked

@@ -1,0 +1,85 @@
+"""Words to a shell at its prompt that leave no trace on the screen or in its history.
+
+The shell integration binds a key that no keyboard has to a function, which reads the file `do` in the pane's control
+directory as shell text and writes what it prints to the pipe `answer`. The directory is ours alone (0700).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from dari.errors import Conflict, TimedOut
+from dari.paths import private_dir, write_private
+from dari.terminal.panes.pane import Pane
+
+KEY = b"\x1b[7701~"
+MAX_REPLY_BYTES = 4 << 20
+
+
+class OutOfBandChannel:
+    """The control directory of one pane; its path is the variable CRUX_CONTROL at the start of the shell."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._turn = asyncio.Lock()
+
+    def make(self) -> str:
+        self.remove()
+        return str(private_dir(self.directory))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    async def run(self, pane: Pane, script: str, timeout_s: float = 5.0) -> bytes:
+        """Run the text in the shell itself, so that it may set variables; what it prints.
+
+        Conflict when the pane is not at the prompt of a bash, zsh or fish.
+        """
+        async with self._turn:
+            if pane.kind in (None, "sh") or not pane.is_at_prompt:
+                raise Conflict(f"pane {pane.id} is not at the prompt of a bash, zsh or fish", "wait for its prompt")
+            do, answer = self.directory / "do", self.directory / "answer"
+            answer.unlink(missing_ok=True)
+            os.mkfifo(answer, 0o600)
+            reader = os.open(answer, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                write_private(do, script.encode() + b"\n")
+                await pane.write(KEY)
+                return await asyncio.wait_for(_read_all(reader), timeout_s)
+            except TimeoutError:
+                raise TimedOut(f"the shell of pane {pane.id} did not answer", "look at its screen") from None
+            finally:
+                # `do` first: without it the shell does not open the pipe, which nobody reads any more.
+                do.unlink(missing_ok=True)
+                answer.unlink(missing_ok=True)
+                os.close(reader)
+
+
+async def _read_all(reader: int) -> bytes:
+    """Until the shell has closed the pipe; before it has opened it there is nothing to read, and no end either."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    pieces: list[bytes] = []
+    size = 0
+
+    def read() -> None:
+        nonlocal size
+        try:
+            data = os.read(reader, 1 << 16)
+        except BlockingIOError:
+            return
+        if size < MAX_REPLY_BYTES:
+            pieces.append(data)
+            size += len(data)
+        if not data and not ended.done():
+            ended.set_result(None)
+
+    loop.add_reader(reader, read)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(reader)
+    return b"".join(pieces)
