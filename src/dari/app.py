@@ -16,7 +16,7 @@ from dari.system.tools import DariTools
 from dari.version import VERSION
 
 if TYPE_CHECKING:
-    from dari.bridge.gateway.front import Fronts
+    from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.gateway.late_relay import LateRelay
     from dari.bridge.service import Bridge
     from dari.core.tool import Tool
@@ -88,20 +88,22 @@ def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
     follow_panes(registry)
 
 
-def build_fronts(settings: ServeSettings, bridge: Bridge) -> Fronts:
+def build_fronts(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints:
     """The hub's servers: everything at one address, and each set and each server at its own."""
     from dari.bridge.config.locations import ClientEnvironment
-    from dari.bridge.gateway.choice import Choice
-    from dari.bridge.gateway.front import Fronts, Manner
+    from dari.bridge.gateway.endpoints import GatewayEndpoints, ServerOptions
+    from dari.bridge.gateway.selection import ServerSelection
 
-    manner = Manner(
+    manner = ServerOptions(
         instructions=INSTRUCTIONS,
         is_strict=settings.protocol == "strict",
         add_built_ins=lambda registry: add_built_ins(registry, settings),
         approvals=bridge.approvals,
     )
     view = bridge.view(ClientEnvironment.of_process())
-    return Fronts(view, manner, Choice(profile=settings.profile, server=settings.server, mode=settings.mode))
+    return GatewayEndpoints(
+        view, manner, ServerSelection(profile=settings.profile, server=settings.server, mode=settings.mode)
+    )
 
 
 def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
@@ -109,23 +111,23 @@ def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
 
     The daemon is started by whoever needs it, and by nobody when no server is named. The relay has to be started.
     """
-    from dari.bridge.gateway.choice import OWN, Choice, Chosen, chosen
     from dari.bridge.gateway.late_relay import LateRelay
+    from dari.bridge.gateway.selection import OWN, SelectedServers, ServerSelection, select_servers
 
-    choice = Choice(profile=settings.profile, server=settings.server, mode=settings.mode)
-    meant = Chosen(("*",), choice.mode or "full")
+    choice = ServerSelection(profile=settings.profile, server=settings.server, mode=settings.mode)
+    meant = SelectedServers(("*",), choice.mode or "full")
     texts = _profile_texts()
     # To read them as what they are takes longer than a handshake; a file without the word cannot ask for it.
     if choice.profile or choice.server or (choice.mode is None and any(b"search" in text for text in texts)):
         from dari.bridge.config.service import ConfigService
 
-        meant = chosen(ConfigService().load(), choice)
+        meant = select_servers(ConfigService().load(), choice)
     registry = Registry()
     if meant.has(OWN):
         add_built_ins(registry, settings)
     shown = registry
     if meant.mode == "search":
-        from dari.bridge.gateway.search import search_registry
+        from dari.bridge.gateway.search_mode import search_registry
 
         shown = search_registry(registry)
     info = Info(name="dari", version=VERSION, title="Dari")

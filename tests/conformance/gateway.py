@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dari import log
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.gateway.front import Fronts, Manner
+from dari.bridge.gateway.endpoints import GatewayEndpoints, ServerOptions
 from dari.bridge.service import Bridge
 from dari.runtime import run_to_exit
 from dari.settings import ServeSettings
@@ -43,7 +43,7 @@ def main() -> int:
     async def serve() -> int:
         settings = ServeSettings(transport="http", http_port=0, token_path=None)
         async with Bridge() as bridge:
-            fronts = Fronts(bridge.view(around), Manner(approvals=bridge.approvals))
+            fronts = GatewayEndpoints(bridge.view(around), ServerOptions(approvals=bridge.approvals))
             hub = TransportSupervisor(fronts.main.server, settings, announce=_announce_one, find_server=fronts.find)
             fronts.start()
             try:

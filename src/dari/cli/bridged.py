@@ -59,11 +59,11 @@ def servers_for(bridge: Bridge) -> MakeServer:
 
     @asynccontextmanager
     async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
-        from dari.bridge.gateway.choice import choice_of
-        from dari.bridge.gateway.front import Front, Manner
+        from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
+        from dari.bridge.gateway.selection import read_selection
 
-        manner = Manner(approvals=bridge.approvals, is_labelled=options.get("labels") is True)
-        front = Front(bridge.view(around), choice_of(options), manner)
+        manner = ServerOptions(approvals=bridge.approvals, is_labelled=options.get("labels") is True)
+        front = GatewayEndpoint(bridge.view(around), read_selection(options), manner)
         front.start()
         try:
             yield front.server

@@ -9,7 +9,7 @@ import pytest
 
 from dari.core.context import LoggingMessage
 from dari.core.scopes import MCP_SCOPES, Grant
-from tests.bridge.gateway.house import asked, called, demo, house, is_gone, lab, replied, seen, text_of
+from tests.bridge.gateway.support import asked, called, demo, house, is_gone, lab, replied, seen, text_of
 from tests.mcp.support import notification, request
 from tests.wires import stateless
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.gateway.choice import Choice
+from dari.bridge.gateway.selection import ServerSelection
 from dari.core.events import ListChanged
-from tests.bridge.gateway.house import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
+from tests.bridge.gateway.support import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
 from tests.mcp.support import request
 from tests.wires import stateless
 
@@ -171,16 +171,16 @@ async def test_our_own_names_win(tmp_path: Path) -> None:
 
 
 async def test_one_server_alone_has_its_own_names(tmp_path: Path) -> None:
-    async with house(tmp_path, lab(), demo(), choice=Choice(server="lab")) as home:
+    async with house(tmp_path, lab(), demo(), choice=ServerSelection(server="lab")) as home:
         assert {"add", "greet"} <= set(await home.names())
         assert await home.names("prompts") == ["hi"]
 
 
 async def test_a_set_of_servers_is_all_that_its_front_shows(tmp_path: Path) -> None:
     top: dict[str, Any] = {"profiles": {"few": {"servers": ["l*"]}, "own": {"servers": ["dari", "lab"]}}}
-    async with house(tmp_path, lab(), demo(), choice=Choice(profile="few"), own_tools=True, **top) as home:
+    async with house(tmp_path, lab(), demo(), choice=ServerSelection(profile="few"), own_tools=True, **top) as home:
         assert {name.partition("__")[0] for name in await home.names()} == {"lab"}
-    async with house(tmp_path, lab(), demo(), choice=Choice(profile="own"), own_tools=True, **top) as home:
+    async with house(tmp_path, lab(), demo(), choice=ServerSelection(profile="own"), own_tools=True, **top) as home:
         assert {"demo_echo", "lab__add"} <= set(await home.names())
 
 
@@ -229,7 +229,7 @@ async def test_files_that_change_add_replace_and_remove_servers(tmp_path: Path) 
 
 async def test_a_set_or_a_rule_that_changes_counts_at_once_and_ends_no_server(tmp_path: Path) -> None:
     sets: dict[str, Any] = {"profiles": {"few": {"servers": ["lab"]}}}
-    async with house(tmp_path, lab(), lab("two"), choice=Choice(profile="few"), **sets) as home:
+    async with house(tmp_path, lab(), lab("two"), choice=ServerSelection(profile="few"), **sets) as home:
         await home.names()
         pid = text_of(await replied(home.wire, stateless(request("tools/call", name="lab__pid"))))
         home.place.write(lab(), lab("two"), profiles={"few": {"servers": ["two"]}}, gateway={"separator": "-"})

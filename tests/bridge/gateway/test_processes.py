@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from tests.bridge.gateway.house import demo, lab, seen
+from tests.bridge.gateway.support import demo, lab, seen
 from tests.bridge.upstream.place import Place
 from tests.e2e.rig import MODES, Person, http_client, unix_client
 from tests.wires import ROOT, HttpWire, StreamWire, initialize

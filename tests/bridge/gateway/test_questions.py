@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.gateway.parking import Parking
-from tests.bridge.gateway.house import EVERYTHING, House, asked, called, demo, house, lab, replied, seen, text_of
+from dari.bridge.gateway.suspended_calls import SuspendedCalls
+from tests.bridge.gateway.support import EVERYTHING, House, asked, called, demo, house, lab, replied, seen, text_of
 from tests.wires import Json, MemoryWire
 
 SERVERS = ["handshake", "stateless"]
@@ -172,7 +172,7 @@ async def test_a_bad_answer_can_be_corrected(tmp_path: Path) -> None:
 async def test_a_call_that_nobody_takes_up_again_ends(tmp_path: Path) -> None:
     async with house(tmp_path, lab(env={"LAB_LOG": str(tmp_path / "lab.log")})) as home:
         await home.names()
-        home.front.gateway.calling.parking = parking = Parking(ttl_s=0.05)
+        home.front.gateway.calling.parking = parking = SuspendedCalls(ttl_s=0.05)
         result = (await home.ask(asked("lab__elicit")))["result"]
         await seen(lambda: len(parking) == 0)
         ((key, _),) = result["inputRequests"].items()
@@ -186,7 +186,7 @@ async def test_a_call_that_nobody_takes_up_again_ends(tmp_path: Path) -> None:
 async def test_only_so_many_calls_wait_at_once(tmp_path: Path) -> None:
     async with house(tmp_path, lab(isolation="per-call")) as home:
         await home.names()
-        home.front.gateway.calling.parking = Parking(most_calls=1)
+        home.front.gateway.calling.parking = SuspendedCalls(most_calls=1)
         assert (await home.ask(asked("lab__elicit")))["result"]["resultType"] == "input_required"
         assert "too many calls wait" in text_of(await home.ask(asked("lab__elicit")))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bridge.gateway.house import called, dead, house, lab, replied, seen, text_of, written
+from tests.bridge.gateway.support import called, dead, house, lab, replied, seen, text_of, written
 from tests.bridge.gateway.test_relay import hosted, outlet
 from tests.bridge.upstream.place import Place
 from tests.mcp.support import request

@@ -11,25 +11,15 @@ from typing import Any
 import pytest
 
 from dari.bridge.daemon import host
-from dari.bridge.gateway.choice import Choice
 from dari.bridge.gateway.late_relay import LateRelay
-from dari.bridge.gateway.search import search_registry
+from dari.bridge.gateway.search_mode import search_registry
+from dari.bridge.gateway.selection import ServerSelection
 from dari.bridge.paths import BridgePaths as Ground
 from dari.bridge.service import Bridge
 from dari.cli.bridged import commands_for, servers_for
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
-from tests.bridge.gateway.house import (
-    EVERYTHING,
-    asked,
-    built_ins,
-    called,
-    demo,
-    lab,
-    replied,
-    seen,
-    text_of,
-)
+from tests.bridge.gateway.support import EVERYTHING, asked, built_ins, called, demo, lab, replied, seen, text_of
 from tests.bridge.gateway.test_questions import SAID, accepted
 from tests.bridge.upstream.place import Place
 from tests.mcp.support import notification, request
@@ -41,7 +31,7 @@ ERAS = ["handshake", "stateless"]
 class Outlet:
     """Our process: its registry, the relay, and a client on a memory wire."""
 
-    def __init__(self, place: Place, choice: Choice, *, searches: bool = False) -> None:
+    def __init__(self, place: Place, choice: ServerSelection, *, searches: bool = False) -> None:
         self.place = place
         self.full = Registry()
         built_ins(self.full)
@@ -63,8 +53,8 @@ class Outlet:
 
 
 @contextlib.asynccontextmanager
-async def outlet(place: Place, choice: Choice | None = None, **options: Any) -> AsyncIterator[Outlet]:
-    opened = Outlet(place, choice or Choice(), **options)
+async def outlet(place: Place, choice: ServerSelection | None = None, **options: Any) -> AsyncIterator[Outlet]:
+    opened = Outlet(place, choice or ServerSelection(), **options)
     opened.relay.start()
     try:
         yield opened
@@ -106,9 +96,9 @@ async def test_instructions_wait_a_moment_for_a_daemon_that_runs(
 async def test_a_choice_is_made_by_the_daemon(tmp_path: Path) -> None:
     place = Place(tmp_path, lab(), demo(), profiles={"few": {"servers": ["lab"]}})
     async with hosted(tmp_path):
-        async with outlet(place, Choice(server="lab")) as ours:
+        async with outlet(place, ServerSelection(server="lab")) as ours:
             assert "add" in await ours.names()
-        async with outlet(place, Choice(profile="few")) as ours:
+        async with outlet(place, ServerSelection(profile="few")) as ours:
             assert {name.partition("__")[0] for name in await ours.names() if "__" in name} == {"lab"}
 
 
@@ -276,7 +266,7 @@ async def test_tools_found_behind_the_relay_name_their_server_and_are_filtered_b
         assert only[0]["name"] == "demo__demo_echo" and {one["server"] for one in only} == {"demo"}
         by_about = await found_tools(ours, query="greetings", server="Demo")
         assert {one["server"] for one in by_about} == {"demo"}
-    async with hosted(tmp_path), outlet(place, Choice(server="lab"), searches=True) as ours:
+    async with hosted(tmp_path), outlet(place, ServerSelection(server="lab"), searches=True) as ours:
         assert {one["server"] for one in await found_tools(ours, query="add", server="lab")} == {"lab"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.gateway.house import House, demo, house, lab, replied, seen
+from tests.bridge.gateway.support import House, demo, house, lab, replied, seen
 from tests.mcp.support import request
 from tests.wires import Json, stateless
 

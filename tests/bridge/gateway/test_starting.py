@@ -12,7 +12,7 @@ from dari.bridge.children.start_queue import StartQueue
 from dari.bridge.service import Bridge
 from tests.bridge.children.heavy import heavy, most_at_once, starts
 from tests.bridge.children.servers import server
-from tests.bridge.gateway.house import House, called, house, lab, replied, seen, silent, text_of
+from tests.bridge.gateway.support import House, called, house, lab, replied, seen, silent, text_of
 from tests.bridge.gateway.test_relay import hosted, outlet
 from tests.bridge.upstream.place import ME, Place
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dari.app import add_built_ins
-from dari.bridge.gateway.search import OWN_ABOUT
+from dari.bridge.gateway.search_mode import OWN_ABOUT
 from dari.bridge.search.index import ToolIndex
 from dari.core.registry import Registry
 from dari.settings import ServeSettings

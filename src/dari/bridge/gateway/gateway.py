@@ -11,13 +11,13 @@ from dari.bridge.children.start_queue import Priority
 from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import PrefixRule
 from dari.bridge.config.reload import POLL_INTERVAL_S, ConfigWatcher
-from dari.bridge.gateway.calling import Calling
-from dari.bridge.gateway.choice import is_chosen
-from dari.bridge.gateway.guidance import guidance
-from dari.bridge.gateway.mount import Mount, Names
+from dari.bridge.gateway.forward import CallForwarder
+from dari.bridge.gateway.instructions import write_instructions
+from dari.bridge.gateway.mounted_server import MountedServer, Names
 from dari.bridge.gateway.names import Naming, expose, fit
-from dari.bridge.gateway.settling import SETTLE_S, Settling
-from dari.bridge.gateway.watching import Watching, addressed
+from dari.bridge.gateway.resource_subscriptions import ResourceSubscriptions, make_unique_uris
+from dari.bridge.gateway.selection import is_selected
+from dari.bridge.gateway.startup_wait import WAIT_S, StartupWait
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import ServerView
 from dari.core.context import LoggingMessage
@@ -28,7 +28,7 @@ from dari.errors import DariError
 from dari.log import format_event
 
 RETRY_S = 5.0
-LONGEST_RETRY_S = 300.0
+MAX_RETRY_S = 300.0
 _OWNER = "remote:"
 _log = logging.getLogger("dari.bridge")
 
@@ -55,7 +55,7 @@ class Gateway:
         prefix: PrefixRule | None = None,
         is_alone: bool = False,
         is_labelled: bool = False,
-        settle_s: float = SETTLE_S,
+        settle_s: float = WAIT_S,
         retry_s: float = RETRY_S,
         look_s: float = POLL_INTERVAL_S,
     ) -> None:
@@ -69,13 +69,13 @@ class Gateway:
         self._is_labelled = is_labelled
         self._retry_s = retry_s
         self._look_s = look_s
-        self._mounts: dict[str, Mount] = {}
+        self._mounts: dict[str, MountedServer] = {}
         self._has_memories = False
         self._publishing: asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._watching = Watching(registry, lambda: self._mounts, self._spawn)
-        self.settling = Settling(settle_s)
-        self.calling = Calling()
+        self._watching = ResourceSubscriptions(registry, lambda: self._mounts, self._spawn)
+        self.settling = StartupWait(settle_s)
+        self.calling = CallForwarder()
         self.on_log: list[Callable[[LoggingMessage], None]] = []
         """Told of log messages that belong to no call."""
 
@@ -114,7 +114,7 @@ class Gateway:
         registry.guidance = ""
 
     @property
-    def mounts(self) -> tuple[Mount, ...]:
+    def mounts(self) -> tuple[MountedServer, ...]:
         return tuple(self._mounts.values())
 
     def reload(self) -> None:
@@ -122,7 +122,7 @@ class Gateway:
         upstreams = {one.id: one for one in self._view.upstreams()}
         catalog = self._view.catalog()
         patterns = self._servers(catalog) if callable(self._servers) else self._servers
-        wanted = {id: one for id, one in upstreams.items() if is_chosen(id, patterns)}
+        wanted = {id: one for id, one in upstreams.items() if is_selected(id, patterns)}
         for id, mount in list(self._mounts.items()):
             if wanted.get(id) is not mount.upstream:
                 self._unmount(mount)
@@ -145,7 +145,7 @@ class Gateway:
     # Mounting
 
     def _mount(self, upstream: Upstream) -> None:
-        mount = self._mounts[upstream.id] = Mount(upstream, self.calling, is_labelled=self._is_labelled)
+        mount = self._mounts[upstream.id] = MountedServer(upstream, self.calling, is_labelled=self._is_labelled)
         mount.undo += [
             upstream.changes.subscribe(lambda _: self._publish_soon()),
             upstream.resource_updates.subscribe(lambda uri: self._updated(mount, uri)),
@@ -159,7 +159,7 @@ class Gateway:
             self.settling.expect(upstream.id)
         self._spawn(self._meet(upstream))
 
-    def _unmount(self, mount: Mount) -> None:
+    def _unmount(self, mount: MountedServer) -> None:
         for undo in mount.undo:
             undo()
         self._mounts.pop(mount.id, None)
@@ -183,7 +183,7 @@ class Gateway:
                     self.settling.arrived(upstream.id)
                 self.settling.check()
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_RETRY_S)
+            pause_s = min(pause_s * 2, MAX_RETRY_S)
 
     def _is_mounted(self, upstream: Upstream) -> bool:
         mount = self._mounts.get(upstream.id)
@@ -219,10 +219,10 @@ class Gateway:
         for mount in mounts:
             named = self._named(mount.id, [one.name for one in mount.tools], tools, naming)
             asked = self._named(mount.id, [one["name"] for one in mount.prompts], prompts, naming)
-            found = addressed(mount.id, [one["uri"] for one in mount.resources], uris)
-            families = addressed(mount.id, [one["uriTemplate"] for one in mount.templates], templates)
+            found = make_unique_uris(mount.id, [one["uri"] for one in mount.resources], uris)
+            families = make_unique_uris(mount.id, [one["uriTemplate"] for one in mount.templates], templates)
             registry.offer(_OWNER + mount.id, mount.offer(named, asked, found, families))
-        registry.guidance = guidance(mounts, self._separator, is_prefixed=naming == "prefixed")
+        registry.guidance = write_instructions(mounts, self._separator, is_prefixed=naming == "prefixed")
 
     def _refused_tool(self, name: str) -> Tool | None:
         """A tool that is not listed, but known: a call of it tells why not. None for a name that nobody knows."""
@@ -257,7 +257,7 @@ class Gateway:
         taken.update(exposed.values())
         return exposed
 
-    def _updated(self, mount: Mount, uri: str) -> None:
+    def _updated(self, mount: MountedServer, uri: str) -> None:
         self._registry.resource_updated(mount.uris.get(uri, uri))
 
     def _logged(self, record: LoggingMessage) -> None:

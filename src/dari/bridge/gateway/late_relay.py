@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from dari.bridge.gateway.choice import Choice, is_any_named
+from dari.bridge.gateway.selection import ServerSelection, is_any_named
 from dari.core.context import LoggingMessage
 from dari.core.events import ListKind
 from dari.core.registry import Registry
@@ -27,7 +27,7 @@ class LateRelay:
     def __init__(
         self,
         registry: Registry,
-        choice: Choice,
+        choice: ServerSelection,
         *,
         around: ClientEnvironment | None = None,
         on_log: Callable[[LoggingMessage], None] | None = None,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-LONGEST = 64
+MAX_NAME_CHARS = 64
 _HASH_CHARS = 8
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 Naming = Literal["prefixed", "plain", "verbatim"]
@@ -17,7 +17,7 @@ Naming = Literal["prefixed", "plain", "verbatim"]
 def fit(name: str) -> str:
     """The name with letters, digits, `_` and `-` only; one that is too long ends with a hash of the whole."""
     fitted = _FOREIGN.sub("_", name) or "_"
-    return fitted if len(fitted) <= LONGEST else _hashed(name)
+    return fitted if len(fitted) <= MAX_NAME_CHARS else _hashed(name)
 
 
 def expose(
@@ -42,4 +42,4 @@ def expose(
 
 def _hashed(name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
-    return f"{_FOREIGN.sub('_', name)[: LONGEST - _HASH_CHARS - 1]}_{digest}"
+    return f"{_FOREIGN.sub('_', name)[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{digest}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.listed import CAPABILITIES, Label
+from dari.bridge.gateway.list_items import CAPABILITIES, Label
 from dari.bridge.gateway.relayed_offer import Relayer, offer_of, resource_of, tool_of
 from dari.core.content import RawResult
 from dari.core.context import LEVELS, Context, Level, LoggingMessage, Progress, Relayed

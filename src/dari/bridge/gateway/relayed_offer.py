@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from dari.bridge.gateway.listed import Label, mirrored_in, required_arguments, take_label
+from dari.bridge.gateway.list_items import Label, prompt_arguments, read_header_params, take_label
 from dari.core.content import RawResult
 from dari.core.context import Context
 from dari.core.offer import Offer
@@ -60,7 +60,7 @@ def tool_of(shown: JsonObject, label: Label, relayer: Relayer) -> Tool:
         annotations={},
         run=call,
         timeout_s=INNER_LIMITS_ONLY,
-        mirrored=mirrored_in(schema),
+        mirrored=read_header_params(schema),
         shown=shown,
         server=label.server,
     )
@@ -76,7 +76,7 @@ def _prompt(shown: JsonObject, relayer: Relayer) -> Prompt:
         ref = {"type": "ref/prompt", "name": name}
         return await relayer.pass_on("completion/complete", {"ref": ref, **asked}, context)
 
-    return Prompt(name, render, arguments=required_arguments(shown), shown=shown, relay_completion=complete)
+    return Prompt(name, render, arguments=prompt_arguments(shown), shown=shown, relay_completion=complete)
 
 
 def resource_of(shown: JsonObject, relayer: Relayer) -> Resource:

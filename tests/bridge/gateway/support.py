@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.gateway.choice import Choice
-from dari.bridge.gateway.front import Front, Manner
+from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
+from dari.bridge.gateway.selection import ServerSelection
 from dari.bridge.service import Bridge
 from dari.core.events import Event
 from dari.core.registry import Registry
@@ -51,7 +51,7 @@ def silent(id: str = "silent", **fields: Any) -> dict[str, Any]:
 class House:
     """A front with a client on a memory wire."""
 
-    def __init__(self, place: Place, bridge: Bridge, front: Front) -> None:
+    def __init__(self, place: Place, bridge: Bridge, front: GatewayEndpoint) -> None:
         self.place = place
         self.bridge = bridge
         self.front = front
@@ -96,15 +96,15 @@ def built_ins(registry: Registry) -> None:
 async def house(
     root: Path,
     *servers: dict[str, Any],
-    choice: Choice | None = None,
+    choice: ServerSelection | None = None,
     own_tools: bool = False,
     starts: bool = True,
     **top: Any,
 ) -> AsyncIterator[House]:
     place = Place(root, *servers, **top)
     async with place.bridge() as bridge:
-        manner = Manner(add_built_ins=built_ins if own_tools else None, approvals=bridge.approvals)
-        front = Front(bridge.view(place.around()), choice, manner)
+        manner = ServerOptions(add_built_ins=built_ins if own_tools else None, approvals=bridge.approvals)
+        front = GatewayEndpoint(bridge.view(place.around()), choice, manner)
         opened = House(place, bridge, front)
         if starts:
             front.start()

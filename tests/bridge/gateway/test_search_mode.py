@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.gateway.choice import Choice
-from tests.bridge.gateway.house import House, asked, called, demo, house, lab, replied, text_of
+from dari.bridge.gateway.selection import ServerSelection
+from tests.bridge.gateway.support import House, asked, called, demo, house, lab, replied, text_of
 from tests.bridge.gateway.test_questions import SAID, accepted
 from tests.mcp.support import request
 from tests.wires import Json, stateless
 
-SEARCH = Choice(mode="search")
+SEARCH = ServerSelection(mode="search")
 
 
 async def run(home: House, name: str, /, **arguments: object) -> Json:
@@ -107,7 +107,7 @@ async def test_the_file_may_ask_for_it(tmp_path: Path) -> None:
     async with house(tmp_path, lab(), gateway={"mode": "search"}) as home:
         assert await home.names() == ["find_tools", "describe_tool", "call_tool"]
     top: dict[str, Any] = {"profiles": {"diet": {"servers": ["*"], "mode": "search"}}}
-    async with house(tmp_path, lab(), choice=Choice(profile="diet"), **top) as home:
+    async with house(tmp_path, lab(), choice=ServerSelection(profile="diet"), **top) as home:
         assert await home.names() == ["find_tools", "describe_tool", "call_tool"]
 
 

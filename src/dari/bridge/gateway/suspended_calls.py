@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.seat import Seat, question_of
+from dari.bridge.gateway.caller_context import CallerContext, to_relayed
 from dari.bridge.upstream.caller import Caller
 from dari.core.context import Context, Relayed
 from dari.errors import Unavailable
@@ -24,14 +24,14 @@ from dari.mcp.client_requests import InputRequired, require_capabilities
 from dari.mcp.error_mapping import RpcError, invalid_params
 from dari.rpc.codec import decode_any, decode_members, encode
 
-MOST_CALLS = 256
+MAX_CALLS = 256
 TTL_S = 600.0
 _ID, _ROUND, _REMOTE = "parked", "round", "remote"
 
 Work = Callable[[Caller], Awaitable[Raw]]
 
 
-class Parked(Seat):
+class SuspendedCall(CallerContext):
     """One call, with what it was asked and what it still has to ask."""
 
     __slots__ = ("asked", "expiry", "id", "is_full", "task", "_answers", "_count", "_fresh", "_turn")
@@ -46,13 +46,13 @@ class Parked(Seat):
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._count = 0
         self._turn = asyncio.Event()
-        self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work, _answered(context)))
+        self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work, _read_answers(context)))
         # It may fail while nobody waits for it.
         self.task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def ask(self, method: str, params: Raw) -> Any:
         """Called by the server's side: wait until a request brings the answer."""
-        question = question_of(method, params)
+        question = to_relayed(method, params)
         if self.context is not None:
             self.check_capability(question, self.context)
         if self.is_full():
@@ -91,20 +91,20 @@ class Parked(Seat):
             self._turn.set()
 
 
-class Parking:
+class SuspendedCalls:
     """At most 256 calls for at most ten minutes each."""
 
-    def __init__(self, most_calls: int = MOST_CALLS, ttl_s: float = TTL_S) -> None:
+    def __init__(self, most_calls: int = MAX_CALLS, ttl_s: float = TTL_S) -> None:
         self._most_calls = most_calls
         self._ttl_s = ttl_s
-        self._parked: dict[str, Parked] = {}
+        self._parked: dict[str, SuspendedCall] = {}
 
     def __len__(self) -> int:
         return len(self._parked)
 
     async def run(self, context: Context, work: Work) -> Raw:
         """Begin the call, or go on with it where the last request left it. Ends with `InputRequired` to ask."""
-        call = self._taken(context) or Parked(context, work, lambda: len(self._parked) >= self._most_calls)
+        call = self._taken(context) or SuspendedCall(context, work, lambda: len(self._parked) >= self._most_calls)
         call.context = context
         try:
             if call.asked:
@@ -114,7 +114,7 @@ class Parking:
             result = call.task.result()
             required = read_input_required(result)
             if required is not None:
-                raise _handed_on(required, context)
+                raise _to_input_required(required, context)
             if call.unasked is not None and is_error(result):
                 raise call.unasked
             return result
@@ -123,7 +123,7 @@ class Parking:
                 self._park(call)
             raise
         except BaseException:
-            await _ended(call.task)
+            await _wait_for_end(call.task)
             raise
 
     async def close(self) -> None:
@@ -131,9 +131,9 @@ class Parking:
         for call in calls:
             if call.expiry is not None:
                 call.expiry.cancel()
-            await _ended(call.task)
+            await _wait_for_end(call.task)
 
-    async def _answer(self, call: Parked, context: Context) -> None:
+    async def _answer(self, call: SuspendedCall, context: Context) -> None:
         context.state[_ID] = call.id
         context.state[_ROUND] = context.state.get(_ROUND, 0) + 1  # a state is good for one round
         asked = dict(call.asked)
@@ -142,7 +142,7 @@ class Parking:
         call.asked.clear()
         call.answer(answers)
 
-    def _taken(self, context: Context) -> Parked | None:
+    def _taken(self, context: Context) -> SuspendedCall | None:
         parked_id = context.state.get(_ID)
         if parked_id is None:
             return None
@@ -153,12 +153,12 @@ class Parking:
             call.expiry.cancel()
         return call
 
-    def _park(self, call: Parked) -> None:
+    def _park(self, call: SuspendedCall) -> None:
         call.context = None
         self._parked[call.id] = call
         call.expiry = asyncio.get_running_loop().call_later(self._ttl_s, self._expire, call)
 
-    def _expire(self, call: Parked) -> None:
+    def _expire(self, call: SuspendedCall) -> None:
         if self._parked.pop(call.id, None) is not None:
             call.task.cancel()
 
@@ -169,7 +169,7 @@ def is_error(result: Raw) -> bool:
     return b'"isError"' in body and decode_any(decode_members(body).get("isError", Raw(b"false"))) is True
 
 
-def _answered(context: Context) -> bytes:
+def _read_answers(context: Context) -> bytes:
     """What the client brings for a server that asked with a result: members of an object, without its braces."""
     members: dict[str, Any] = {}
     if context.given_answers:
@@ -179,16 +179,16 @@ def _answered(context: Context) -> bytes:
     return encode(members)[1:-1] if members else b""
 
 
-def _handed_on(required: Required, context: Context) -> InputRequired:
+def _to_input_required(required: Required, context: Context) -> InputRequired:
     """Questions of a server of the stateless era, under its own keys."""
     if required.request_state is not UNSET:
         context.state[_REMOTE] = required.request_state
     asked = {} if required.input_requests is UNSET else required.input_requests
-    questions = {key: question_of(one.method, one.params) for key, one in asked.items()}
+    questions = {key: to_relayed(one.method, one.params) for key, one in asked.items()}
     require_capabilities(questions, context.capabilities)
     return InputRequired(questions)
 
 
-async def _ended(task: asyncio.Task[Raw]) -> None:
+async def _wait_for_end(task: asyncio.Task[Raw]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-SETTLE_S = 2.0
-NEXT_S = 1.0
-LONGEST_S = 6.0
+WAIT_S = 2.0
+EXTEND_S = 1.0
+MAX_WAIT_S = 6.0
 
 
-class Settling:
+class StartupWait:
     """Two seconds from the first question, or as long as one server after another answers, and six at most."""
 
-    def __init__(self, limit_s: float = SETTLE_S) -> None:
+    def __init__(self, limit_s: float = WAIT_S) -> None:
         self.limit_s = limit_s
         self._unseen: set[str] = set()
         self._is_over = asyncio.Event()
@@ -35,7 +35,7 @@ class Settling:
         if self._timer is not None and not self.is_over:
             # Many start at the same time and are slow together: the next one is given a moment more.
             loop = asyncio.get_running_loop()
-            until_s = min(max(self._timer.when(), loop.time() + NEXT_S), self._latest_s)
+            until_s = min(max(self._timer.when(), loop.time() + EXTEND_S), self._latest_s)
             self._timer.cancel()
             self._timer = loop.call_at(until_s, self._is_over.set)
 
@@ -51,7 +51,7 @@ class Settling:
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self.limit_s, self._is_over.set)
-            self._latest_s = loop.time() + max(LONGEST_S, self.limit_s)
+            self._latest_s = loop.time() + max(MAX_WAIT_S, self.limit_s)
         return self._wait()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from dari.bridge.gateway.choice import OWN
+from dari.bridge.gateway.selection import OWN
 from dari.bridge.search.brief_schema import attach_schemas
 from dari.bridge.search.index import ToolIndex, ToolMatch
 from dari.core.context import Context
@@ -164,14 +164,14 @@ def search_registry(full: Registry) -> Registry:
         if isinstance(event, ResourceUpdated):
             shown.resource_updated(event.uri)
         else:
-            shown.offer("full", _rest(full))
+            shown.offer("full", _offer_others(full))
 
     full.events.subscribe(follow)
     follow(ListChanged("resources"))
     return shown
 
 
-def _rest(full: Registry) -> Offer:
+def _offer_others(full: Registry) -> Offer:
     return Offer(
         prompts=list(full.prompts.values()),
         resources=list(full.resources.values()),
@@ -184,10 +184,10 @@ def _watch(full: Registry, uri: str, wanted: bool) -> Awaitable[None] | None:
         full.unwatch(uri)
         return None
     pending = full.watch(uri)
-    return _all(pending) if pending else None
+    return _await_all(pending) if pending else None
 
 
-async def _all(pending: list[Awaitable[None]]) -> None:
+async def _await_all(pending: list[Awaitable[None]]) -> None:
     await asyncio.gather(*pending)
 
 

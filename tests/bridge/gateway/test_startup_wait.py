@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from dari.bridge.gateway.settling import LONGEST_S, NEXT_S, SETTLE_S, Settling
+from dari.bridge.gateway.startup_wait import EXTEND_S, MAX_WAIT_S, WAIT_S, StartupWait
 
 
-def waiting(*ids: str) -> Settling:
-    settling = Settling()
+def waiting(*ids: str) -> StartupWait:
+    settling = StartupWait()
     for id in ids:
         settling.expect(id)
     begun = settling.wait()
@@ -17,7 +17,7 @@ def waiting(*ids: str) -> Settling:
     return settling
 
 
-def left_s(settling: Settling) -> float:
+def left_s(settling: StartupWait) -> float:
     assert settling._timer is not None
     return settling._timer.when() - asyncio.get_running_loop().time()
 
@@ -35,30 +35,30 @@ async def test_it_is_over_when_everybody_is_here() -> None:
 
 
 async def test_nobody_expected_is_nobody_waited_for() -> None:
-    settling = Settling()
+    settling = StartupWait()
     settling.check()
     assert settling.wait() is None
 
 
 async def test_the_first_question_begins_two_seconds() -> None:
     settling = waiting("a")
-    assert SETTLE_S - 1 < left_s(settling) <= SETTLE_S
+    assert WAIT_S - 1 < left_s(settling) <= WAIT_S
     settling.close()
 
 
 async def test_whoever_answers_gives_the_next_a_moment_more_but_never_less_and_not_for_ever() -> None:
     settling = waiting("a", "b", "c")
     settling.arrived("a")
-    assert SETTLE_S - 1 < left_s(settling) <= SETTLE_S, "two seconds are more than one"
-    settling._latest_s = asyncio.get_running_loop().time() + NEXT_S / 2
+    assert WAIT_S - 1 < left_s(settling) <= WAIT_S, "two seconds are more than one"
+    settling._latest_s = asyncio.get_running_loop().time() + EXTEND_S / 2
     settling.arrived("b")
-    assert left_s(settling) <= NEXT_S / 2
-    assert LONGEST_S > SETTLE_S
+    assert left_s(settling) <= EXTEND_S / 2
+    assert MAX_WAIT_S > WAIT_S
     settling.close()
 
 
 async def test_the_end_of_the_wait_is_for_everybody() -> None:
-    settling = Settling(0.0)
+    settling = StartupWait(0.0)
     settling.expect("a")
     first, second = settling.wait(), settling.wait()
     assert first is not None and second is not None

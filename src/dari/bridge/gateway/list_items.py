@@ -38,7 +38,7 @@ def take_label(shown: JsonObject) -> tuple[JsonObject, Label]:
     return {**bare, "_meta": rest} if rest else bare, Label(str(label.get("server", "")), str(label.get("about", "")))
 
 
-def required_arguments(listed: JsonObject) -> list[PromptArgument]:
+def prompt_arguments(listed: JsonObject) -> list[PromptArgument]:
     """Only what is required matters here: the server checks the rest."""
     given = listed.get("arguments")
     return [
@@ -48,7 +48,7 @@ def required_arguments(listed: JsonObject) -> list[PromptArgument]:
     ]
 
 
-def mirrored_in(schema: Any) -> dict[str, tuple[str, ...]]:
+def read_header_params(schema: Any) -> dict[str, tuple[str, ...]]:
     try:
         return find_header_params(schema)
     except ValueError:

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from dari.bridge.gateway.parking import Parking, Work, is_error
-from dari.bridge.gateway.seat import CannotAsk, Seat, can_be_asked
+from dari.bridge.gateway.caller_context import CallerCannotAnswer, CallerContext, can_be_asked
+from dari.bridge.gateway.suspended_calls import SuspendedCalls, Work, is_error
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult, TextContent
 from dari.core.context import Context
@@ -25,23 +25,23 @@ STRUCTURED_META = "dari/structuredContent"
 """Where a failed result of another server keeps its structured value."""
 
 
-class Calling:
+class CallForwarder:
     """Shared by everything that one gateway passes on."""
 
     def __init__(self) -> None:
-        self.parking = Parking()
+        self.parking = SuspendedCalls()
 
     def tool(self, upstream: Upstream, name: str, arguments: bytes, context: Context) -> Awaitable[RawResult]:
         if arguments == b"null":
             arguments = b"{}"
         if context.is_stateless and can_be_asked(context):
             return self.other(lambda caller: upstream.call_tool(name, arguments, caller), context)
-        seat = Seat(context)
-        caller = seat.caller()
+        caller_context = CallerContext(context)
+        caller = caller_context.caller()
         begun = upstream.begin_call(name, arguments, caller)
         if begun is None:
-            return _called(upstream.call_tool(name, arguments, caller), seat, context)
-        return _passing(begun, seat, context)
+            return _await_result(upstream.call_tool(name, arguments, caller), caller_context, context)
+        return _forward_pending(begun, caller_context, context)
 
     async def read(self, upstream: Upstream, uri: str, context: Context) -> RawResult:
         try:
@@ -55,46 +55,50 @@ class Calling:
         """A prompt, a completion."""
         try:
             if context.is_stateless and can_be_asked(context):
-                return _passed(await self.parking.run(context, work), context)
-            return _passed(await work(Seat(context).caller()), context)
-        except (RemoteError, CannotAsk) as error:
-            raise _fault(error) from None
+                return _adapt_result(await self.parking.run(context, work), context)
+            return _adapt_result(await work(CallerContext(context).caller()), context)
+        except (RemoteError, CallerCannotAnswer) as error:
+            raise _to_rpc_error(error) from None
 
 
-async def _called(work: Coroutine[Any, Any, Raw], seat: Seat, context: Context) -> RawResult:
+async def _await_result(work: Coroutine[Any, Any, Raw], caller_context: CallerContext, context: Context) -> RawResult:
     try:
-        return _answered(await work, seat, context)
-    except (RemoteError, CannotAsk) as error:
-        raise _fault(error) from None
+        return _to_result(await work, caller_context, context)
+    except (RemoteError, CallerCannotAnswer) as error:
+        raise _to_rpc_error(error) from None
 
 
-def _passing(begun: PendingResult, seat: Seat, context: Context) -> PendingResult:
+def _forward_pending(begun: PendingResult, caller_context: CallerContext, context: Context) -> PendingResult:
     finish = begun.finish
 
     def passed(answer: asyncio.Future[Raw]) -> RawResult | PendingResult:
         try:
             result = finish(answer)
-        except (RemoteError, CannotAsk) as error:
-            raise _fault(error) from None
+        except (RemoteError, CallerCannotAnswer) as error:
+            raise _to_rpc_error(error) from None
         return (
-            _passing(result, seat, context) if isinstance(result, PendingResult) else _answered(result, seat, context)
+            _forward_pending(result, caller_context, context)
+            if isinstance(result, PendingResult)
+            else _to_result(result, caller_context, context)
         )
 
     return PendingResult(begun.future, passed)
 
 
-def _answered(result: Raw, seat: Seat, context: Context) -> RawResult:
-    if seat.unasked is not None and is_error(result):
-        raise seat.unasked  # it failed for want of an answer: the client learns what to declare
-    return _passed(result, context)
+def _to_result(result: Raw, caller_context: CallerContext, context: Context) -> RawResult:
+    if caller_context.unasked is not None and is_error(result):
+        raise caller_context.unasked  # it failed for want of an answer: the client learns what to declare
+    return _adapt_result(result, context)
 
 
-def _fault(error: RemoteError | CannotAsk) -> RpcError:
+def _to_rpc_error(error: RemoteError | CallerCannotAnswer) -> RpcError:
     """A JSON-RPC error of the server is the client's, with the same code, message and data."""
-    return error.fault if isinstance(error, CannotAsk) else RpcError(error.remote_code, error.message, error.data)
+    return (
+        error.fault if isinstance(error, CallerCannotAnswer) else RpcError(error.remote_code, error.message, error.data)
+    )
 
 
-def _passed(result: Raw, context: Context) -> RawResult:
+def _adapt_result(result: Raw, context: Context) -> RawResult:
     """The result as the server wrote it, without what the client's era does not know."""
     body = bytes(result)
     if not body.startswith(b"{"):

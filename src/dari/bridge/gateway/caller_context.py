@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.listed import CAPABILITIES
+from dari.bridge.gateway.list_items import CAPABILITIES
 from dari.bridge.upstream.caller import Caller
 from dari.core.approval import Approval
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
@@ -16,11 +16,11 @@ from dari.mcp.client_requests import ClientAnsweredError, require_capabilities
 from dari.mcp.error_mapping import RpcError
 from dari.rpc.codec import decode_any, encode
 
-_ASKED = frozenset(CAPABILITIES.values())
-_LONGEST_NAME = 60
+_CAPABILITIES = frozenset(CAPABILITIES.values())
+_MAX_NAME_CHARS = 60
 
 
-class CannotAsk(Unavailable):
+class CallerCannotAnswer(Unavailable):
     """The client did not declare what the question needs. A server that asks in between is told; one that ends its
     result with the question has no use for that, so the client is told instead."""
 
@@ -29,7 +29,7 @@ class CannotAsk(Unavailable):
         self.fault = fault
 
 
-class Seat:
+class CallerContext:
     """`context` is the request that can be answered at the moment; None between two rounds of questions."""
 
     __slots__ = ("context", "unasked")
@@ -46,11 +46,11 @@ class Seat:
         level = context.log_level
         wants_progress = context.wants_progress
         declared = context.capabilities
-        capabilities = {name: declared[name] for name in declared if name in _ASKED}
+        capabilities = {name: declared[name] for name in declared if name in _CAPABILITIES}
         name = context.client_name
         principal = context.grant.principal
         return Caller(
-            who=f"{principal}:{name[:_LONGEST_NAME]}" if name else principal,
+            who=f"{principal}:{name[:_MAX_NAME_CHARS]}" if name else principal,
             session=context.session_key,
             # A client that sees progress waits for a person; another one is told in time, and calls again.
             patience="long" if wants_progress else "short",
@@ -67,7 +67,7 @@ class Seat:
 
     async def ask(self, method: str, params: Raw) -> Any:
         assert self.context is not None
-        question = question_of(method, params)
+        question = to_relayed(method, params)
         if self.context.is_stateless:
             self.check_capability(question, self.context)
         try:
@@ -81,7 +81,7 @@ class Seat:
             require_capabilities({question.method: question}, context.capabilities)
         except RpcError as fault:
             self.unasked = fault
-            raise CannotAsk(fault) from None
+            raise CallerCannotAnswer(fault) from None
 
     def report(self, progress: Progress) -> None:
         if self.context is not None:
@@ -99,10 +99,10 @@ class Seat:
 
 def can_be_asked(context: Context) -> bool:
     """Whether there is anything that this client answers."""
-    return not _ASKED.isdisjoint(context.capabilities)
+    return not _CAPABILITIES.isdisjoint(context.capabilities)
 
 
-def question_of(method: str, params: Raw) -> Relayed:
+def to_relayed(method: str, params: Raw) -> Relayed:
     """The question as the server asked it."""
     body = decode_any(params)
     return Relayed(method, CAPABILITIES.get(method, method), body if isinstance(body, dict) else {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dari.bridge.gateway.calling import Calling
-from dari.bridge.gateway.listed import MAX_ABOUT_CHARS, Label, mirrored_in, required_arguments, with_label
+from dari.bridge.gateway.forward import CallForwarder
+from dari.bridge.gateway.list_items import MAX_ABOUT_CHARS, Label, prompt_arguments, read_header_params, with_label
 from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.upstream.cache import JsonObject
 from dari.bridge.upstream.tool_view import RemoteTool
@@ -24,10 +24,10 @@ Names = dict[str, str]
 """Name or URI as the server has it → as it is shown."""
 
 
-class Mount:
+class MountedServer:
     """What a server lists is known without asking it; `offer` is made anew only when something changed."""
 
-    def __init__(self, upstream: Upstream, calling: Calling, *, is_labelled: bool = False) -> None:
+    def __init__(self, upstream: Upstream, calling: CallForwarder, *, is_labelled: bool = False) -> None:
         """`is_labelled`: tools say which server they are of, for a process of ours that lists them again."""
         self.upstream = upstream
         self.id = upstream.id
@@ -115,7 +115,7 @@ class Mount:
             annotations={},
             run=lambda arguments, context, /: call(upstream, own_name, bytes(arguments), context),
             timeout_s=INNER_LIMITS_ONLY,
-            mirrored=mirrored_in(schema),
+            mirrored=read_header_params(schema),
             shown=shown,
             server=self.id,
         )
@@ -133,7 +133,7 @@ class Mount:
         return Prompt(
             name,
             render,
-            arguments=required_arguments(listed),
+            arguments=prompt_arguments(listed),
             shown={**listed, "name": name},
             relay_completion=complete,
         )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from dari.bridge.gateway.mount import Mount
+from dari.bridge.gateway.mounted_server import MountedServer
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.registry import Registry
 from dari.core.resource import Resource
@@ -14,10 +14,10 @@ from dari.core.resource import Resource
 Spawn = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 
 
-class Watching:
+class ResourceSubscriptions:
     """Each URI that a client watches is watched at its server once, also after the server was replaced."""
 
-    def __init__(self, registry: Registry, mounts: Callable[[], Mapping[str, Mount]], spawn: Spawn) -> None:
+    def __init__(self, registry: Registry, mounts: Callable[[], Mapping[str, MountedServer]], spawn: Spawn) -> None:
         self._registry = registry
         self._mounts = mounts
         self._spawn = spawn
@@ -70,14 +70,14 @@ class Watching:
         claimant = self._claimant(uri)
         return None if claimant is None else (claimant.upstream, uri)
 
-    def _claimant(self, uri: str) -> Mount | None:
+    def _claimant(self, uri: str) -> MountedServer | None:
         """Whose URI it may be, though no list names it. Where there is only one server, it is that one's."""
         mounts = list(self._mounts().values())
         claimed = next((mount for mount in mounts if mount.claims(uri)), None)
         return claimed or (mounts[0] if len(mounts) == 1 else None)
 
 
-def addressed(id: str, uris: Iterable[str], taken: set[str]) -> dict[str, str]:
+def make_unique_uris(id: str, uris: Iterable[str], taken: set[str]) -> dict[str, str]:
     """A URI stays with the first server that lists it; another one's is reached below `dari://<server>/`."""
     shown = {uri: uri if uri not in taken else f"dari://{id}/{uri}" for uri in dict.fromkeys(uris)}
     taken.update(shown.values())

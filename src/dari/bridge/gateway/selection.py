@@ -16,7 +16,7 @@ OWN = "dari"
 Mode = Literal["full", "search"]
 
 
-class Choice(NamedTuple):
+class ServerSelection(NamedTuple):
     """All servers, those of a set (`profile`), or one (`server`); `mode` wins over what the files say."""
 
     profile: str = ""
@@ -24,62 +24,62 @@ class Choice(NamedTuple):
     mode: Mode | None = None
 
 
-class Chosen(NamedTuple):
+class SelectedServers(NamedTuple):
     servers: tuple[str, ...]
     """Globs of names."""
     mode: Mode
 
     def has(self, id: str) -> bool:
-        return is_chosen(id, self.servers)
+        return is_selected(id, self.servers)
 
 
-def is_chosen(id: str, patterns: Sequence[str]) -> bool:
+def is_selected(id: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(id, pattern) for pattern in patterns)
 
 
-def choice_of(options: Mapping[str, Any]) -> Choice:
+def read_selection(options: Mapping[str, Any]) -> ServerSelection:
     """The choice that a client at the door made."""
     profile, server, mode = options.get("profile"), options.get("server"), options.get("mode")
-    return Choice(
+    return ServerSelection(
         profile=profile if isinstance(profile, str) else "",
         server=server if isinstance(server, str) else "",
         mode="search" if mode == "search" else "full",
     )
 
 
-def chosen(catalog: Catalog, choice: Choice, *, has_own: bool = True) -> Chosen:
+def select_servers(catalog: Catalog, choice: ServerSelection, *, has_own: bool = True) -> SelectedServers:
     """What a choice means now; raises when it names what is not there or may not run."""
     if choice.profile and choice.server:
         raise InvalidInput("a profile and a server are named", "name one of them")
     if choice.server:
         if choice.server != OWN or not has_own or any(one.id == OWN for one in catalog.listed):
             catalog.usable(choice.server)
-        return Chosen((choice.server,), choice.mode or "full")
+        return SelectedServers((choice.server,), choice.mode or "full")
     if not choice.profile:
-        return Chosen(("*",), choice.mode or catalog.gateway.mode)
+        return SelectedServers(("*",), choice.mode or catalog.gateway.mode)
     found = next((one for one in catalog.sets if one.name == choice.profile), None)
     if found is None:
         raise NotFound(
-            f"there is no profile '{choice.profile}'", _known(choice.profile, [s.name for s in catalog.sets])
+            f"there is no profile '{choice.profile}'", _suggest(choice.profile, [s.name for s in catalog.sets])
         )
-    return Chosen(found.servers, choice.mode or found.mode)
+    return SelectedServers(found.servers, choice.mode or found.mode)
 
 
-def servers_of(catalog: Catalog, choice: Choice) -> tuple[str, ...]:
+def selected_patterns(catalog: Catalog, choice: ServerSelection) -> tuple[str, ...]:
     """Globs of the servers that are meant now; none when the choice names what is gone."""
     try:
-        return chosen(catalog, choice).servers
+        return select_servers(catalog, choice).servers
     except DariError:
         return ()
 
 
-def is_any_named(catalog: Catalog, choice: Choice) -> bool:
+def is_any_named(catalog: Catalog, choice: ServerSelection) -> bool:
     """Whether there is a server of the choice that may run."""
-    patterns = servers_of(catalog, choice)
-    return any(is_chosen(one.id, patterns) for one in catalog.ready())
+    patterns = selected_patterns(catalog, choice)
+    return any(is_selected(one.id, patterns) for one in catalog.ready())
 
 
-def _known(name: str, names: list[str]) -> str:
+def _suggest(name: str, names: list[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, names, n=1)

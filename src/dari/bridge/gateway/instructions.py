@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dari.bridge.gateway.mount import Mount
+from dari.bridge.gateway.mounted_server import MountedServer
 from dari.text.sanitize import sanitize_for_model
 
-MOST_CHARS = 8000
-MOST_CHARS_EACH = 1500
+MAX_CHARS = 8000
+MAX_CHARS_PER_SERVER = 1500
 _LINE_CHARS = 160
 
 
-def guidance(mounts: Sequence[Mount], separator: str, *, is_prefixed: bool) -> str:
+def write_instructions(mounts: Sequence[MountedServer], separator: str, *, is_prefixed: bool) -> str:
     """One line per server first, then what each says about itself, until the text is full."""
     if not mounts:
         return ""
     lines = [_line(mount, separator if is_prefixed else "") for mount in mounts]
     parts = ["Other MCP servers are reached through this one:\n" + "\n".join(lines)] if len(mounts) > 1 else lines
-    left = MOST_CHARS - len(parts[0])
+    left = MAX_CHARS - len(parts[0])
     for mount in mounts:
         said = mount.upstream.instructions.strip()
         if not said:
             continue
-        text = f"## {mount.id}\n{_cut(said, MOST_CHARS_EACH)}"
+        text = f"## {mount.id}\n{_cut(said, MAX_CHARS_PER_SERVER)}"
         if len(text) > left:
             break
         left -= len(text) + 2
         parts.append(text)
-    return "\n\n".join(parts)[:MOST_CHARS]
+    return "\n\n".join(parts)[:MAX_CHARS]
 
 
-def _line(mount: Mount, separator: str) -> str:
+def _line(mount: MountedServer, separator: str) -> str:
     tools = mount.upstream.known_tools()
     known = "its tools are not known yet" if tools is None else f"{len(tools)} tools"
     named = f", named {mount.id}{separator}…" if separator else ""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dari.bridge.gateway.choice import OWN, Choice, chosen, servers_of
 from dari.bridge.gateway.gateway import Gateway
-from dari.bridge.gateway.search import search_registry
+from dari.bridge.gateway.search_mode import search_registry
+from dari.bridge.gateway.selection import OWN, ServerSelection, select_servers, selected_patterns
 from dari.bridge.view import ServerView
 from dari.core.approvals import ApprovalQueue
 from dari.core.registry import Registry
@@ -26,7 +26,7 @@ _INFO = Info(name="dari", version=VERSION, title="Dari")
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ServerOptions:
     """How our server introduces itself, and what it offers besides other people's servers."""
 
     info: Info = _INFO
@@ -38,14 +38,16 @@ class Manner:
     """Tools say which server they are of: the client is another process of ours."""
 
 
-class Front:
+class GatewayEndpoint:
     """One MCP server over a choice of a view's servers. `server` can be used before it is opened."""
 
-    def __init__(self, view: ServerView, choice: Choice | None = None, manner: Manner | None = None) -> None:
+    def __init__(
+        self, view: ServerView, choice: ServerSelection | None = None, manner: ServerOptions | None = None
+    ) -> None:
         """Raises NotFound or what is wrong with the one server when the choice names nothing that may run."""
-        choice, manner = choice or Choice(), manner or Manner()
+        choice, manner = choice or ServerSelection(), manner or ServerOptions()
         catalog = view.catalog()
-        meant = chosen(catalog, choice, has_own=manner.add_built_ins is not None)
+        meant = select_servers(catalog, choice, has_own=manner.add_built_ins is not None)
         self.full = Registry()
         # Our own tools count as a server; one that a person gave their name to is meant before them.
         if manner.add_built_ins is not None and meant.has(OWN) and not any(one.id == OWN for one in catalog.listed):
@@ -55,7 +57,7 @@ class Front:
         self.gateway = Gateway(
             view,
             self.full,
-            servers=lambda now: servers_of(now, choice),
+            servers=lambda now: selected_patterns(now, choice),
             is_alone=bool(choice.server),
             is_labelled=manner.is_labelled,
         )
@@ -80,14 +82,14 @@ class Front:
         task.add_done_callback(self._ending.discard)
 
 
-class Fronts:
+class GatewayEndpoints:
     """The fronts of all addresses, made when they are first asked for: `/p/<set>/mcp` and `/s/<server>/mcp`."""
 
-    def __init__(self, view: ServerView, manner: Manner, choice: Choice | None = None) -> None:
+    def __init__(self, view: ServerView, manner: ServerOptions, choice: ServerSelection | None = None) -> None:
         self._view = view
         self._manner = manner
-        self.main = Front(view, choice, manner)
-        self._others: dict[str, Front] = {}
+        self.main = GatewayEndpoint(view, choice, manner)
+        self._others: dict[str, GatewayEndpoint] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -105,16 +107,16 @@ class Fronts:
         kind, name, ending = found.groups()
         if ending is None:
             return f"nothing is served at {path}; use {path}/mcp"
-        choice = Choice(profile=name) if kind == "p" else Choice(server=name)
+        choice = ServerSelection(profile=name) if kind == "p" else ServerSelection(server=name)
         key = f"{kind}/{name}"
         try:
-            chosen(self._view.catalog(), choice, has_own=self._manner.add_built_ins is not None)
+            select_servers(self._view.catalog(), choice, has_own=self._manner.add_built_ins is not None)
         except DariError as error:
             self._drop(key)
             return f"{error.message}; {error.hint}" if error.hint else error.message
         front = self._others.get(key)
         if front is None:
-            front = self._others[key] = Front(self._view, choice, self._manner)
+            front = self._others[key] = GatewayEndpoint(self._view, choice, self._manner)
             front.start()
         return front.server
 
