@@ -68,7 +68,7 @@ class OutputAnalysisApi:
         command: str = "",
     ) -> ParsedOutput:
         """Output as data: of a command, of `limit` lines from `offset`, else of the last command."""
-        from dari.terminal.reading.parsing import parse_structured
+        from dari.terminal.output_parsers.registry import parse_structured
 
         passage = self._passage(pane_id, command_id, offset, limit)
         named = command or passage.command
@@ -87,7 +87,7 @@ class OutputAnalysisApi:
         self, pane_id: str = "", command_id: str = "", offset: int | None = None, limit: int = 0
     ) -> DetectedIntent:
         """What a command and its output mean, and what could be run next. Nothing is run."""
-        from dari.terminal.reading.intents import detect_intent
+        from dari.terminal.output_parsers.intents import detect_intent
 
         passage = self._passage(pane_id, command_id, offset, limit)
         cwd = self._all.find(passage.pane_id).cwd()

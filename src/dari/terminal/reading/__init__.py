@@ -1,7 +1,0 @@
-"""Rendered terminal text read as data: `parse_structured` for its shape, `detect_intent` for what happened."""
-
-from dari.terminal.reading.intents import Evidence, Intent, detect_intent
-from dari.terminal.reading.parsing import parse_structured, parser_names
-from dari.terminal.reading.result import Parsed
-
-__all__ = ["Evidence", "Intent", "Parsed", "detect_intent", "parse_structured", "parser_names"]
