@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from dari.bridge.trust.diff_text import diff, heading
 from dari.bridge.trust.items import ServerListing, capability_profile
 from dari.bridge.trust.pin_diff import PinReview
 from dari.bridge.trust.pin_store import PinStore
-from dari.bridge.trust.pins import Pins
+from dari.bridge.trust.pins import MAX_CONTENTS_PER_COMMIT, Pins
 from dari.errors import Conflict, Denied, NeedsApproval, NotFound, Unavailable
 
 
@@ -365,3 +366,57 @@ def test_the_diff_of_a_new_item_shows_all_of_it(pins: Pins) -> None:
     before, after = pins.contents(held)
     assert before is None
     assert "+write" in diff(before, after)
+
+
+MANY = [f"tool_{at}" for at in range(2 * MAX_CONTENTS_PER_COMMIT)]
+
+
+async def test_others_run_while_a_long_listing_is_compared_and_written(pins: Pins) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    review = await pins.review_in_slices("fs", lambda: listing(*MANY))
+    counting.cancel()
+    assert names(review) == MANY and review.pinned == len(MANY)
+    assert turns >= 2
+    assert [(each.event, each.name) for each in reversed(pins.history("fs", 10_000))] == [
+        ("pinned", name) for name in MANY
+    ]
+
+
+async def test_in_slices_and_at_once_a_listing_means_the_same(pins: Pins) -> None:
+    for server in ("a", "b"):
+        pins.review(server, listing("read", "write", "keep"))
+    now = ServerListing(tools=[tool("read", "Deletes."), tool("keep"), tool("send", "Another.")])
+    at_once = pins.review("a", now)
+    in_slices = await pins.review_in_slices("b", lambda: now)
+    assert in_slices.shown == at_once.shown and in_slices.missing == at_once.missing
+    assert [(held.name, held.reason) for held in in_slices.held] == [(held.name, held.reason) for held in at_once.held]
+    assert await pins.review_in_slices("b", lambda: now) is in_slices
+    off = await pins.review_in_slices("c", lambda: now, mode="off")
+    assert off.shown["tool"] == now.tools and pins.pinned("c") == []
+
+
+async def test_a_decision_during_a_comparison_starts_it_anew(pins: Pins) -> None:
+    pins.review("fs", listing("read"))
+    pins.review("fs", ServerListing(tools=[tool("read", "Deletes.")]))
+    now = ServerListing(tools=[tool("read", "Deletes."), *(tool(name) for name in MANY)])
+    calls, has_begun = 0, asyncio.Event()
+
+    def latest() -> ServerListing:
+        nonlocal calls
+        calls += 1
+        has_begun.set()
+        return now
+
+    reviewing = asyncio.create_task(pins.review_in_slices("fs", latest))
+    await has_begun.wait()
+    pins.approve("fs", by="me")
+    review = await reviewing
+    assert calls == 2 and review.held == [] and names(review) == ["read", *MANY]

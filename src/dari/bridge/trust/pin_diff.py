@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
 
 from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing, digest_of, item_of, name_of
-from dari.bridge.trust.pin_store import HeldItem, HeldReason, Pin, PinStore
+from dari.bridge.trust.pin_store import HeldItem, HeldReason, Pin, PinStore, PinWrites
 from dari.bridge.trust.renames import RenameFinder
 from dari.errors import InvalidInput
 
@@ -32,14 +32,16 @@ class PinReview(Struct, frozen=True, kw_only=True):
 
 
 class PinDiff:
-    """One listing against the pins of its server."""
+    """One listing against the pins of its server as they are when it is made. Writes nothing: see `writes`."""
 
     def __init__(
         self, store: PinStore, server: str, profile: str, mode: PinMode, now: float, known: Mapping[int, ListedItem]
     ) -> None:
         self._known = known
         self._renames = RenameFinder(store.content)
-        self._store, self._server, self._profile, self._mode, self._now = store, server, profile, mode, now
+        self._server, self._profile, self._mode, self._now = server, profile, mode, now
+        self.writes = PinWrites()
+        """What the store has to take over, complete when `run` or `steps` is."""
         self._seen = store.seen(server)
         self._held = {(held.kind, held.name): held for held in store.held(server) if held.profile == profile}
         self._pins: dict[tuple[ItemKind, str], Pin] = {}
@@ -51,55 +53,64 @@ class PinDiff:
                 self._elsewhere.setdefault((pin.kind, pin.name), []).append(pin)
         self._pinned = 0
 
+        self._shown: dict[ItemKind, list[JsonObject]] = {}
+        self._kept_back: list[HeldItem] = []
+        self._missing: list[tuple[ItemKind, str]] = []
+        self._unreadable: list[tuple[ItemKind, str]] = []
+        self._open_items: list[ListedItem] = []
+
     def run(self, listing: ServerListing) -> PinReview:
-        shown: dict[ItemKind, list[JsonObject]] = {}
-        held: list[HeldItem] = []
-        missing: list[tuple[ItemKind, str]] = []
-        unreadable: list[tuple[ItemKind, str]] = []
-        open_items: list[ListedItem] = []
+        for _ in self.steps(listing):
+            pass
+        return self.result()
+
+    def steps(self, listing: ServerListing) -> Iterator[None]:
+        """The comparison, one item a step."""
         for kind in KINDS:
             objects = listing.of(kind)
             if objects is None:
                 continue
-            items = self._items(kind, objects, unreadable)
-            gone = self._gone(kind, {*items, *(name for of, name in unreadable if of == kind)})
-            missing += [(kind, name) for name in gone]
-            shown[kind] = []
+            items: dict[str, tuple[ListedItem, JsonObject]] = {}
+            for listed in objects:
+                self._read(kind, listed, items)
+                yield
+            gone = self._gone(kind, {*items, *(name for of, name in self._unreadable if of == kind)})
+            self._missing += [(kind, name) for name in gone]
+            shown = self._shown[kind] = []
             for item, listed in items.values():
                 kept_back = self._judged(item, gone)
                 if kept_back is None:
-                    open_items.append(item)
-                    shown[kind].append(listed)
+                    self._open_items.append(item)
+                    shown.append(listed)
                 else:
-                    held.append(kept_back)
-            self._store.mark_seen(self._server, self._profile, kind)
+                    self._kept_back.append(kept_back)
+                yield
+            self.writes.mark_seen(self._server, self._profile, kind)
+
+    def result(self) -> PinReview:
+        """After the last step."""
         return PinReview(
             server=self._server,
             profile=self._profile,
-            shown=shown,
-            held=held,
+            shown=self._shown,
+            held=self._kept_back,
             pinned=self._pinned,
-            missing=missing,
-            unreadable=unreadable,
-            digest=digest_of(open_items),
+            missing=self._missing,
+            unreadable=self._unreadable,
+            digest=digest_of(self._open_items),
         )
 
-    def _items(
-        self, kind: ItemKind, objects: list[JsonObject], unreadable: list[tuple[ItemKind, str]]
-    ) -> dict[str, tuple[ListedItem, JsonObject]]:
-        items: dict[str, tuple[ListedItem, JsonObject]] = {}
-        for listed in objects:
-            try:
-                item = self._known.get(id(listed)) or item_of(kind, listed)
-            except InvalidInput:
-                unreadable.append((kind, name_of(kind, listed)))
-                continue
-            # A second tool of one name would be shown beside the first, and never be what is called.
-            if item.name in items:
-                unreadable.append((kind, item.name))
-            else:
-                items[item.name] = (item, listed)
-        return items
+    def _read(self, kind: ItemKind, listed: JsonObject, items: dict[str, tuple[ListedItem, JsonObject]]) -> None:
+        try:
+            item = self._known.get(id(listed)) or item_of(kind, listed)
+        except InvalidInput:
+            self._unreadable.append((kind, name_of(kind, listed)))
+            return
+        # A second tool of one name would be shown beside the first, and never be what is called.
+        if item.name in items:
+            self._unreadable.append((kind, item.name))
+        else:
+            items[item.name] = (item, listed)
 
     def _gone(self, kind: ItemKind, listed: set[str]) -> list[str]:
         """Names that are pinned and not listed; the store remembers them for who approves."""
@@ -110,9 +121,9 @@ class PinDiff:
             if name not in listed and pin.state != "retired":
                 gone.append(name)
                 if pin.state != "missing":
-                    self._store.set_state(pin, "missing")
+                    self.writes.set_state(pin, "missing")
             elif name in listed and pin.state != "listed":
-                self._store.set_state(pin, "listed")
+                self.writes.set_state(pin, "listed")
         return gone
 
     def _judged(self, item: ListedItem, gone: list[str]) -> HeldItem | None:
@@ -144,9 +155,10 @@ class PinDiff:
         return None
 
     def _pin(self, item: ListedItem) -> None:
-        self._store.pin(self._server, self._profile, item)
+        self.writes.keep(item)
+        self.writes.pin(self._server, self._profile, item.kind, item.name, item.digest)
         subject = Pin(self._server, self._profile, item.kind, item.name, item.digest)
-        self._store.note(self._now, "pinned", subject, new=item.digest)
+        self.writes.note(self._now, "pinned", subject, new=item.digest)
         self._pinned += 1
 
     def _hold(self, item: ListedItem, reason: HeldReason, before: str = "", was: str = "") -> HeldItem:
@@ -154,13 +166,13 @@ class PinDiff:
         if known is not None and known.digest == item.digest:
             return known
         held = HeldItem(self._server, self._profile, item.kind, item.name, item.digest, reason, before, was, self._now)
-        self._store.keep(item)
-        self._store.hold(held)
-        self._store.note(self._now, "held", held, old=before, new=item.digest)
+        self.writes.keep(item)
+        self.writes.hold(held)
+        self.writes.note(self._now, "held", held, old=before, new=item.digest)
         return held
 
     def _returned(self, item: ListedItem) -> None:
         held = self._held.get((item.kind, item.name))
         if held is not None:
-            self._store.release(held)
-            self._store.note(self._now, "returned", held, old=held.digest, new=item.digest)
+            self.writes.release(held)
+            self.writes.note(self._now, "returned", held, old=held.digest, new=item.digest)

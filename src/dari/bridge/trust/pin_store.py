@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -84,6 +84,44 @@ class PinDecision(Struct, frozen=True):
     by: str
 
 
+class PinWrites:
+    """Rows to write together. A review of two thousand tools collects them first, so that its transaction is short."""
+
+    __slots__ = ("contents", "seen", "pins", "states", "held", "released", "history")
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+        self.seen: list[tuple[object, ...]] = []
+        self.pins: list[tuple[object, ...]] = []
+        self.states: list[tuple[object, ...]] = []
+        self.held: list[tuple[object, ...]] = []
+        self.released: list[tuple[object, ...]] = []
+        self.history: list[tuple[object, ...]] = []
+
+    def mark_seen(self, server: str, profile: str, kind: ItemKind) -> None:
+        self.seen.append((server, profile, kind))
+
+    def keep(self, item: ListedItem) -> None:
+        self.contents[item.digest] = item.content
+
+    def pin(self, server: str, profile: str, kind: ItemKind, name: str, digest: str) -> None:
+        self.pins.append((server, profile, kind, name, digest))
+
+    def set_state(self, pin: Pin, state: PinState) -> None:
+        self.states.append((state, pin.server, pin.profile, pin.kind, pin.name))
+
+    def hold(self, held: HeldItem) -> None:
+        self.held.append(tuple(getattr(held, name) for name in HeldItem.__struct_fields__))
+
+    def release(self, held: HeldItem) -> None:
+        self.released.append((held.server, held.profile, held.kind, held.name))
+
+    def note(
+        self, at: float, event: PinEvent, subject: Pin | HeldItem, *, old: str = "", new: str = "", by: str = ""
+    ) -> None:
+        self.history.append((at, subject.server, subject.profile, subject.kind, subject.name, event, old, new, by))
+
+
 class PinStore:
     """Rows in, rows out; what they mean is for `Pins`. May be used from any thread."""
 
@@ -93,6 +131,7 @@ class PinStore:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.chmod(path, 0o600)
         self._lock = threading.RLock()
+        self._commits = 0
         self._db = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
         try:
             with self._told():
@@ -110,6 +149,10 @@ class PinStore:
         with self._lock, self._told():
             return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
+    def revision(self) -> tuple[int, int]:
+        """Another value after anybody wrote, this process included."""
+        return self.version(), self._commits
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """All of it or nothing."""
@@ -121,6 +164,7 @@ class PinStore:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+            self._commits += 1
 
     def pins(self, server: str) -> list[Pin]:
         return [
@@ -147,44 +191,25 @@ class PinStore:
         rows = self._rows(f"SELECT * FROM history {where} ORDER BY id DESC LIMIT ?", *values, limit)
         return [PinDecision(*row) for row in rows]
 
-    def mark_seen(self, server: str, profile: str, kind: ItemKind) -> None:
-        self._run("INSERT OR IGNORE INTO seen VALUES (?,?,?)", server, profile, kind)
+    def keep_contents(self, contents: list[tuple[str, bytes]]) -> None:
+        """Store texts by their digest. Without a pin or a held item that names them they mean nothing."""
+        with self.changing():
+            self._run_many("INSERT OR IGNORE INTO contents VALUES (?,?)", contents)
 
-    def pin(self, server: str, profile: str, item: ListedItem) -> None:
-        self.keep(item)
-        self.pin_digest(server, profile, item.kind, item.name, item.digest)
-
-    def pin_digest(self, server: str, profile: str, kind: ItemKind, name: str, digest: str) -> None:
-        self._run("INSERT OR REPLACE INTO pins VALUES (?,?,?,?,?,'listed')", server, profile, kind, name, digest)
-
-    def set_state(self, pin: Pin, state: PinState) -> None:
-        self._run(
-            "UPDATE pins SET state=? WHERE server=? AND profile=? AND kind=? AND name=?",
-            *(state, pin.server, pin.profile, pin.kind, pin.name),
-        )
-
-    def keep(self, item: ListedItem) -> None:
-        self._run("INSERT OR IGNORE INTO contents VALUES (?,?)", item.digest, item.content)
-
-    def hold(self, held: HeldItem) -> None:
-        values = (held.server, held.profile, held.kind, held.name, held.digest, held.reason, held.before, held.was)
-        self._run("INSERT OR REPLACE INTO held VALUES (?,?,?,?,?,?,?,?,?,?)", *values, held.since, held.rejected_by)
-
-    def release(self, held: HeldItem) -> None:
-        self._run(
-            "DELETE FROM held WHERE server=? AND profile=? AND kind=? AND name=?",
-            *(held.server, held.profile, held.kind, held.name),
-        )
+    def write(self, writes: PinWrites) -> None:
+        """Inside `changing`."""
+        with self._lock, self._told():
+            self._run_many("INSERT OR IGNORE INTO contents VALUES (?,?)", list(writes.contents.items()))
+            self._run_many("INSERT OR IGNORE INTO seen VALUES (?,?,?)", writes.seen)
+            self._run_many("INSERT OR REPLACE INTO pins VALUES (?,?,?,?,?,'listed')", writes.pins)
+            self._run_many("UPDATE pins SET state=? WHERE server=? AND profile=? AND kind=? AND name=?", writes.states)
+            self._run_many("INSERT OR REPLACE INTO held VALUES (?,?,?,?,?,?,?,?,?,?)", writes.held)
+            self._run_many("DELETE FROM held WHERE server=? AND profile=? AND kind=? AND name=?", writes.released)
+            self._run_many("INSERT INTO history VALUES (NULL,?,?,?,?,?,?,?,?,?)", writes.history)
 
     def forget(self, server: str) -> None:
         for table in ("pins", "held", "seen"):
             self._run(f"DELETE FROM {table} WHERE server=?", server)
-
-    def note(
-        self, at: float, event: PinEvent, subject: Pin | HeldItem, *, old: str = "", new: str = "", by: str = ""
-    ) -> None:
-        values = (at, subject.server, subject.profile, subject.kind, subject.name, event, old, new, by)
-        self._run("INSERT INTO history VALUES (NULL,?,?,?,?,?,?,?,?,?)", *values)
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock, self._told():
@@ -193,6 +218,10 @@ class PinStore:
     def _run(self, statement: str, *values: object) -> None:
         with self._lock, self._told():
             self._db.execute(statement, values)
+
+    def _run_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        if rows:
+            self._db.executemany(statement, rows)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ A held item is neither shown nor callable: what a server says now is what it wou
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,11 +18,14 @@ import msgspec
 
 from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing
 from dari.bridge.trust.pin_diff import PinDiff, PinMode, PinReview
-from dari.bridge.trust.pin_store import HeldItem, Pin, PinDecision, PinStore
+from dari.bridge.trust.pin_store import HeldItem, Pin, PinDecision, PinStore, PinWrites
 from dari.bridge.trust.visibility import Visibility
+from dari.core.slices import sliced
 from dari.errors import Conflict, NotFound
 
 NO_ITEMS: Mapping[int, ListedItem] = MappingProxyType({})
+MAX_CONTENTS_PER_COMMIT = 250
+_MAX_TRIES_IN_SLICES = 3
 
 
 class Pins:
@@ -70,10 +74,51 @@ class Pins:
             review = PinReview(server=server, profile=profile, shown=_everything(listing), held=[])
         else:
             with self._store.changing():
-                review = PinDiff(self._store, server, profile, mode, self._now(), items).run(listing)
+                diff = PinDiff(self._store, server, profile, mode, self._now(), items)
+                review = diff.run(listing)
+                self._store.write(diff.writes)
         self.sight(server, profile).update(review.shown, review.held)
         self._latest[key] = (encoded, version, mode, listing, review)
         return review
+
+    async def review_in_slices(
+        self,
+        server: str,
+        listing: Callable[[], ServerListing],
+        *,
+        mode: PinMode = "tofu",
+        items: Mapping[int, ListedItem] = NO_ITEMS,
+    ) -> PinReview:
+        """`review` of a long listing: others run while it is compared. `listing` is called again when somebody wrote
+        pins meanwhile, since the comparison then starts anew."""
+        key = (server, "")
+        for _ in range(_MAX_TRIES_IN_SLICES if mode != "off" else 0):
+            latest = self._latest.get(key)
+            given = _merged(latest[3], listing()) if latest is not None else listing()
+            encoded = msgspec.msgpack.encode(given)
+            version, revision = self._store.version(), self._store.revision()
+            if latest is not None and latest[:3] == (encoded, version, mode):
+                return latest[4]
+            diff = PinDiff(self._store, server, "", mode, self._now(), items)
+            async for _step in sliced(diff.steps(given)):
+                pass
+            review = diff.result()
+            if self._store.revision() != revision:
+                continue
+            contents = list(diff.writes.contents.items())
+            for at in range(0, len(contents), MAX_CONTENTS_PER_COMMIT):
+                self._store.keep_contents(contents[at : at + MAX_CONTENTS_PER_COMMIT])
+                revision = (revision[0], revision[1] + 1)
+                await asyncio.sleep(0)
+            diff.writes.contents.clear()
+            with self._store.changing():
+                if self._store.revision() != revision:
+                    continue
+                self._store.write(diff.writes)
+            self.sight(server).update(review.shown, review.held)
+            self._latest[key] = (encoded, version, mode, given, review)
+            return review
+        return self.review(server, listing(), mode=mode, items=items)
 
     def refresh(self) -> list[str]:
         """Take over what another process decided; returns the servers that look different now."""
@@ -118,8 +163,10 @@ class Pins:
     def forget(self, server: str, *, by: str) -> None:
         """Drop every pin of a server: its next listing is a first use."""
         with self._store.changing():
+            writes = PinWrites()
             for pin in self._store.pins(server):
-                self._store.note(self._now(), "forgotten", pin, old=pin.digest, by=by)
+                writes.note(self._now(), "forgotten", pin, old=pin.digest, by=by)
+            self._store.write(writes)
             self._store.forget(server)
         self._again(server)
 
@@ -147,21 +194,27 @@ class Pins:
                 if approve:
                     self._approve(held, by)
                 else:
-                    self._store.hold(msgspec.structs.replace(held, rejected_by=by))
-                    self._store.note(self._now(), "rejected", held, old=held.before, new=held.digest, by=by)
+                    writes = PinWrites()
+                    writes.hold(msgspec.structs.replace(held, rejected_by=by))
+                    writes.note(self._now(), "rejected", held, old=held.before, new=held.digest, by=by)
+                    self._store.write(writes)
         self._again(server)
         return len(wanted)
 
     def _approve(self, held: HeldItem, by: str) -> None:
-        self._store.pin_digest(held.server, held.profile, held.kind, held.name, held.digest)
-        self._store.release(held)
-        self._store.note(self._now(), "approved", held, old=held.before, new=held.digest, by=by)
+        writes = PinWrites()
+        writes.pin(held.server, held.profile, held.kind, held.name, held.digest)
+        writes.release(held)
+        writes.note(self._now(), "approved", held, old=held.before, new=held.digest, by=by)
+        self._store.write(writes)
         if held.reason == "renamed":
             # Who agrees to the new names agrees that the old ones are gone; else every addition would look renamed.
+            writes = PinWrites()
             for pin in self._store.pins(held.server):
                 if (pin.profile, pin.kind, pin.state) == (held.profile, held.kind, "missing"):
-                    self._store.set_state(pin, "retired")
-                    self._store.note(self._now(), "retired", pin, old=pin.digest, by=by)
+                    writes.set_state(pin, "retired")
+                    writes.note(self._now(), "retired", pin, old=pin.digest, by=by)
+            self._store.write(writes)
 
     def _again(self, server: str) -> None:
         """Look at the last listings of a server once more, after a decision."""

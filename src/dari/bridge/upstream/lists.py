@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from dari.bridge.config.profile import Pinning
 from dari.bridge.schemas.checker import SchemaWorker
-from dari.bridge.trust.items import ItemKind, ListedItem, item_of
-from dari.bridge.trust.items import ServerListing as Shown
+from dari.bridge.trust.items import ItemKind, ListedItem, ServerListing, item_of
+from dari.bridge.trust.pin_diff import PinReview
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import CachedList, CachedServer, JsonObject, ListName, ServerCache
 from dari.bridge.upstream.resolved import ResolvedServer
@@ -129,6 +130,7 @@ class UpstreamLists:
         self._fetching: dict[ListName, asyncio.Task[None]] = {}
         self._again: dict[ListName, Fetch] = {}
         self._is_closed = False
+        self._reviewing = asyncio.Lock()
         self._prepared: dict[ListName, dict[int, PreparedItem]] = {}
         self.known: CachedServer = memory.load(target.memory_key)
         self.sight = pins.sight(target.pin_name)
@@ -183,13 +185,28 @@ class UpstreamLists:
 
     def review(self) -> None:
         """Compare what is known with the pins, and tell what looks different now."""
-        known, profile = self.known, self._target.profile
-        tools, prompts, templates = (self._items(name) for name in ("tools", "prompts", "resourceTemplates"))
-        listing = Shown(instructions=known.instructions or None, tools=tools, prompts=prompts, templates=templates)
-        prepared = {key: one for each in self._prepared.values() for key, one in each.items()}
-        items = {key: one.pinned for key, one in prepared.items() if one.pinned is not None}
-        shown = {key: one.shown for key, one in prepared.items()}
-        review = self._pins.review(self._target.pin_name, listing, mode=profile.tools.pin, items=items)
+        items = _pinned_items(self._prepared_by_id())
+        self._show(self._pins.review(self._target.pin_name, self._listing(), mode=self._pin_mode, items=items))
+
+    @property
+    def _pin_mode(self) -> Pinning:
+        return self._target.profile.tools.pin
+
+    def _listing(self, name: ListName | None = None, items: list[JsonObject] | None = None) -> ServerListing:
+        """What is known, with `items` for the list of this name."""
+        tools, prompts, templates = (
+            items if each == name else self._items(each) for each in ("tools", "prompts", "resourceTemplates")
+        )
+        return ServerListing(
+            instructions=self.known.instructions or None, tools=tools, prompts=prompts, templates=templates
+        )
+
+    def _prepared_by_id(self) -> dict[int, PreparedItem]:
+        return {key: one for each in self._prepared.values() for key, one in each.items()}
+
+    def _show(self, review: PinReview) -> None:
+        """Take over what a review lets a model see."""
+        shown = {key: one.shown for key, one in self._prepared_by_id().items()}
         before = (self._shown_tools(), self.prompts, self.templates, self.resources)
         self.tools = {tool.name: tool for tool in self._exposure.apply(review.shown.get("tool", []), shown)}
         self.prompts = _cleaned(review.shown.get("prompt", []), shown)
@@ -203,19 +220,30 @@ class UpstreamLists:
             self._on_change(kind)
 
     async def take(self, name: ListName, listing: ListResult) -> None:
-        """A list as the server just gave it."""
-        prepared = await prepared_items(self._target.profile.id, name, listing)
-        self._prepared[name] = {id(one.listed): one for one in prepared}
-        items = [one.listed for one in prepared]
-        before = self.known.lists.get(name)
-        self.known.lists[name] = CachedList(items, self._memory.now(), listing.ttl_ms)
-        if name == "tools":
-            self.known.failed_unix = 0.0
-        self._memory.save(self._target.memory_key, self.known)
-        if before is None or before.items != items:
-            self.review()
-        else:
-            self._pins.refresh()
+        """A list as the server just gave it; it counts when it has been compared with its pins."""
+        prepared = {id(one.listed): one for one in await prepared_items(self._target.profile.id, name, listing)}
+        items = [one.listed for one in prepared.values()]
+        async with self._reviewing:
+            before = self.known.lists.get(name)
+            review = None
+            if before is None or before.items != items:
+                # The prepared items are held until the end: an id is an item's own as long as the item lives.
+                every = {**self._prepared_by_id(), **prepared}
+                review = await self._pins.review_in_slices(
+                    self._target.pin_name,
+                    lambda: self._listing(name, items),
+                    mode=self._pin_mode,
+                    items=_pinned_items(every),
+                )
+            self._prepared[name] = prepared
+            self.known.lists[name] = CachedList(items, self._memory.now(), listing.ttl_ms)
+            if name == "tools":
+                self.known.failed_unix = 0.0
+            self._memory.save(self._target.memory_key, self.known)
+            if review is not None:
+                self._show(review)
+            else:
+                self._pins.refresh()
 
     def unlisted_tools(self) -> list[str]:
         names = [item.get("name") for item in self._items("tools") or []]
@@ -263,6 +291,10 @@ class UpstreamLists:
 
 
 _ORDER: tuple[ListKind, ...] = ("tools", "prompts", "resources", "resources")
+
+
+def _pinned_items(prepared: Mapping[int, PreparedItem]) -> dict[int, ListedItem]:
+    return {key: one.pinned for key, one in prepared.items() if one.pinned is not None}
 
 
 def _cleaned(items: list[JsonObject], shown: Mapping[int, JsonObject]) -> tuple[JsonObject, ...]:
