@@ -27,7 +27,7 @@ def nobodys_machine() -> Iterator[None]:
 
     Reading the hundred and more of a real machine takes 45 ms for every TLS context, and no test leaves the machine.
     """
-    from dari.proxy.certs import CertificateAuthority
+    from dari.proxy.ca import CertificateAuthority
 
     made = tempfile.TemporaryDirectory(prefix="dari-", ignore_cleanup_errors=True)
     with made as folder, pytest.MonkeyPatch.context() as patch:

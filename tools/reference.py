@@ -28,7 +28,7 @@ from dari.cli.proxy.main import make_parser as make_proxy_parser
 from dari.cli.remote.main import REMOTE, overview, parser_of
 from dari.core.tool import Tool
 from dari.errors import DariError
-from dari.proxy.faults import PROXY_ERRORS
+from dari.proxy.errors import PROXY_ERRORS
 from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"

@@ -6,10 +6,10 @@ import msgspec
 
 from bench.proxy.origin import Origin
 from dari.paths import private_dir, write_private
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.configuration import Configuration, UpstreamSettings
-from dari.proxy.rules import RuleBook
-from dari.proxy.rules.rule import Allow, AnyRule, MapLocal, MapRemote, Source, StatusRewrite
+from dari.proxy.rules import RuleStore
+from dari.proxy.rules.rule import AllowRule, AnyRule, MapLocalRule, MapLocalSource, MapRemoteRule, StatusRewriteRule
 
 
 def prepare(home: Path, port: int, origin: Origin, *, decrypts: bool) -> None:
@@ -17,7 +17,7 @@ def prepare(home: Path, port: int, origin: Origin, *, decrypts: bool) -> None:
     private_dir(home)
     certificate, key = home / "ca.pem", home / "ca-key.pem"
     CertificateAuthority.generate().save(certificate, key)
-    book = RuleBook()
+    book = RuleStore()
     for rule in _rules(origin, decrypts):
         book.add(rule)
     write_private(home / "rules.json", book.dump_state())
@@ -37,14 +37,14 @@ def _rules(origin: Origin, decrypts: bool) -> list[AnyRule]:
     ports = (origin.plain_port, origin.events_port, *((origin.tls_port,) if decrypts else ()))
     here, away = f"127.0.0.1:{origin.plain_port}", "http://127.0.0.1:1"
     rules: list[AnyRule] = [
-        *(Allow(matcher=f"127.0.0.1:{port}") for port in ports),
-        MapLocal(matcher="/api/users", source=Source("text", "[]")),
-        MapLocal(matcher=f"{here}/api/itemsets", source=Source("text", "{}")),
-        MapRemote(matcher="/api/orders", destination=away),
-        MapRemote(matcher=f"{here}/old", destination=away),
-        StatusRewrite(matcher="/api/fails", to_status_code=503),
-        StatusRewrite(matcher="/login", from_status_code=401, to_status_code=200),
-        MapRemote(matcher="https://api.example.com/v1", destination=f"{away}/v2"),
-        StatusRewrite(matcher="https://example.org", from_status_code=200, to_status_code=404),
+        *(AllowRule(matcher=f"127.0.0.1:{port}") for port in ports),
+        MapLocalRule(matcher="/api/users", source=MapLocalSource("text", "[]")),
+        MapLocalRule(matcher=f"{here}/api/itemsets", source=MapLocalSource("text", "{}")),
+        MapRemoteRule(matcher="/api/orders", destination=away),
+        MapRemoteRule(matcher=f"{here}/old", destination=away),
+        StatusRewriteRule(matcher="/api/fails", to_status_code=503),
+        StatusRewriteRule(matcher="/login", from_status_code=401, to_status_code=200),
+        MapRemoteRule(matcher="https://api.example.com/v1", destination=f"{away}/v2"),
+        StatusRewriteRule(matcher="https://example.org", from_status_code=200, to_status_code=404),
     ]
     return rules[:10]

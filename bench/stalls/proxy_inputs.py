@@ -42,19 +42,19 @@ FLOODS: dict[str, Callable[[], bytes]] = {
 
 @asynccontextmanager
 async def _engine() -> AsyncIterator[int]:
-    from dari.proxy.certs import CertificateAuthority
+    from dari.proxy.ca import CertificateAuthority
     from dari.proxy.engine.config import EngineConfig
-    from dari.proxy.engine.listener import Engine
-    from dari.proxy.engine.ports import NoRules
-    from dari.proxy.traffic.bodies import Bodies
-    from dari.proxy.traffic.recorder import Recorder
-    from dari.proxy.traffic.ring import Ring
+    from dari.proxy.engine.hooks import NoRules
+    from dari.proxy.engine.listener import ProxyEngine
+    from dari.proxy.recording.bodies import BodyStore
+    from dari.proxy.recording.recorder import Recorder
+    from dari.proxy.recording.ring import Ring
 
     with tempfile.TemporaryDirectory() as folder:
-        bodies = Bodies(Path(folder, "bodies"))
+        bodies = BodyStore(Path(folder, "bodies"))
         authority, rules = CertificateAuthority.generate(), NoRules(True)
         recorder = Recorder(Ring(), bodies=bodies)
-        engine = Engine(EngineConfig(port=0), recorder=recorder, rules=rules, authority=authority)
+        engine = ProxyEngine(EngineConfig(port=0), recorder=recorder, rules=rules, authority=authority)
         await engine.start()
         try:
             assert engine.address is not None
@@ -179,8 +179,8 @@ def bomb(coding: str, size_mb: int = 1024) -> bytes:
 async def four_views(coding: str) -> Stall:
     """Four agents look at one body at the same time."""
     from dari.proxy.flow import Flow
-    from dari.proxy.traffic.filters import Filter
-    from dari.proxy.traffic.traffic import Traffic
+    from dari.proxy.query.filters import TrafficFilter
+    from dari.proxy.query.traffic import Traffic
     from dari.text.redact import Redactor
 
     with tempfile.TemporaryDirectory() as folder:
@@ -201,7 +201,7 @@ async def four_views(coding: str) -> Stall:
         async def look() -> None:
             views = [traffic.body(flow.id, "response") for _ in range(4)]
             await asyncio.gather(
-                *views, traffic.search(Filter(body_contains="nothing")), traffic.diff(flow.id, flow.id)
+                *views, traffic.search(TrafficFilter(body_contains="nothing")), traffic.diff(flow.id, flow.id)
             )
 
         try:

@@ -168,7 +168,7 @@ def proxy_client() -> DaemonClient:
 
 
 def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> Iterable[Tool]:
-    from dari.proxy.service import remote_service
+    from dari.proxy.api.service import remote_service
     from dari.proxy.tools import ProxyTools
 
     return ProxyTools(remote_service(client)).tools(which)

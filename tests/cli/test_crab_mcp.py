@@ -69,7 +69,7 @@ def test_a_wrong_word_is_refused_with_2(words: tuple[str, ...], capsys: pytest.C
     assert words[-1].removeprefix("--ensure-daemon=") in capsys.readouterr().err
 
 
-HEAVY = ("cryptography", "httptools", "h2", "dari.proxy.engine.listener", "dari.proxy.machine", "dari.proxy.certs")
+HEAVY = ("cryptography", "httptools", "h2", "dari.proxy.engine.listener", "dari.proxy.runtime", "dari.proxy.ca")
 
 
 def loaded_by(program: str) -> set[str]:

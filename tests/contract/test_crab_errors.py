@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.proxy.tools.processes import crab_mcp, crabd, end_crabd, run_directory, started
-from tests.proxy.tools.rig import tool_call
+from tests.proxy.tools.support import tool_call
 from tests.wires import HttpWire, Json, Wire, initialize, stateless
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]

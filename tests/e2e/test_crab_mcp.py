@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.e2e.rig import DARI, MODES, Person, http_client
 from tests.proxy.tools.processes import crab_mcp, crabd_pid, end_crabd, run_directory
-from tests.proxy.tools.rig import tool_call
+from tests.proxy.tools.support import tool_call
 from tests.wires import Json, Wire, initialize
 
 pytestmark = pytest.mark.e2e

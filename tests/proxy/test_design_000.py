@@ -22,7 +22,7 @@ from tests.proxy.origins.origin import origin
 from tests.proxy.tools.conversation import content, conversation, known_paths, talk
 from tests.proxy.tools.processes import CRAB_MCP, crab_mcp, crabd_pid, run_directory
 from tests.proxy.tools.reference import TOOLS
-from tests.proxy.tools.rig import tool_call
+from tests.proxy.tools.support import tool_call
 from tests.wires import ROOT, HttpWire, Json, StreamWire, Wire, initialize
 
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}

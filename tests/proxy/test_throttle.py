@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
-from dari.proxy.presets import PRESETS, preset
-from dari.proxy.throttle import FlowThrottle, Throttle, ThrottleSettings
+from dari.proxy.throttle import PRESETS, FlowThrottle, Throttle, ThrottleSettings, preset
 
 
 def throttle(**settings: object) -> Throttle:

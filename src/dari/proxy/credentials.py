@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from dari.proxy.content import recoded
+from dari.proxy import headers
+from dari.proxy.content_coding import recoded
 from dari.proxy.flow import Headers
-from dari.proxy.traffic import headers
 from dari.text.redact import MARK, redact_body, redact_headers, redact_string, redact_url
 from dari.text.redact.text import MAX_CHARS
 
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
         return f"{self.scheme}://{host}:{self.port}"
 
 
-class Kept(NamedTuple):
+class StrippedBody(NamedTuple):
     """What may go to another origin, and the names of what may not."""
 
     headers: Headers
@@ -62,7 +62,7 @@ def answers_same_origin(matcher: str, url: str) -> bool:
     return origin_of(f"{origin.scheme}://{matcher}") == origin
 
 
-def without_secrets(block: Headers) -> Kept:
+def without_secrets(block: Headers) -> StrippedBody:
     """The headers that hold no secret, neither by name nor by what their value looks like."""
     kept: Headers = []
     dropped: list[str] = []
@@ -71,7 +71,7 @@ def without_secrets(block: Headers) -> Kept:
             dropped.append(headers.text(field[0]))
         else:
             kept.append(field)
-    return Kept(kept, list(dict.fromkeys(dropped)))
+    return StrippedBody(kept, list(dict.fromkeys(dropped)))
 
 
 def target_without_secrets(url: str) -> str:

@@ -16,7 +16,7 @@ from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
 from dari.errors import Conflict
 from dari.paths import home, private_dir, runtime_path
-from dari.proxy.faults import PROXY_ERRORS
+from dari.proxy.errors import PROXY_ERRORS
 from dari.version import VERSION
 
 NAME = "crabd"
@@ -59,11 +59,11 @@ class CrabPaths:
 async def serve(place: CrabPaths) -> None:
     """Run until `system.shutdown`, SIGTERM or SIGINT."""
     from dari.daemon.server import DaemonServer
-    from dari.proxy.machine import Machine
-    from dari.proxy.service import daemon_methods, local_service
+    from dari.proxy.api.service import daemon_methods, local_service
+    from dari.proxy.runtime import ProxyRuntime
 
     async with _held(place.state_path):
-        machine = await Machine.open(place.state_path)
+        machine = await ProxyRuntime.open(place.state_path)
         machine.local_files.keep_out_of(place.files.run_dir)
         try:
             service = local_service(machine, place.socket_path)

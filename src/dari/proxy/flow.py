@@ -43,7 +43,7 @@ class Tls(Struct, eq=False, gc=False):
     """Why it is not decrypted, or why the handshake failed."""
 
 
-class Frame(Struct, eq=False, gc=False, array_like=True):
+class WebSocketFrame(Struct, eq=False, gc=False, array_like=True):
     """A WebSocket message seen on the way."""
 
     from_client: bool
@@ -88,7 +88,7 @@ class Flow(Struct, eq=False, gc=False, array_like=True):
     is_recorded: bool = True
     """False when the allow list leaves it out: proxied, but neither shown nor matched by rules."""
     tls: Tls | None = None
-    frames: list[Frame] | None = None
+    frames: list[WebSocketFrame] | None = None
     error: str | None = None
     process: str | None = None
     pid: int | None = None

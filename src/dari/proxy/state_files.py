@@ -15,7 +15,7 @@ from dari.errors import DariError, Failed
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import StagedFile, private_dir, write_private
 from dari.proxy.configuration import Configuration
-from dari.proxy.rules.book import RuleBook
+from dari.proxy.rules.rule_store import RuleStore
 
 logger = logging.getLogger("dari.proxy")
 
@@ -69,7 +69,7 @@ class StateFiles:
             self.set_aside(self.config, str(error))
             return Configuration()
 
-    def load_rules(self, book: RuleBook) -> None:
+    def load_rules(self, book: RuleStore) -> None:
         data = self._read(self.rules)
         if data is None:
             return
@@ -97,7 +97,7 @@ class StateFiles:
         async with self.saving(configuration):
             pass
 
-    async def save_rules(self, book: RuleBook) -> None:
+    async def save_rules(self, book: RuleStore) -> None:
         """One at a time and in order: the last change is what the file holds."""
         async with self._writing:
             with saves(self.rules):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.rig import JSON, Shell, serving
+from tests.cli.proxy.support import JSON, Shell, serving
 from tests.daemon.rig import wait_until_unlocked
 from tests.proxy.origins.origin import Origin, answering
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.cli.proxy.rig import Shell
+from tests.cli.proxy.support import Shell
 from tests.cli.proxy.test_rules import Client
 from tests.proxy.origins.origin import Origin
 

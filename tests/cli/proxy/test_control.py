@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.rig import Shell, ran
+from tests.cli.proxy.support import Shell, ran
 from tests.proxy.origins.origin import Origin
 
 

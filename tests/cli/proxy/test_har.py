@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.rig import Shell
+from tests.cli.proxy.support import Shell
 from tests.cli.proxy.test_rules import Client
 from tests.proxy.origins.origin import Origin
 

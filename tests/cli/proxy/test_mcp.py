@@ -15,7 +15,7 @@ import pytest
 
 from dari.cli.proxy.mcp_process import birth_of
 from dari.paths import private_dir
-from tests.cli.proxy.rig import Shell, dari, is_alive
+from tests.cli.proxy.support import Shell, dari, is_alive
 from tests.proxy.origins.origin import Origin
 
 

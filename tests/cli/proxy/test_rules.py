@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.proxy.rig import JSON_BODY, Shell, serving
+from tests.cli.proxy.support import JSON_BODY, Shell, serving
 from tests.proxy.origins.origin import Origin, answering
 
 

@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 
 from dari.cli.proxy.lease import lease_path
-from tests.cli.proxy.rig import JSON, JSON_BODY, THEIRS, Shell, dari, ran, serving, trusting_origins
+from tests.cli.proxy.support import JSON, JSON_BODY, THEIRS, Shell, dari, ran, serving, trusting_origins
 from tests.proxy.origins.origin import Origin, answering
 
 FETCH = """

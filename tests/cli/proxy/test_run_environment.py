@@ -15,9 +15,9 @@ import pytest
 from dari.cli.proxy.child_environment import ProxyAddress, joined_environment
 from dari.cli.proxy.no_requests import likely_reasons
 from dari.cli.proxy.upstream_environment import LOCAL, upstream_of
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS, variables
-from tests.cli.proxy.rig import JSON, JSON_BODY, THEIRS, Shell, serving, trusting_origins
+from tests.cli.proxy.support import JSON, JSON_BODY, THEIRS, Shell, serving, trusting_origins
 from tests.proxy.origins.origin import Origin, answering
 
 ADDRESS = ProxyAddress("127.0.0.1", 8888)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
-from tests.cli.proxy.rig import Shell
+from dari.proxy.ca import CertificateAuthority
+from tests.cli.proxy.support import Shell
 
 SETTINGS: tuple[tuple[tuple[str, ...], str, object], ...] = (
     (("listen", "127.0.0.1:9999"), "listen_addr", "127.0.0.1:9999"),

@@ -13,7 +13,7 @@ import pytest
 
 from dari.daemon.errors import ScopeRequired
 from dari.proxy.daemon import crabd_client as daemon_client
-from tests.cli.proxy.rig import JSON_BODY, Shell, dari, ran, serving
+from tests.cli.proxy.support import JSON_BODY, Shell, dari, ran, serving
 from tests.cli.proxy.test_rules import Client
 from tests.proxy.origins.origin import Origin, answering
 

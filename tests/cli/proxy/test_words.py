@@ -20,7 +20,7 @@ from dari.cli.proxy.main import GROUPS, _completed, make_parser
 from dari.cli.proxy.options import DEFAULT_WORDS
 from dari.cli.proxy.rule_kinds import NAMES
 from dari.cli.proxy.words import COMMANDS, for_shell
-from tests.cli.proxy.rig import Shell
+from tests.cli.proxy.support import Shell
 from tests.wires import ROOT
 
 

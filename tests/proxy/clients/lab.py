@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import Decision, NoRules
+from dari.proxy.engine.hooks import Decision, NoRules
+from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
 from tests.proxy.clients.leftovers import eventually, nothing_left
 from tests.proxy.clients.site import Site
-from tests.proxy.engine.rig import FAST, Memory, proxy
+from tests.proxy.engine.support import FAST, Memory, proxy
 from tests.proxy.origins.origin import Origin, origin
 
 OURS = CertificateAuthority.generate()
@@ -36,7 +36,7 @@ class LocalOnly(NoRules):
 
 @dataclass
 class Lab:
-    engine: Engine
+    engine: ProxyEngine
     memory: Memory
     site: Site
     plain: Origin

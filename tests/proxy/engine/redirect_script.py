@@ -17,10 +17,10 @@ from pathlib import Path
 
 import uvloop
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import NoRules
-from tests.proxy.engine.rig import FAST, Memory
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
+from dari.proxy.engine.listener import ProxyEngine
+from tests.proxy.engine.support import FAST, Memory
 
 FAMILY = sys.argv[1]
 HOST = "10.9.9.9" if FAMILY == "4" else "fd99::9"
@@ -69,7 +69,7 @@ async def main() -> None:
         config = replace(
             FAST, host=LOOPBACK, transparent_host=LOOPBACK, transparent_port=0, ca_file=str(roots), sniff_s=0.2
         )
-        engine = Engine(config, rules=NoRules(True), recorder=memory, authority=ours)
+        engine = ProxyEngine(config, rules=NoRules(True), recorder=memory, authority=ours)
         await engine.start()
         assert engine.transparent_address is not None
         to = engine.transparent_address[1]

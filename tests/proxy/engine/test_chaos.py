@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.ports import NoRules
-from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, request, tunnel, wire
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
+from tests.proxy.engine.support import FAST, Memory, Wire, proxy, request, tunnel, wire
 from tests.proxy.origins.origin import OK, Handler, Line, origin
 
 RESPONSES = [

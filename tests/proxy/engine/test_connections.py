@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from dari.proxy.engine.client import Client
-from tests.proxy.engine.rig import FAST, Memory, proxy, request, wire
+from dari.proxy.engine.client import ClientConnection
+from tests.proxy.engine.support import FAST, Memory, proxy, request, wire
 from tests.proxy.origins.origin import OK, Handler, Line, answering, origin
 
 
@@ -369,8 +369,8 @@ async def test_a_client_that_ended_its_direction_is_probed_for_its_real_end() ->
         line.writer.write_eof()
         core = engine._core
         assert core is not None
-        while not any(isinstance(one, Client) and one._has_ended for one in core.connections):  # noqa: ASYNC110
+        while not any(isinstance(one, ClientConnection) and one._has_ended for one in core.connections):  # noqa: ASYNC110
             await asyncio.sleep(0)
-        (client,) = (one for one in core.connections if isinstance(one, Client))
+        (client,) = (one for one in core.connections if isinstance(one, ClientConnection))
         sock = client.transport.get_extra_info("socket")
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dari.proxy.engine.ports import (
-    PASS,
-    Decision,
-    Direction,
-    HeadEdit,
-    HeaderEdits,
-    LocalAnswer,
-    Resume,
-)
+from dari.proxy.engine.hooks import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
 from dari.proxy.flow import Flow
-from tests.proxy.engine.rig import Memory, proxy, request, tunnel, wire
+from tests.proxy.engine.support import Memory, proxy, request, tunnel, wire
 from tests.proxy.origins.origin import Line, answering, origin
 
 
@@ -46,7 +38,7 @@ async def test_a_flow_left_out_by_the_rules_is_proxied_and_not_recorded() -> Non
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 async def test_map_local_text_answers_without_the_origin(method: str) -> None:
     memory = Memory()
-    local = LocalAnswer(418, ((b"Content-Type", b"text/plain"),), b"short and stout")
+    local = LocalResponse(418, ((b"Content-Type", b"text/plain"),), b"short and stout")
     rules = Fixed(Decision(local=local, map_local="/pot", rule_ids=("r1",)))
     async with origin() as there, proxy(recorder=memory, rules=rules) as engine, wire(engine) as line:
         for _ in range(2):
@@ -63,7 +55,7 @@ async def test_map_local_text_answers_without_the_origin(method: str) -> None:
 async def test_map_local_streams_a_file_and_guesses_its_type(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_bytes(b"<p>" + bytes(3_000_000))
-    rules = Fixed(Decision(local=LocalAnswer(file=str(file))))
+    rules = Fixed(Decision(local=LocalResponse(file=str(file))))
     async with proxy(rules=rules) as engine, wire(engine) as line:
         reply = await line.get("http://nowhere.invalid/")
         assert reply.header("content-type") == "text/html"
@@ -72,13 +64,13 @@ async def test_map_local_streams_a_file_and_guesses_its_type(tmp_path: Path) -> 
 
 async def test_map_local_without_its_file_is_502(tmp_path: Path) -> None:
     for path in (tmp_path / "gone", tmp_path):
-        rules = Fixed(Decision(local=LocalAnswer(file=str(path))))
+        rules = Fixed(Decision(local=LocalResponse(file=str(path))))
         async with proxy(rules=rules) as engine, wire(engine) as line:
             assert (await line.get("http://nowhere.invalid/")).status == 502
 
 
 async def test_map_local_answers_an_expectation_finally_and_closes() -> None:
-    rules = Fixed(Decision(local=LocalAnswer(200, (), b"done")))
+    rules = Fixed(Decision(local=LocalResponse(200, (), b"done")))
     async with proxy(rules=rules) as engine, wire(engine) as line:
         await line.send(request("http://nowhere.invalid/", "Expect: 100-continue", "Content-Length: 5", method="POST"))
         reply = await line.reply()
@@ -315,7 +307,7 @@ async def test_a_throttle_paces_tunnels() -> None:
 
 async def test_a_throttle_paces_mapped_answers() -> None:
     slow = Slow()
-    rules = Fixed(Decision(local=LocalAnswer(200, (), b"m" * 5000)))
+    rules = Fixed(Decision(local=LocalResponse(200, (), b"m" * 5000)))
     async with proxy(rules=rules, throttle=slow) as engine, wire(engine) as line:
         for turn in (1, 2):
             assert (await line.get("http://nowhere.invalid/")).body == b"m" * 5000

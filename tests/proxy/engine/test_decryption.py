@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import NoRules
-from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, tunnel
+from dari.proxy.engine.hooks import NoRules
+from dari.proxy.engine.listener import ProxyEngine
+from tests.proxy.engine.support import FAST, Memory, Wire, proxy, tunnel
 from tests.proxy.origins.certificates import expired, self_signed, wrong_name
 from tests.proxy.origins.origin import Line, answering, origin
 from tests.proxy.origins.relay import relay
@@ -41,7 +41,7 @@ def trusting(authority: CertificateAuthority) -> ssl.SSLContext:
 @asynccontextmanager
 async def decrypting(
     tmp_path: Path, memory: Memory | None = None, config: EngineConfig = FAST, **ports: Any
-) -> AsyncIterator[Engine]:
+) -> AsyncIterator[ProxyEngine]:
     """An engine that decrypts everything and trusts the origins' CA."""
     roots = tmp_path / "roots.pem"
     roots.write_bytes(THEIRS.pem)
@@ -50,7 +50,7 @@ async def decrypting(
         yield engine
 
 
-async def curl(engine: Engine, url: str, *options: str) -> bytes:
+async def curl(engine: ProxyEngine, url: str, *options: str) -> bytes:
     """Its output and the status at the end."""
     assert CURL is not None and engine.address is not None
     process = await asyncio.create_subprocess_exec(

@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from tests.proxy.engine.rig import Memory, proxy, request, wire
+from tests.proxy.engine.support import Memory, proxy, request, wire
 from tests.proxy.origins.origin import OK, Line, Origin, answering, origin
 
 CHUNKS = b"5\r\nhello\r\n0\r\n\r\n"

@@ -14,12 +14,12 @@ import pytest
 
 from dari.proxy.engine.http2 import session
 from dari.proxy.engine.http2.framing import FrameCutter
-from dari.proxy.engine.upstream import MAX_INTERIM, Upstream
+from dari.proxy.engine.upstream import MAX_INTERIM, UpstreamConnection
 from dari.proxy.engine.websocket import WebSocketTap
 from dari.proxy.flow import Flow
 from tests.heartbeat import Heartbeat
-from tests.proxy.engine.h2_rig import OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.rig import Memory, proxy
+from tests.proxy.engine.h2_support import OLD_TLS, decrypting, h2_client
+from tests.proxy.engine.support import Memory, proxy
 from tests.proxy.origins.origin import origin
 
 CHUNKS = 60_000
@@ -91,9 +91,9 @@ async def test_one_byte_chunks_reach_recorder_and_client_in_large_pieces() -> No
 async def test_chunks_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * CHUNKS + b"0\r\n\r\n"
     async with raw_origin(answer) as port, proxy() as engine, Heartbeat() as heartbeat:
-        received = Upstream._received
+        received = UpstreamConnection._received
         counted = heartbeat.counted(received, lambda self, data: len(data))
-        monkeypatch.setattr(Upstream, "_received", counted)
+        monkeypatch.setattr(UpstreamConnection, "_received", counted)
         await fetched(engine, port)
     assert heartbeat.total >= len(answer)
     assert heartbeat.most <= 8 * 32 * 1024  # pieces of 32 KiB, as many as fit into a slice

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.proxy.engine.bodies import FixedBody
-from dari.proxy.engine.chunks import BadChunk, ChunkScanner
+from dari.proxy.engine.body_framing import BadChunk, ChunkScanner, FixedBody
+from dari.proxy.engine.client_hello import Incomplete, server_name
 from dari.proxy.engine.heads import CHUNKED, BadHead, RequestHead, ResponseHead, head_end
-from dari.proxy.engine.hello import Incomplete, server_name
 from dari.proxy.engine.targets import BadTarget, target_of, url_target
 from dari.transport.authority import parse_authority
 

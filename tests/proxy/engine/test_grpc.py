@@ -15,11 +15,11 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from tests.proxy.engine.h2_rig import MODERN, OURS, decrypting
-from tests.proxy.engine.rig import FAST, Memory
+from dari.proxy.engine.listener import ProxyEngine
+from tests.proxy.engine.h2_support import MODERN, OURS, decrypting
+from tests.proxy.engine.support import FAST, Memory
 
 CALL_S = 30
 
@@ -91,7 +91,7 @@ def server(is_secure: bool) -> Iterator[tuple[Service, int]]:
 
 
 @contextmanager
-def channel(engine: Engine, port: int, is_secure: bool) -> Iterator[grpc.Channel]:
+def channel(engine: ProxyEngine, port: int, is_secure: bool) -> Iterator[grpc.Channel]:
     assert engine.address is not None
     options = [("grpc.http_proxy", f"http://127.0.0.1:{engine.address[1]}"), ("grpc.enable_http_proxy", 1)]
     target = f"localhost:{port}"

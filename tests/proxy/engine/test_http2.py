@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from h2.errors import ErrorCodes
 
-from tests.proxy.engine.h2_rig import OLD_TLS, OURS, decrypting, h2_client
-from tests.proxy.engine.rig import FAST, Memory
+from tests.proxy.engine.h2_support import OLD_TLS, OURS, decrypting, h2_client
+from tests.proxy.engine.support import FAST, Memory
 from tests.proxy.origins.origin import OK, Line, answering, origin
 
 CURL = shutil.which("curl")

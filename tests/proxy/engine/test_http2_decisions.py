@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from h2.errors import ErrorCodes
 
-from dari.proxy.engine.ports import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalAnswer, Resume
+from dari.proxy.engine.hooks import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
 from dari.proxy.flow import Flow
-from tests.proxy.engine.h2_rig import NEW_TLS, OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.rig import FAST, Memory
+from tests.proxy.engine.h2_support import NEW_TLS, OLD_TLS, decrypting, h2_client
+from tests.proxy.engine.support import FAST, Memory
 from tests.proxy.origins.h2_peer import H2Origin, H2Peer, Side, h2_origin
 from tests.proxy.origins.origin import Origin, answering, origin
 
@@ -77,7 +77,7 @@ async def test_a_blocked_request_reaches_no_origin(tmp_path: Path) -> None:
 async def test_a_local_file_is_streamed_to_a_slow_reader(tmp_path: Path, size: int) -> None:
     file = tmp_path / "page.html"
     file.write_bytes(b"x" * size)
-    rules = Fixed(Decision(local=LocalAnswer(file=str(file), headers=((b"Connection", b"close"),))))
+    rules = Fixed(Decision(local=LocalResponse(file=str(file), headers=((b"Connection", b"close"),))))
     async with decrypting(tmp_path, rules=rules) as engine, h2_client(engine, 9) as client:
         side = client.ask("localhost")
         client.stalled.add(side.number)

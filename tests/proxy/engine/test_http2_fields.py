@@ -7,18 +7,18 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.proxy.engine.chunks import BadChunk
+from dari.proxy.engine.body_framing import BadChunk
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.dial import Dialer
+from dari.proxy.engine.connector import Connector
 from dari.proxy.engine.heads import BadHead, RequestHead
+from dari.proxy.engine.hooks import PASS, AllowAll
 from dari.proxy.engine.http2.fields import StreamHead, request_fields, response_head, trailers_of
 from dari.proxy.engine.http2.framing import RequestReader, chunk, last_chunk
-from dari.proxy.engine.ports import PASS, OpenGate
 from dari.proxy.engine.request_heads import wire_head
 from dari.proxy.engine.targets import BadTarget
 from dari.proxy.engine.upstream import Route
 
-DIALER = Dialer(EngineConfig(), OpenGate(), lambda _: False)
+DIALER = Connector(EngineConfig(), AllowAll(), lambda _: False)
 ROUTE = Route("https", "example.com", 443, "example.com", True)
 
 names = st.one_of(

@@ -13,8 +13,8 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, PingFrame, SettingsFrame
 
 from dari.proxy.engine.http2.wire import MAX_STREAMS, WINDOW_BYTES
-from tests.proxy.engine.h2_rig import OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.rig import Memory
+from tests.proxy.engine.h2_support import OLD_TLS, decrypting, h2_client
+from tests.proxy.engine.support import Memory
 from tests.proxy.origins.h2_peer import Fields
 from tests.proxy.origins.origin import Line, origin
 

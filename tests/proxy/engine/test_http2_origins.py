@@ -12,9 +12,9 @@ import pytest
 from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame
 
-from dari.proxy.certs import CertificateAuthority
-from tests.proxy.engine.h2_rig import NEW_TLS, OLD_TLS, decrypting, h2_client, trusting
-from tests.proxy.engine.rig import FAST, Memory, tunnel
+from dari.proxy.ca import CertificateAuthority
+from tests.proxy.engine.h2_support import NEW_TLS, OLD_TLS, decrypting, h2_client, trusting
+from tests.proxy.engine.support import FAST, Memory, tunnel
 from tests.proxy.origins.h2_peer import H2Peer, Side, answers_ok, h2_origin
 from tests.proxy.origins.origin import origin
 from tests.proxy.origins.relay import relay

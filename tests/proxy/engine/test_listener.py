@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict, Failed, InvalidInput
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import Decision, LocalAnswer, NoRules
+from dari.proxy.engine.hooks import Decision, LocalResponse, NoRules
+from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
-from tests.proxy.engine.rig import FAST, Memory, proxy, request, tunnel, wire
+from tests.proxy.engine.support import FAST, Memory, proxy, request, tunnel, wire
 from tests.proxy.faults.process import many_files
 from tests.proxy.origins.origin import Line, origin
 
@@ -33,7 +33,7 @@ async def turns_until(is_so: Callable[[], bool]) -> None:
 
 class Answering(NoRules):
     def decide(self, flow: Flow) -> Decision:
-        return Decision(local=LocalAnswer(200, (), b"ruled"))
+        return Decision(local=LocalResponse(200, (), b"ruled"))
 
 
 async def test_rules_change_while_a_connection_lives() -> None:
@@ -81,7 +81,7 @@ async def test_an_address_that_is_taken_leaves_the_old_one() -> None:
 
 
 async def test_it_starts_once_and_stops_twice() -> None:
-    engine = Engine(FAST)
+    engine = ProxyEngine(FAST)
     await engine.start()
     with pytest.raises(Conflict):
         await engine.start()
@@ -94,7 +94,7 @@ async def test_it_starts_once_and_stops_twice() -> None:
 
 async def test_a_taken_port_fails_and_leaves_nothing_running() -> None:
     async with origin() as there:
-        engine = Engine(EngineConfig(port=there.port))
+        engine = ProxyEngine(EngineConfig(port=there.port))
         with pytest.raises(Failed):
             await engine.start()
         assert not engine.is_running

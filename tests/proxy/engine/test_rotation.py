@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.ports import NoRules
-from tests.proxy.engine.h2_rig import OLD_TLS, OURS, THEIRS, decrypting, trusting
-from tests.proxy.engine.rig import Memory, Wire, request, tunnel, wire
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
+from tests.proxy.engine.h2_support import OLD_TLS, OURS, THEIRS, decrypting, trusting
+from tests.proxy.engine.support import Memory, Wire, request, tunnel, wire
 from tests.proxy.origins.origin import origin
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

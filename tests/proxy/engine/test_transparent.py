@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.hello import Incomplete, server_name
-from dari.proxy.engine.ports import Decision, NoRules
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.client_hello import Incomplete, server_name
+from dari.proxy.engine.hooks import Decision, NoRules
 from dari.proxy.flow import Flow
-from tests.proxy.engine.rig import FAST, Memory, proxy, wire
+from tests.proxy.engine.support import FAST, Memory, proxy, wire
 from tests.proxy.origins.origin import origin
 
 OURS = CertificateAuthority.generate()

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.ports import NoRules
-from tests.proxy.engine.rig import FAST, Memory, proxy, request, tunnel, wire
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
+from tests.proxy.engine.support import FAST, Memory, proxy, request, tunnel, wire
 from tests.proxy.origins.origin import Line, origin
 
 MB = 1 << 20

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.access import PrivateTargetPolicy, ProxyAccess
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.upstream_proxy import bypasses
-from dari.proxy.gate import Gate, PrivateTargetPolicy
-from tests.proxy.engine.rig import FAST, Memory, proxy, tunnel, wire
+from tests.proxy.engine.support import FAST, Memory, proxy, tunnel, wire
 from tests.proxy.origins.certificates import expired
 from tests.proxy.origins.middle import socks
 from tests.proxy.origins.origin import Line, answering, origin
@@ -161,7 +161,7 @@ async def test_bypassed_hosts_are_reached_without_it() -> None:
 
 async def test_private_targets_stay_blocked_behind_an_upstream_proxy() -> None:
     async with origin() as middle:
-        gate = Gate(targets=PrivateTargetPolicy(True))
+        gate = ProxyAccess(targets=PrivateTargetPolicy(True))
         config = replace(FAST, upstream_proxy=f"http://127.0.0.1:{middle.port}")
         async with proxy(config, gate=gate) as engine, wire(engine) as line:
             assert (await line.get("http://10.0.0.1/")).status == 403

@@ -15,11 +15,11 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, Request, TextMessage
 from wsproto.extensions import PerMessageDeflate
 
-from dari.proxy.certs import CertificateAuthority
-from dari.proxy.engine.ports import NoRules
+from dari.proxy.ca import CertificateAuthority
+from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.websocket import KEPT_FRAMES, WebSocketTap
 from dari.proxy.flow import SAMPLE_BYTES, Flow
-from tests.proxy.engine.rig import FAST, Memory, proxy, request, wire
+from tests.proxy.engine.support import FAST, Memory, proxy, request, wire
 from tests.proxy.origins.origin import Line, origin
 
 OURS = CertificateAuthority.generate()

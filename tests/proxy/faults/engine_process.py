@@ -17,12 +17,12 @@ from typing import Any
 
 import uvloop
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import NoRules
-from dari.proxy.flow import Flow, Frame
-from dari.proxy.traffic.traffic import Limits, Traffic
+from dari.proxy.engine.hooks import NoRules
+from dari.proxy.engine.listener import ProxyEngine
+from dari.proxy.flow import Flow, WebSocketFrame
+from dari.proxy.query.traffic import RecordingLimits, Traffic
 
 _KEPT = 50
 
@@ -48,7 +48,7 @@ class Tally:
     def body(self, flow: Flow, from_client: bool, chunk: bytes) -> None:
         self._inner.body(flow, from_client, chunk)
 
-    def frame(self, flow: Flow, frame: Frame) -> None:
+    def frame(self, flow: Flow, frame: WebSocketFrame) -> None:
         self.frame_count += 1
         self._inner.frame(flow, frame)
 
@@ -67,7 +67,7 @@ class Tally:
         self._inner.finished(flow)
 
 
-def stats(engine: Engine, tally: Tally) -> dict[str, Any]:
+def stats(engine: ProxyEngine, tally: Tally) -> dict[str, Any]:
     gc.collect()
     status = Path("/proc/self/status").read_text()
     memory = {name: int(kib) for name, kib in re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", status, re.MULTILINE)}
@@ -95,11 +95,13 @@ def forget_peak() -> None:
 async def main(options: dict[str, Any]) -> None:
     directory = Path(options["directory"])
     authority = CertificateAuthority.load(directory / "ca.pem", directory / "ca.key")
-    limits = Limits(capacity=options["capacity"], store_bytes=8 << 20, bodies_bytes=16 << 20, body_bytes=1 << 20)
+    limits = RecordingLimits(
+        capacity=options["capacity"], store_bytes=8 << 20, bodies_bytes=16 << 20, body_bytes=1 << 20
+    )
     traffic = Traffic.open(directory / "traffic", limits=limits) if options["stores"] else Traffic(capacity=500)
     tally = Tally(traffic)
     config = EngineConfig(port=0, ca_file=str(directory / "roots.pem"), **options["config"])
-    engine = Engine(config, rules=NoRules(True), recorder=tally, authority=authority)
+    engine = ProxyEngine(config, rules=NoRules(True), recorder=tally, authority=authority)
     await engine.start()
     assert engine.address is not None
     say({"port": engine.address[1]})

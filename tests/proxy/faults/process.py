@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.proxy.clients.lab import OURS, THEIRS
-from tests.proxy.engine.rig import Wire
+from tests.proxy.engine.support import Wire
 from tests.proxy.faults.stage import trusting
 from tests.wires import ROOT
 

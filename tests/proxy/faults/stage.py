@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.listener import Engine
-from dari.proxy.engine.ports import NoRules
+from dari.proxy.engine.hooks import NoRules
+from dari.proxy.engine.listener import ProxyEngine
 from tests.proxy.clients.lab import OURS, THEIRS, unfinished
 from tests.proxy.clients.leftovers import eventually, nothing_left
-from tests.proxy.engine.rig import FAST, Memory, Wire, proxy, tunnel, wire
+from tests.proxy.engine.support import FAST, Memory, Wire, proxy, tunnel, wire
 from tests.proxy.origins.origin import Handler, Line, Origin, origin
 
 SCHEMES = ["http", "https"]
@@ -27,7 +27,7 @@ SCHEMES = ["http", "https"]
 class Stage:
     scheme: str
     there: Origin
-    engine: Engine
+    engine: ProxyEngine
     memory: Memory
 
     @property

@@ -9,9 +9,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from tests.proxy.clients.lab import THEIRS
-from tests.proxy.engine.rig import FAST
+from tests.proxy.engine.support import FAST
 from tests.proxy.faults.stage import Stage, stage, trusting
 from tests.proxy.origins.certificates import expired, self_signed, wrong_name
 from tests.proxy.origins.origin import Line

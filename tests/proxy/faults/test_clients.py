@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.proxy.clients.leftovers import eventually
-from tests.proxy.engine.rig import FAST, Wire, tunnel, wire
+from tests.proxy.engine.support import FAST, Wire, tunnel, wire
 from tests.proxy.faults.stage import SCHEMES, ended, stage
 from tests.proxy.origins.origin import Broken, Line
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.proxy.clients.leftovers import eventually
-from tests.proxy.engine.rig import FAST
+from tests.proxy.engine.support import FAST
 from tests.proxy.faults.stage import SCHEMES, ended, rst, sends, stage
 from tests.proxy.origins.origin import OK, Line
 

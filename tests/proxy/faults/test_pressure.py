@@ -18,7 +18,7 @@ import pytest
 from tests.proxy.clients.lab import THEIRS
 from tests.proxy.clients.leftovers import nothing_left
 from tests.proxy.clients.site import pattern, pattern_sha256
-from tests.proxy.engine.rig import Wire, request
+from tests.proxy.engine.support import Wire, request
 from tests.proxy.faults.process import MIB, EngineProcess, engine_process, many_files
 from tests.proxy.faults.stage import SCHEMES
 from tests.proxy.origins.origin import Line, Origin, answering, origin

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.proxy.engine.rig import tunnel
+from tests.proxy.engine.support import tunnel
 from tests.proxy.faults.stage import SCHEMES, ended, rst, stage
 from tests.proxy.origins.origin import Line
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 
 DAY = datetime.timedelta(days=1)
 

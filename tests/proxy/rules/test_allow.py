@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dari.proxy.rules.rule import Allow, Block
-from tests.proxy.rules.making import allow, ask, local, remote, rewrite, set_of
+from dari.proxy.rules.rule import AllowRule, BlockRule
+from tests.proxy.rules.support import allow, ask, local, remote, rewrite, set_of
 
 
 def is_recorded(matcher: str, url: str) -> bool:
@@ -97,13 +97,13 @@ def test_ipv6_hosts_are_decrypted_by_name() -> None:
         local("https://example.com/api"),
         remote("example.com/api", "https://b.com"),
         rewrite("https://example.com"),
-        Block(matcher="https://example.com/*", matcher_kind="glob"),
-        Block(matcher="*.com/api", matcher_kind="glob"),
-        Block(matcher=r"^https://example\.com/v\d", matcher_kind="regex"),
-        Block(matcher=r"https?://example.com/", matcher_kind="regex"),
+        BlockRule(matcher="https://example.com/*", matcher_kind="glob"),
+        BlockRule(matcher="*.com/api", matcher_kind="glob"),
+        BlockRule(matcher=r"^https://example\.com/v\d", matcher_kind="regex"),
+        BlockRule(matcher=r"https?://example.com/", matcher_kind="regex"),
     ],
 )
-def test_a_rule_that_names_the_host_switches_decryption_on(rule: Block) -> None:
+def test_a_rule_that_names_the_host_switches_decryption_on(rule: BlockRule) -> None:
     answer = set_of(rule).decrypts("example.com:443")
     assert answer.wanted and answer.rule_id == "r1" and rule.kind in answer.reason
 
@@ -114,17 +114,17 @@ def test_a_rule_that_names_the_host_switches_decryption_on(rule: Block) -> None:
         local("/api"),
         local("exam"),
         local("http://example.com/"),
-        Block(matcher="*/api", matcher_kind="glob"),
-        Block(matcher="*", matcher_kind="glob"),
-        Block(matcher="example", matcher_kind="regex"),
+        BlockRule(matcher="*/api", matcher_kind="glob"),
+        BlockRule(matcher="*", matcher_kind="glob"),
+        BlockRule(matcher="example", matcher_kind="regex"),
     ],
 )
-def test_a_rule_that_names_no_host_does_not(rule: Block) -> None:
+def test_a_rule_that_names_no_host_does_not(rule: BlockRule) -> None:
     assert not set_of(rule).decrypts("example.com:443").wanted
 
 
 def test_a_disabled_rule_decrypts_nothing_and_does_not_close_the_list() -> None:
-    rules = set_of(Allow(matcher="example.com", enabled=False))
+    rules = set_of(AllowRule(matcher="example.com", enabled=False))
     assert not rules.decrypts("example.com:443").wanted
     assert ask(rules, "http://other.com/").is_recorded
 
@@ -135,7 +135,7 @@ def test_the_reason_tells_an_empty_list_from_a_host_left_out() -> None:
 
 
 def test_an_allow_rule_may_want_a_method() -> None:
-    rules = set_of(Allow(matcher="example.com", method="post"))
+    rules = set_of(AllowRule(matcher="example.com", method="post"))
     assert ask(rules, "http://example.com/", "POST").is_recorded
     assert not ask(rules, "http://example.com/", "GET").is_recorded
     assert rules.decrypts("example.com:443").wanted

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dari.errors import InvalidInput
+from dari.proxy.api.rules import mock_of
 from dari.proxy.flow import Flow
-from dari.proxy.rules.mocks import mock_of
-from dari.proxy.rules.rule import MapLocal, Source
-from tests.proxy.rules.making import ask, book_of
+from dari.proxy.rules.rule import MapLocalRule, MapLocalSource
+from tests.proxy.rules.support import ask, book_of
 
 
 def answered(**more: object) -> Flow:
@@ -28,15 +28,15 @@ def answered(**more: object) -> Flow:
 @pytest.mark.parametrize(
     ("source", "given", "shown"),
     [
-        (Source("text", "x"), None, "text/plain; charset=utf-8"),
-        (Source("text", "{}"), "application/json", "application/json"),
-        (Source("file", "/a/b.json"), None, "application/json"),
-        (Source("file", "/a/b.html"), None, "text/html"),
-        (Source("file", "/a/b"), None, "application/octet-stream"),
+        (MapLocalSource("text", "x"), None, "text/plain; charset=utf-8"),
+        (MapLocalSource("text", "{}"), "application/json", "application/json"),
+        (MapLocalSource("file", "/a/b.json"), None, "application/json"),
+        (MapLocalSource("file", "/a/b.html"), None, "text/html"),
+        (MapLocalSource("file", "/a/b"), None, "application/octet-stream"),
     ],
 )
-def test_the_media_type_is_given_or_guessed(source: Source, given: str | None, shown: str) -> None:
-    assert MapLocal(matcher="/", source=source, content_type=given).media_type == shown
+def test_the_media_type_is_given_or_guessed(source: MapLocalSource, given: str | None, shown: str) -> None:
+    assert MapLocalRule(matcher="/", source=source, content_type=given).media_type == shown
 
 
 def test_a_mock_copies_status_headers_and_body_without_framing() -> None:

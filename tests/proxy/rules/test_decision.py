@@ -7,17 +7,17 @@ from random import Random
 import pytest
 
 from dari.proxy.rules.rule import (
-    Block,
-    BodyReplace,
-    Breakpoint,
-    Delay,
-    Fault,
+    BlockRule,
+    BodyReplaceRule,
+    BreakpointRule,
+    DelayRule,
+    FaultRule,
     HeaderEdit,
-    HeaderRewrite,
-    MapRemote,
-    Mock,
+    HeaderRewriteRule,
+    MapRemoteRule,
+    MockRule,
 )
-from tests.proxy.rules.making import allow, ask, book_of, local, matches, remote, rewrite, set_of
+from tests.proxy.rules.support import allow, ask, book_of, local, matches, remote, rewrite, set_of
 
 URL = "https://example.com/api/users?page=2"
 
@@ -40,13 +40,13 @@ def test_map_local_comes_before_map_remote() -> None:
 
 
 def test_map_local_comes_before_a_mock_and_a_mock_before_map_remote() -> None:
-    assert ask(set_of(Mock(matcher="/api"), local("/api")), URL).mock is None
-    decision = ask(set_of(remote("/api", "https://b.com"), Mock(matcher="/api", body=b"x")), URL)
+    assert ask(set_of(MockRule(matcher="/api"), local("/api")), URL).mock is None
+    decision = ask(set_of(remote("/api", "https://b.com"), MockRule(matcher="/api", body=b"x")), URL)
     assert decision.mock is not None and decision.map_remote is None
 
 
 def test_a_block_ends_it() -> None:
-    decision = ask(set_of(local("/api"), Delay(matcher="/", delay_ms=1), Block(matcher="/api")), URL)
+    decision = ask(set_of(local("/api"), DelayRule(matcher="/", delay_ms=1), BlockRule(matcher="/api")), URL)
     assert decision.block is not None and decision.block.status_code == 403
     assert decision.map_local is None and decision.delay is None and decision.rule_ids == ("r3",)
 
@@ -69,12 +69,12 @@ def test_the_new_url_is_the_destination_and_what_the_matcher_left(matcher: str, 
 
 
 def test_a_glob_maps_what_its_last_star_stood_for() -> None:
-    rule = MapRemote(matcher="*.com/api/*", matcher_kind="glob", destination="https://b.com/v2/")
+    rule = MapRemoteRule(matcher="*.com/api/*", matcher_kind="glob", destination="https://b.com/v2/")
     assert ask(set_of(rule), URL).mapped_url == "https://b.com/v2/users?page=2"
 
 
 def test_a_regex_fills_its_groups_into_the_destination() -> None:
-    rule = MapRemote(matcher=r"^https://([a-z]+)\.com/api", matcher_kind="regex", destination=r"https://\1.test")
+    rule = MapRemoteRule(matcher=r"^https://([a-z]+)\.com/api", matcher_kind="regex", destination=r"https://\1.test")
     assert ask(set_of(rule), URL).mapped_url == "https://example.test/users?page=2"
 
 
@@ -124,11 +124,11 @@ def test_header_and_body_edits_add_up_in_order() -> None:
     one, two, three = (HeaderEdit("set", "x-a", "1"), HeaderEdit("add", "x-b", "2"), HeaderEdit("remove", "x-c"))
     decision = ask(
         set_of(
-            HeaderRewrite(matcher="/api", edits=(one,)),
-            HeaderRewrite(matcher="example.com", edits=(two,)),
-            HeaderRewrite(matcher="/", edits=(three,), on="response"),
-            BodyReplace(matcher="/", find="a", text="b"),
-            BodyReplace(matcher="/", text="whole", on="request"),
+            HeaderRewriteRule(matcher="/api", edits=(one,)),
+            HeaderRewriteRule(matcher="example.com", edits=(two,)),
+            HeaderRewriteRule(matcher="/", edits=(three,), on="response"),
+            BodyReplaceRule(matcher="/", find="a", text="b"),
+            BodyReplaceRule(matcher="/", text="whole", on="request"),
         ),
         URL,
     )
@@ -141,11 +141,11 @@ def test_header_and_body_edits_add_up_in_order() -> None:
 def test_breakpoints_of_both_directions_delay_and_fault_come_together() -> None:
     decision = ask(
         set_of(
-            Breakpoint(matcher="/api"),
-            Breakpoint(matcher="/", on="response", time_limit_s=5),
-            Breakpoint(matcher="/api", on="response"),
-            Delay(matcher="/api", delay_ms=100, jitter_ms=50),
-            Fault(matcher="/api", mode="truncate", after_bytes=10),
+            BreakpointRule(matcher="/api"),
+            BreakpointRule(matcher="/", on="response", time_limit_s=5),
+            BreakpointRule(matcher="/api", on="response"),
+            DelayRule(matcher="/api", delay_ms=100, jitter_ms=50),
+            FaultRule(matcher="/api", mode="truncate", after_bytes=10),
         ),
         URL,
     )
@@ -157,7 +157,7 @@ def test_breakpoints_of_both_directions_delay_and_fault_come_together() -> None:
 
 
 def test_a_rule_for_one_method_leaves_the_others() -> None:
-    rules = set_of(Block(matcher="/api", method="post"))
+    rules = set_of(BlockRule(matcher="/api", method="post"))
     assert ask(rules, URL, "POST").block is not None
     assert ask(rules, URL, "GET").block is None
 
@@ -226,7 +226,7 @@ def test_a_target_shorter_than_other_rules_paths_meets_each_rule_once() -> None:
 
 def test_every_rule_is_found_among_many_with_the_same_beginning() -> None:
     paths = ["/a", "/bx", "/by", "/by/1", "/by/2", "/c/long/path", "/c/long/patience", "/cz"]
-    rules = set_of(*(Block(matcher=path) for path in paths))
+    rules = set_of(*(BlockRule(matcher=path) for path in paths))
     for path in paths:
         assert ask(rules, f"http://h{path}").block is not None
     for path in ("/", "/b", "/bz", "/c/long/pat", "/d"):

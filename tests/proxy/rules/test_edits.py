@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.proxy.rules.edits import FoldedEdits, fold
+from dari.proxy.rule_adapter import FoldedEdits, fold
 from dari.proxy.rules.rule import HeaderEdit
 
 Headers = list[tuple[bytes, bytes]]

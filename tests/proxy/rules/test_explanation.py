@@ -6,8 +6,8 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.proxy.rules.explanation import Explanation, KindReport
-from dari.proxy.rules.rule import Block
-from tests.proxy.rules.making import allow, book_of, local, remote, rewrite
+from dari.proxy.rules.rule import BlockRule
+from tests.proxy.rules.support import allow, book_of, local, remote, rewrite
 
 URL = "https://example.com/api/users"
 
@@ -84,7 +84,7 @@ def test_the_mapped_url_is_shown_and_a_bad_one_hinted_at() -> None:
 
 
 def test_status_rules_and_blocks_are_reported_with_their_effect() -> None:
-    explanation = book_of(allow("*"), rewrite("/api", 503, 200), Block(matcher="/none")).explain(URL, has_ca=True)
+    explanation = book_of(allow("*"), rewrite("/api", 503, 200), BlockRule(matcher="/none")).explain(URL, has_ca=True)
     assert kind(explanation, "status_rewrite").matched[0].detail == "to_status_code 503, from_status_code 200"
     assert kind(explanation, "block").matched == ()
 

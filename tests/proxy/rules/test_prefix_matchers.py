@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.proxy.rules.making import matches
+from tests.proxy.rules.support import matches
 
 
 @pytest.mark.parametrize("matcher", ["", "   ", "\t\n"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.proxy.rules.book import RuleBook
 from dari.proxy.rules.matchers import read_matcher
-from dari.proxy.rules.rule import Allow, AnyRule, Block, Delay
+from dari.proxy.rules.rule import AllowRule, AnyRule, BlockRule, DelayRule
+from dari.proxy.rules.rule_store import RuleStore
 from dari.proxy.rules.site import Site
-from tests.proxy.rules.making import book_of, local, remote, rewrite, set_of
+from tests.proxy.rules.support import book_of, local, remote, rewrite, set_of
 
 labels = st.text("abxyz019-", min_size=1, max_size=5).map(lambda text: f"h{text}h")
 hosts = st.lists(labels, min_size=1, max_size=3).map(".".join) | st.sampled_from(["[::1]", "127.0.0.1", "localhost"])
@@ -28,9 +28,9 @@ rules = st.one_of(
     st.builds(local, matchers, enabled=st.booleans(), method=st.sampled_from([None, "GET", "post"])),
     st.builds(remote, matchers, st.sampled_from(["https://b.com", "b", "http://c/d/"])),
     st.builds(rewrite, matchers, st.integers(100, 999), st.none() | st.integers(100, 999)),
-    st.builds(lambda matcher, enabled: Allow(matcher=matcher, enabled=enabled), matchers, st.booleans()),
-    st.builds(lambda matcher: Block(matcher=matcher, matcher_kind="glob"), matchers),
-    st.builds(lambda matcher: Delay(matcher=matcher, delay_ms=5), matchers),
+    st.builds(lambda matcher, enabled: AllowRule(matcher=matcher, enabled=enabled), matchers, st.booleans()),
+    st.builds(lambda matcher: BlockRule(matcher=matcher, matcher_kind="glob"), matchers),
+    st.builds(lambda matcher: DelayRule(matcher=matcher, delay_ms=5), matchers),
 )
 books = st.lists(rules, max_size=6)
 
@@ -39,7 +39,7 @@ books = st.lists(rules, max_size=6)
 def test_a_rule_matches_its_own_url_in_every_form(url: tuple[str, str, str, str]) -> None:
     scheme, host, port, path = url
     for matcher in (f"{scheme}://{host}{port}{path}", f"{host}{port}{path}", path):
-        for rule in (Block(matcher=matcher), Block(matcher=matcher, matcher_kind="glob")):
+        for rule in (BlockRule(matcher=matcher), BlockRule(matcher=matcher, matcher_kind="glob")):
             assert set_of(rule).decide("GET", scheme, host + port, path).block is not None
 
 
@@ -47,8 +47,8 @@ def test_a_rule_matches_its_own_url_in_every_form(url: tuple[str, str, str, str]
 def test_an_allow_rule_for_a_url_records_it_and_decrypts_its_host(url: tuple[str, str, str, str]) -> None:
     scheme, host, port, path = url
     for matcher in (f"{scheme}://{host}{port}{path}", f"{host}{port}{path}", host, host + port):
-        assert set_of(Allow(matcher=matcher)).decide("GET", scheme, host + port, path).is_recorded
-    assert set_of(Allow(matcher=f"https://{host}{path}")).decrypts(f"{host}:443").wanted
+        assert set_of(AllowRule(matcher=matcher)).decide("GET", scheme, host + port, path).is_recorded
+    assert set_of(AllowRule(matcher=f"https://{host}{path}")).decrypts(f"{host}:443").wanted
 
 
 @given(books, urls)
@@ -71,16 +71,16 @@ def test_the_filter_agrees_with_asking_every_rule(
     decision = book.current.decide(method, scheme, host + port, path)
 
     def fits(rule: AnyRule) -> bool:
-        matcher = read_matcher(rule.matcher, rule.matcher_kind, is_allow=isinstance(rule, Allow))
+        matcher = read_matcher(rule.matcher, rule.matcher_kind, is_allow=isinstance(rule, AllowRule))
         condition = matcher.narrow(Site.of(scheme, host + port))
         wanted = rule.method is None or rule.method.upper() == method
         return rule.enabled and wanted and condition is not None and condition.holds(path)
 
     fitting = [rule for rule in book.rules() if fits(rule)]
-    allows = [rule for rule in book.rules() if isinstance(rule, Allow) and rule.enabled]
-    assert decision.is_recorded == (not allows or any(isinstance(rule, Allow) for rule in fitting))
+    allows = [rule for rule in book.rules() if isinstance(rule, AllowRule) and rule.enabled]
+    assert decision.is_recorded == (not allows or any(isinstance(rule, AllowRule) for rule in fitting))
     if decision.is_recorded:
-        blocks = [rule.id for rule in fitting if isinstance(rule, Block)]
+        blocks = [rule.id for rule in fitting if isinstance(rule, BlockRule)]
         assert (decision.block.id if decision.block else None) == (blocks[0] if blocks else None)
         if not blocks:
             firsts = {kind: rule.id for rule in reversed(fitting) for kind in [rule.kind]}
@@ -113,7 +113,7 @@ def test_an_explanation_agrees_with_the_decision(
 @given(books)
 def test_state_round_trips(given_rules: list[AnyRule]) -> None:
     book = book_of(*given_rules)
-    new = RuleBook()
+    new = RuleStore()
     assert new.load_state(book.dump_state()) == ()
     assert new.rules() == book.rules()
     assert new.dump_state() == book.dump_state()
@@ -124,6 +124,6 @@ def test_loading_garbage_raises_nothing_but_invalid_input(data: bytes) -> None:
     from dari.errors import InvalidInput
 
     try:
-        RuleBook().load_state(data)
+        RuleStore().load_state(data)
     except InvalidInput:
         pass

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.book import RuleBook
-from dari.proxy.rules.rule import Allow, Block, Breakpoint, Delay, Fault, HeaderEdit, HeaderRewrite
-from tests.proxy.rules.making import allow, ask, book_of, local, remote, rewrite
+from dari.proxy.rules.rule import (
+    AllowRule,
+    BlockRule,
+    BreakpointRule,
+    DelayRule,
+    FaultRule,
+    HeaderEdit,
+    HeaderRewriteRule,
+)
+from dari.proxy.rules.rule_store import RuleStore
+from tests.proxy.rules.support import allow, ask, book_of, local, remote, rewrite
 
 OUTSIDE = [
     # A rule outside an allow list, by every form of a matcher.
@@ -45,17 +53,17 @@ PARTLY = [
 def test_a_rule_outside_the_allow_list_is_added_with_a_warning(
     matcher: str, kind: str, allowed: str, allowed_kind: str
 ) -> None:
-    book = book_of(Allow(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
-    added = book.add(Delay(matcher=matcher, matcher_kind=kind, delay_ms=5))  # type: ignore[arg-type]
+    book = book_of(AllowRule(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
+    added = book.add(DelayRule(matcher=matcher, matcher_kind=kind, delay_ms=5))  # type: ignore[arg-type]
     assert len(added.reach) == 1 and allowed in added.reach[0] and "crab_rules_add_allow" in added.reach[0]
 
 
 @pytest.mark.parametrize(("matcher", "kind", "allowed", "allowed_kind"), OUTSIDE)
-@pytest.mark.parametrize("made", [Breakpoint, Fault])
+@pytest.mark.parametrize("made", [BreakpointRule, FaultRule])
 def test_a_breakpoint_or_fault_outside_the_allow_list_is_refused_with_the_fix(
-    matcher: str, kind: str, allowed: str, allowed_kind: str, made: type[Breakpoint | Fault]
+    matcher: str, kind: str, allowed: str, allowed_kind: str, made: type[BreakpointRule | FaultRule]
 ) -> None:
-    book = book_of(Allow(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
+    book = book_of(AllowRule(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="cannot be reached") as refused:
         book.add(made(matcher=matcher, matcher_kind=kind))  # type: ignore[arg-type]
     assert "allow rule" in refused.value.hint and len(book) == 1
@@ -68,21 +76,21 @@ def test_a_breakpoint_or_fault_outside_the_allow_list_is_refused_with_the_fix(
 def test_a_rule_inside_the_allow_list_is_added_without_a_word(
     matcher: str, kind: str, allowed: str, allowed_kind: str
 ) -> None:
-    book = book_of(Allow(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
-    assert book.add(Breakpoint(matcher=matcher, matcher_kind=kind)).reach == ()  # type: ignore[arg-type]
+    book = book_of(AllowRule(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
+    assert book.add(BreakpointRule(matcher=matcher, matcher_kind=kind)).reach == ()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("matcher", "kind", "allowed", "allowed_kind"), PARTLY)
 def test_a_rule_that_the_allow_list_cuts_is_added_with_a_warning(
     matcher: str, kind: str, allowed: str, allowed_kind: str
 ) -> None:
-    book = book_of(Allow(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
-    (warning,) = book.add(Breakpoint(matcher=matcher, matcher_kind=kind)).reach  # type: ignore[arg-type]
+    book = book_of(AllowRule(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
+    (warning,) = book.add(BreakpointRule(matcher=matcher, matcher_kind=kind)).reach  # type: ignore[arg-type]
     assert "acts only on what the allow list" in warning
 
 
 def test_the_first_allow_rule_names_the_rules_that_it_switches_off() -> None:
-    edit = HeaderRewrite(matcher="https://c.test/", edits=(HeaderEdit("set", "X", "1"),))
+    edit = HeaderRewriteRule(matcher="https://c.test/", edits=(HeaderEdit("set", "X", "1"),))
     book = book_of(local("https://a.test/"), remote("https://b.test/", "https://x.test/"), edit, rewrite("/api"))
     assert ask(book.current, "https://a.test/").map_local is not None
     warnings = book.add(allow("a.test")).reach
@@ -96,53 +104,53 @@ def test_the_first_allow_rule_names_the_rules_that_it_switches_off() -> None:
 
 
 def test_switching_an_allow_rule_on_or_another_off_warns_too() -> None:
-    book = book_of(Allow(matcher="a.test", enabled=False), Delay(matcher="https://b.test/", delay_ms=1))
+    book = book_of(AllowRule(matcher="a.test", enabled=False), DelayRule(matcher="https://b.test/", delay_ms=1))
     assert "rule r2 can no longer act" in book.update("r1", {"enabled": True}).reach[0]
-    book = book_of(allow("a.test"), allow("b.test"), Delay(matcher="https://b.test/", delay_ms=1))
+    book = book_of(allow("a.test"), allow("b.test"), DelayRule(matcher="https://b.test/", delay_ms=1))
     assert "rule r3 can no longer act" in book.update("r2", {"enabled": False}).reach[0]
     assert (
         "rule r3 can no longer act"
-        in book_of(allow("a.test"), allow("b.test"), Delay(matcher="https://b.test/", delay_ms=1))
+        in book_of(allow("a.test"), allow("b.test"), DelayRule(matcher="https://b.test/", delay_ms=1))
         .update("r2", {"matcher": "c.test"})
         .reach[0]
     )
 
 
 def test_methods_count() -> None:
-    book = book_of(Allow(matcher="a.test", method="GET"))
+    book = book_of(AllowRule(matcher="a.test", method="GET"))
     with pytest.raises(InvalidInput, match="cannot be reached"):
-        book.add(Breakpoint(matcher="https://a.test/", method="POST"))
-    assert book.add(Breakpoint(matcher="https://a.test/", method="get")).reach == ()
-    assert "acts only" in book.add(Breakpoint(matcher="https://a.test/")).reach[0]
+        book.add(BreakpointRule(matcher="https://a.test/", method="POST"))
+    assert book.add(BreakpointRule(matcher="https://a.test/", method="get")).reach == ()
+    assert "acts only" in book.add(BreakpointRule(matcher="https://a.test/")).reach[0]
 
 
 def test_a_breakpoint_behind_a_block_or_a_local_answer_is_refused() -> None:
-    for first in (Block(matcher="a.test"), local("https://a.test/")):
+    for first in (BlockRule(matcher="a.test"), local("https://a.test/")):
         with pytest.raises(InvalidInput, match="r1"):
-            book_of(first).add(Breakpoint(matcher="https://a.test/x"))
+            book_of(first).add(BreakpointRule(matcher="https://a.test/x"))
     with pytest.raises(InvalidInput, match="r1"):
-        book_of(Block(matcher="a.test")).add(Fault(matcher="https://a.test/"))
+        book_of(BlockRule(matcher="a.test")).add(FaultRule(matcher="https://a.test/"))
     # A reset comes before a local answer is made.
-    assert book_of(local("https://a.test/")).add(Fault(matcher="https://a.test/")).reach == ()
-    book = book_of(Breakpoint(matcher="https://a.test/x"))
-    assert "rule r1 can no longer act" in book.add(Block(matcher="https://a.test/")).reach[0]
+    assert book_of(local("https://a.test/")).add(FaultRule(matcher="https://a.test/")).reach == ()
+    book = book_of(BreakpointRule(matcher="https://a.test/x"))
+    assert "rule r1 can no longer act" in book.add(BlockRule(matcher="https://a.test/")).reach[0]
 
 
 def test_a_regex_is_warned_about_and_never_refused() -> None:
-    added = book_of(allow("a.test")).add(Breakpoint(matcher=r"^https://b\.test/", matcher_kind="regex"))
+    added = book_of(allow("a.test")).add(BreakpointRule(matcher=r"^https://b\.test/", matcher_kind="regex"))
     assert "leaves out everything" in added.reach[0]
 
 
 def test_a_breakpoint_that_an_allow_rule_hid_can_still_be_changed() -> None:
-    book = book_of(Breakpoint(matcher="https://b.test/"), allow("a.test"))
+    book = book_of(BreakpointRule(matcher="https://b.test/"), allow("a.test"))
     assert "leaves out" in book.update("r1", {"time_limit_s": 5.0}).reach[0]
 
 
 def test_ten_thousand_rules_are_compared_within_the_bound() -> None:
-    book = RuleBook()
+    book = RuleStore()
     draft = book.draft()
     for number in range(300):
-        draft.add(Delay(matcher=f"https://h{number}.test/", delay_ms=1))
+        draft.add(DelayRule(matcher=f"https://h{number}.test/", delay_ms=1))
     book.adopt(draft)
     warnings = book.add(allow("a.test")).reach
     assert len(warnings) == 6 and "295 more rules" in warnings[-1]

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.book import Listed, RuleBook
 from dari.proxy.rules.explanation import Explanation
-from dari.proxy.rules.rule import Block, HeaderEdit, HeaderRewrite, Mock
-from tests.proxy.rules.making import allow, ask, book_of, local, remote, rewrite
+from dari.proxy.rules.rule import BlockRule, HeaderEdit, HeaderRewriteRule, MockRule
+from dari.proxy.rules.rule_store import RuleStore, RulesWithHits
+from tests.proxy.rules.support import allow, ask, book_of, local, remote, rewrite
 
 
-def restarted(book: RuleBook) -> RuleBook:
-    new = RuleBook()
+def restarted(book: RuleStore) -> RuleStore:
+    new = RuleStore()
     assert new.load_state(book.dump_state()) == ()
     return new
 
@@ -24,9 +24,9 @@ def test_rules_order_hits_and_the_next_id_come_back() -> None:
         local("/a", "ü"),
         remote("/b", "https://b.com"),
         rewrite("/c", 503, 200),
-        Mock(matcher="/d", headers=(("x", "y"),), body=b"\x00\xff"),
-        HeaderRewrite(matcher="/e", edits=(HeaderEdit("set", "a", "b"),)),
-        Block(matcher=r"x\d", matcher_kind="regex", method="GET", enabled=False),
+        MockRule(matcher="/d", headers=(("x", "y"),), body=b"\x00\xff"),
+        HeaderRewriteRule(matcher="/e", edits=(HeaderEdit("set", "a", "b"),)),
+        BlockRule(matcher=r"x\d", matcher_kind="regex", method="GET", enabled=False),
     )
     ask(book.current, "http://h/a")
     book.remove("r3")
@@ -69,7 +69,7 @@ def test_what_a_newer_dari_wrote_is_read_as_far_as_understood() -> None:
         ],
         "hits": {"r7": 4, "gone": 1},
     }
-    book = RuleBook()
+    book = RuleStore()
     notes = book.load_state(msgspec.json.encode(state))
     assert [(rule.id, rule.matcher) for rule in book.rules()] == [("r7", "a.com"), ("r1", "/twice"), ("r2", "/no-id")]
     assert len(notes) == 5
@@ -82,7 +82,7 @@ def test_a_mapped_file_that_is_gone_stays_a_rule() -> None:
     state = (
         b'{"version":1,"rules":[{"kind":"map_local","id":"r1","matcher":"/","source":{"kind":"file","value":"/gone"}}]}'
     )
-    book = RuleBook()
+    book = RuleStore()
     assert book.load_state(state) == ()
     assert ask(book.current, "http://h/").map_local is not None
 
@@ -96,9 +96,9 @@ def test_the_hits_of_a_removed_rule_are_not_kept() -> None:
 
 
 def test_listings_and_explanations_cross_the_wire_whole() -> None:
-    book = book_of(allow("*"), local("/a"), Mock(matcher="/d", body=b"\xff"), rewrite("/c", 503))
+    book = book_of(allow("*"), local("/a"), MockRule(matcher="/d", body=b"\xff"), rewrite("/c", 503))
     listed = book.listed()
-    assert msgspec.json.decode(msgspec.json.encode(listed), type=tuple[Listed, ...]) == listed
+    assert msgspec.json.decode(msgspec.json.encode(listed), type=tuple[RulesWithHits, ...]) == listed
     explanation = book.explain("https://h/a", has_ca=True)
     assert msgspec.json.decode(msgspec.json.encode(explanation), type=Explanation) == explanation
-    assert msgspec.json.schema(Listed) and msgspec.json.schema(Explanation)
+    assert msgspec.json.schema(RulesWithHits) and msgspec.json.schema(Explanation)

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from dari.proxy.rules.rule import AnyRule, Block, Delay, Fault
-from tests.proxy.rules.making import allow, book_of, local, set_of
+from dari.proxy.rules.rule import AnyRule, BlockRule, DelayRule, FaultRule
+from tests.proxy.rules.support import allow, book_of, local, set_of
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        Block(matcher="example.com"),
-        Block(matcher="https://example.com"),
-        Block(matcher="https://example.com/"),
-        Block(matcher="https://example.com:443"),
-        Block(matcher="/"),
-        Block(matcher="*.com", matcher_kind="glob"),
-        Block(matcher="example.com/*", matcher_kind="glob"),
-        Block(matcher="example.com", method="connect"),
+        BlockRule(matcher="example.com"),
+        BlockRule(matcher="https://example.com"),
+        BlockRule(matcher="https://example.com/"),
+        BlockRule(matcher="https://example.com:443"),
+        BlockRule(matcher="/"),
+        BlockRule(matcher="*.com", matcher_kind="glob"),
+        BlockRule(matcher="example.com/*", matcher_kind="glob"),
+        BlockRule(matcher="example.com", method="connect"),
     ],
 )
-def test_a_rule_for_the_whole_host_acts_on_its_tunnels(rule: Block) -> None:
+def test_a_rule_for_the_whole_host_acts_on_its_tunnels(rule: BlockRule) -> None:
     assert set_of(rule).decide_tunnel("example.com:443").block is not None
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        Block(matcher="https://example.com/admin"),
-        Block(matcher="http://example.com"),
-        Block(matcher="other.com"),
-        Block(matcher="example.com", method="GET"),
-        Block(matcher="example.com/*.js", matcher_kind="glob"),
-        Block(matcher="example", matcher_kind="regex"),
-        Block(matcher="example.com", enabled=False),
+        BlockRule(matcher="https://example.com/admin"),
+        BlockRule(matcher="http://example.com"),
+        BlockRule(matcher="other.com"),
+        BlockRule(matcher="example.com", method="GET"),
+        BlockRule(matcher="example.com/*.js", matcher_kind="glob"),
+        BlockRule(matcher="example", matcher_kind="regex"),
+        BlockRule(matcher="example.com", enabled=False),
         local("https://example.com"),
     ],
 )
@@ -44,20 +44,20 @@ def test_other_rules_do_not(rule: AnyRule) -> None:
 
 
 def test_delay_and_fault_act_on_tunnels_too_and_count() -> None:
-    book = book_of(Delay(matcher="example.com", delay_ms=5), Fault(matcher="example.com"))
+    book = book_of(DelayRule(matcher="example.com", delay_ms=5), FaultRule(matcher="example.com"))
     decision = book.current.decide_tunnel("example.com:443")
     assert decision.delay is not None and decision.fault is not None
     assert [listed.hits for listed in book.listed()] == [1, 1]
 
 
 def test_a_tunnel_outside_the_allow_list_is_recorded_as_one_and_left_alone() -> None:
-    decision = set_of(allow("other.com"), Block(matcher="/")).decide_tunnel("example.com:443")
+    decision = set_of(allow("other.com"), BlockRule(matcher="/")).decide_tunnel("example.com:443")
     assert decision.is_recorded and decision.block is None
-    assert set_of(allow("example.com/x"), Block(matcher="/")).decide_tunnel("example.com:443").block is not None
+    assert set_of(allow("example.com/x"), BlockRule(matcher="/")).decide_tunnel("example.com:443").block is not None
 
 
 def test_an_explanation_tells_that_the_tunnel_itself_is_concerned() -> None:
-    book = book_of(Block(matcher="https://example.com"))
+    book = book_of(BlockRule(matcher="https://example.com"))
     explanation = book.explain("https://example.com/x", has_ca=False)
     assert any("r1 covers the whole host" in hint for hint in explanation.hints)
     assert book.hits("r1") == 0

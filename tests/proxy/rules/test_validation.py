@@ -11,23 +11,23 @@ from dari.errors import Failed, InvalidInput
 from dari.proxy.rules.regexes import SafeRegex
 from dari.proxy.rules.rule import (
     AnyRule,
-    Block,
-    BodyReplace,
-    Breakpoint,
-    Delay,
-    Fault,
+    BlockRule,
+    BodyReplaceRule,
+    BreakpointRule,
+    DelayRule,
+    FaultRule,
     HeaderEdit,
-    HeaderRewrite,
-    MapLocal,
-    MapRemote,
-    Mock,
-    Source,
+    HeaderRewriteRule,
+    MapLocalRule,
+    MapLocalSource,
+    MapRemoteRule,
+    MockRule,
 )
-from tests.proxy.rules.making import allow, ask, book_of, local, rewrite
+from tests.proxy.rules.support import allow, ask, book_of, local, rewrite
 
 
-def edit(name: str, value: str = "") -> HeaderRewrite:
-    return HeaderRewrite(matcher="/", edits=(HeaderEdit("set", name, value),))
+def edit(name: str, value: str = "") -> HeaderRewriteRule:
+    return HeaderRewriteRule(matcher="/", edits=(HeaderEdit("set", name, value),))
 
 
 @pytest.mark.parametrize(
@@ -38,23 +38,23 @@ def edit(name: str, value: str = "") -> HeaderRewrite:
         (local("/", content_type="text/html\r\nx: y"), "content_type"),
         (rewrite("/", 42), "42"),
         (rewrite("/", 200, -1), "-1"),
-        (Block(matcher="/", status_code=0), "0"),
-        (Block(matcher="/", method="GET POST"), "GET POST"),
-        (Block(matcher="x" * 9000), "9000"),
-        (Block(matcher="(", matcher_kind="regex"), "("),
-        (Block(matcher="a" * 1001, matcher_kind="regex"), "1001"),
+        (BlockRule(matcher="/", status_code=0), "0"),
+        (BlockRule(matcher="/", method="GET POST"), "GET POST"),
+        (BlockRule(matcher="x" * 9000), "9000"),
+        (BlockRule(matcher="(", matcher_kind="regex"), "("),
+        (BlockRule(matcher="a" * 1001, matcher_kind="regex"), "1001"),
         (edit("bad name"), "bad name"),
         (edit("Content-Length", "3"), "Content-Length"),
         (edit("x", "a\nb"), "line break"),
         (edit("x", "日"), "日"),
-        (HeaderRewrite(matcher="/", edits=()), "edits"),
-        (Mock(matcher="/", headers=(("transfer-encoding", "chunked"),)), "transfer-encoding"),
-        (BodyReplace(matcher="/", find="", text="x"), "find"),
-        (Delay(matcher="/", delay_ms=-1), "-1"),
-        (Delay(matcher="/", delay_ms=1, jitter_ms=10**9), "jitter_ms"),
-        (Fault(matcher="/", after_bytes=-5), "-5"),
-        (Breakpoint(matcher="/", time_limit_s=0), "time_limit_s"),
-        (MapRemote(matcher="(a)", matcher_kind="regex", destination=r"https://b/\2"), r"\2"),
+        (HeaderRewriteRule(matcher="/", edits=()), "edits"),
+        (MockRule(matcher="/", headers=(("transfer-encoding", "chunked"),)), "transfer-encoding"),
+        (BodyReplaceRule(matcher="/", find="", text="x"), "find"),
+        (DelayRule(matcher="/", delay_ms=-1), "-1"),
+        (DelayRule(matcher="/", delay_ms=1, jitter_ms=10**9), "jitter_ms"),
+        (FaultRule(matcher="/", after_bytes=-5), "-5"),
+        (BreakpointRule(matcher="/", time_limit_s=0), "time_limit_s"),
+        (MapRemoteRule(matcher="(a)", matcher_kind="regex", destination=r"https://b/\2"), r"\2"),
     ],
 )
 def test_a_wrong_value_is_refused_and_named(rule: AnyRule, named: str) -> None:
@@ -69,20 +69,20 @@ def test_a_wrong_value_is_refused_and_named(rule: AnyRule, named: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone.json"
     with pytest.raises(Failed) as refused:
-        book_of().add(MapLocal(matcher="/", source=Source("file", str(gone))))
+        book_of().add(MapLocalRule(matcher="/", source=MapLocalSource("file", str(gone))))
     assert refused.value.message == f"map_local file not found: {gone}"
 
 
 def test_a_directory_or_an_impossible_path_is_no_file(tmp_path: Path) -> None:
     for path in (str(tmp_path), "a\0b", ""):
         with pytest.raises(Failed, match="map_local file not found"):
-            book_of().add(MapLocal(matcher="/", source=Source("file", path)))
+            book_of().add(MapLocalRule(matcher="/", source=MapLocalSource("file", path)))
 
 
 def test_an_existing_file_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "answer.json"
     path.write_text("{}")
-    assert book_of().add(MapLocal(matcher="/", source=Source("file", str(path)))).warnings == ()
+    assert book_of().add(MapLocalRule(matcher="/", source=MapLocalSource("file", str(path)))).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_everyday_regexes_are_taken_and_match(regex: str, url: str) -> None:
 
 
 def test_a_regex_that_turns_out_slow_stops_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = book_of(Block(matcher=r"^http.*b.*c.*d", matcher_kind="regex"))
+    book = book_of(BlockRule(matcher=r"^http.*b.*c.*d", matcher_kind="regex"))
     ticks = iter([0.0, 1.0])
     monkeypatch.setattr("dari.proxy.rules.regexes.perf_counter", lambda: next(ticks))
     assert ask(book.current, "http://h/abcd").block is not None

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.proxy.tools.rig import tool_call
+from tests.proxy.tools.support import tool_call
 from tests.wires import Json, Wire, initialize, stateless
 
 ONE = "http://one.test/"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.certs import CertificateAuthority
+from dari.proxy.ca import CertificateAuthority
 from tests.proxy.tools.reference import TOOLS, Argument, Row
-from tests.proxy.tools.rig import Crab, Refused, crab
+from tests.proxy.tools.support import Crab, Refused, crab
 
 # What is no value of a type; JSON integers only, so neither 1.0 nor "1".
 WRONG: dict[str, list[Any]] = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dari.core.tool import Tool
+from dari.proxy.api.service import remote_service
 from dari.proxy.daemon import CrabPaths, crabd_client
-from dari.proxy.service import remote_service
 from dari.proxy.tools import ProxyTools
 from tests.proxy.tools.reference import READ_ONLY, TOOLS, Argument
 

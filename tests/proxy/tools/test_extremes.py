@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.tools.rig import Crab, Refused, crab
+from tests.proxy.tools.support import Crab, Refused, crab
 from tests.proxy.tools.test_catalogue import ALL
 
 NUMBERS = (0, 1, -1, 2**31, 2**63, 2**64, 10**30, 10**400)

@@ -10,12 +10,12 @@ import pytest
 from dari.daemon.caller_scopes import caller_has, limit_scopes
 from dari.daemon.errors import ScopeRequired
 from dari.proxy import daemon
-from dari.proxy.machine import Machine
-from dari.proxy.service import remote_service
+from dari.proxy.api.service import remote_service
+from dari.proxy.runtime import ProxyRuntime
+from tests.proxy.api.support import proxy
 from tests.proxy.origins.origin import origin
-from tests.proxy.service.rig import proxy
 from tests.proxy.tools.processes import crabd, run_directory
-from tests.proxy.tools.rig import Refused, crab
+from tests.proxy.tools.support import Refused, crab
 
 ADDRESSES = ["0.0.0.0:0", "[::]:0", "192.0.2.7:8888", "[2001:db8::1]:8888", "[::ffff:0.0.0.0]:0"]
 
@@ -84,7 +84,7 @@ async def test_the_private_target_block_turns_on_with_the_bind_and_off_with_it(t
         assert (await rig.get(site.url("/"))).status == 403
     config = tmp_path / "state" / "config.json"
     config.write_text('{"listen_addr": "0.0.0.0:0", "blocks_private_targets": false}')
-    machine = await Machine.open(tmp_path / "state")
+    machine = await ProxyRuntime.open(tmp_path / "state")
     try:
         assert machine.gate.targets.enabled  # also for a file of an older version
     finally:

@@ -11,7 +11,7 @@ from dari.mcp.server import Info, Server
 from dari.proxy.tools import ProxyTools
 from dari.transport.sessions import HttpSessions
 from tests.proxy.origins.origin import origin
-from tests.proxy.tools.rig import crab
+from tests.proxy.tools.support import crab
 
 MAX_DESCRIPTION_CHARS = 120
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from dari.proxy.flow import Frame
+from dari.proxy.flow import WebSocketFrame
 from dari.text.redact import MARK
 from tests import planted
-from tests.proxy.tools.rig import Crab, crab, tool_call
+from tests.proxy.tools.support import Crab, crab, tool_call
 from tests.wires import Json
 
 HARMLESS = "harmless-and-wanted"
@@ -63,7 +63,7 @@ async def seeded(directory: Path) -> AsyncIterator[tuple[Crab, str]]:
         for path, (mime, body) in PAGES.items():
             await get(f"{site}{path}", f"Content-Type: {mime}", method="POST", body=body)
         flow = await made.proxy.machine.traffic.flow(1)
-        flow.frames = [Frame(True, 1, one, len(one), 1) for one in planted.messages()]
+        flow.frames = [WebSocketFrame(True, 1, one, len(one), 1) for one in planted.messages()]
         edits = {one.name: one.secret for one in planted.of("request_header")}
         await made.call("rules_add", kind="header_rewrite", matcher="quiet.test", set_headers=edits)
         text = planted.json_body().decode()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.proxy.api.support import proxy as restarted
 from tests.proxy.origins.origin import origin
-from tests.proxy.service.rig import proxy as restarted
-from tests.proxy.tools.rig import Refused, crab
+from tests.proxy.tools.support import Refused, crab
 from tests.wires import Json
 
 ONE = "http://one.test/"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.proxy.origins.origin import Line, origin
-from tests.proxy.tools.rig import Crab, Refused, crab, tool_call
+from tests.proxy.tools.support import Crab, Refused, crab, tool_call
 from tests.wires import Json
 
 PACKED = gzip.compress(json.dumps({"user": {"password": "hunter2"}, "items": [1, 2]}).encode())
@@ -224,7 +224,7 @@ async def test_a_wait_in_vain_ends_in_time_and_tells_so(tmp_path: Path) -> None:
 async def test_a_wait_tells_how_far_it_is_and_ends_when_it_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dari.proxy.tools.waiting.TICK_S", 0.01)
+    monkeypatch.setattr("dari.proxy.tools.arguments.TICK_S", 0.01)
     async with crab(tmp_path, starts=True) as tools:
         tools.wire.send(tool_call("crab_traffic_wait", {"timeout_s": 60}, "w", progressToken="p"))
         told: list[Any] = [await tools.wire.messages.get() for _ in range(3)]

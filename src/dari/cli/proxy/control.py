@@ -78,7 +78,7 @@ def add_capture(commands: Commands[argparse.ArgumentParser], help: str) -> None:
 
 async def _start(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     from dari.cli.proxy.lease import adopt
-    from dari.proxy.faults import ProxyAlreadyRunning
+    from dari.proxy.errors import ProxyAlreadyRunning
 
     await crab.start()
     adopt(crab.place)

@@ -1,6 +1,6 @@
 """crabd, called from a shell by the wire names of its methods.
 
-Plain values come back: the typed stand-in of `dari.proxy.service` loads the whole engine, which would double the
+Plain values come back: the typed stand-in of `dari.proxy.api.service` loads the whole engine, which would double the
 time that a command takes.
 """
 

@@ -29,7 +29,7 @@ from dari.cli.proxy.upstream_environment import upstream_of
 from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
-from dari.proxy.faults import ProxyAlreadyRunning
+from dari.proxy.errors import ProxyAlreadyRunning
 
 _RUN = """
 dari proxy run -- curl -s https://example.com/

@@ -9,25 +9,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dari.core.slices import SLICE_S
-from dari.proxy.engine.answers import refusal, status_line
-from dari.proxy.engine.bodies import BodyReader, FixedBody, reader_of
-from dari.proxy.engine.chunks import BadChunk
+from dari.proxy.cert_page import CERT_PAGE_HOSTS
+from dari.proxy.engine.body_framing import BadChunk, BodyReader, FixedBody, reader_of
+from dari.proxy.engine.client_process import ConnectionOwner
 from dari.proxy.engine.exchange import Exchange
+from dari.proxy.engine.flow_control import PIECE_BYTES, PIPELINED, FlowControlledProtocol
 from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
-from dari.proxy.engine.peer import PIECE_BYTES, PIPELINED, Peer
-from dari.proxy.engine.ports import PASS
-from dari.proxy.engine.process import Owner
-from dari.proxy.engine.targets import DEFAULT_PORTS, BadTarget, Target, target_of, tunnel_target
+from dari.proxy.engine.hooks import PASS
+from dari.proxy.engine.local_response import make_refusal, status_line
+from dari.proxy.engine.targets import DEFAULT_PORTS, BadTarget, RequestTarget, target_of, tunnel_target
 from dari.proxy.engine.tunnel import ESTABLISHED
 from dari.proxy.engine.upstream import Route
 from dari.proxy.flow import Flow, Tls
-from dari.proxy.portal import PORTAL_HOSTS
 from dari.transport.authority import Authority
 
 if TYPE_CHECKING:
     import asyncio
 
-    from dari.proxy.engine.core import Core
+    from dari.proxy.engine.core import EngineContext
 
 _NEVER = float("inf")
 
@@ -50,10 +49,12 @@ def _route_to(scheme: str, authority: Authority) -> Route:
     return Route(scheme, authority.host, authority.port or DEFAULT_PORTS[scheme], authority.host)
 
 
-class Client(Peer):
+class ClientConnection(FlowControlledProtocol):
     exchanges = Exchange
 
-    def __init__(self, core: Core, peer: str, via: Via | None = None, owner: Owner | None = None) -> None:
+    def __init__(
+        self, core: EngineContext, peer: str, via: Via | None = None, owner: ConnectionOwner | None = None
+    ) -> None:
         self.core = core
         self.owner = owner
         self.peer = peer
@@ -257,7 +258,7 @@ class Client(Peer):
             self.deadline = self.core.clock() + self.core.config.request_timeout_s
         exchange.request_continues(body.raw, body.payload, is_done)
 
-    def _target(self, head: RequestHead) -> Target:
+    def _target(self, head: RequestHead) -> RequestTarget:
         target = target_of(head.url, self._scheme, head.authority)
         # An absolute URL inside a tunnel may repeat where the tunnel leads, and name nothing else.
         is_same = target.authority == head.authority and target.scheme == self._scheme
@@ -265,7 +266,7 @@ class Client(Peer):
             raise BadTarget("the URL and the tunnel differ")
         return target
 
-    def _start(self, head: RequestHead, target: Target, body: BodyReader | None) -> None:
+    def _start(self, head: RequestHead, target: RequestTarget, body: BodyReader | None) -> None:
         core = self.core
         host = target.authority.host
         flow = self._flow(head, target.scheme, target.authority.text, target.path.decode("latin-1"))
@@ -282,7 +283,7 @@ class Client(Peer):
                 body = None
         self._body = body
         is_done = body is None
-        if host in PORTAL_HOSTS and target.scheme == "http":
+        if host in CERT_PAGE_HOSTS and target.scheme == "http":
             exchange.note_request(payload, is_done)
             exchange.answer(core.portal.answer(head.method, target.path), "cert_portal")
             return
@@ -301,7 +302,7 @@ class Client(Peer):
 
     def _open_tunnel(self, head: RequestHead) -> None:
         """CONNECT: decrypt what follows, or pass it on unread."""
-        from dari.proxy.engine.gateway import Gateway, prepare
+        from dari.proxy.engine.sniffer import ProtocolSniffer, prepare
 
         core = self.core
         authority = tunnel_target(head.url)
@@ -312,13 +313,15 @@ class Client(Peer):
         decision = core.rules.decide(flow)
         is_decrypted = prepare(core, flow, decision)
         if is_decrypted and decision.block_status is None and decision.fault is None:
-            gateway = Gateway(core, self.peer, authority.host, authority.port, flow, decrypts=True, owner=self.owner)
+            gateway = ProtocolSniffer(
+                core, self.peer, authority.host, authority.port, flow, decrypts=True, owner=self.owner
+            )
             self.transport.write(ESTABLISHED)
             gateway.open(self.transport, self.hand_over())
             return
         core.begin(flow, decision)
         route = Route("https", authority.host, authority.port, authority.host)
-        self._exchange = exchange = Exchange(self, head, Target("https", authority, b""), route, flow, decision)
+        self._exchange = exchange = Exchange(self, head, RequestTarget("https", authority, b""), route, flow, decision)
         exchange.open_tunnel()
 
     def _refuse(self, error: Exception, head: RequestHead | None) -> None:
@@ -333,7 +336,7 @@ class Client(Peer):
         if head is not None:
             flow.request_headers = head.headers
         self._buffer = b""
-        answer = refusal(status, str(error))
+        answer = make_refusal(status, str(error))
         flow.status = status
         flow.response_headers = [(b"Content-Length", b"%d" % len(answer.body)), (b"Connection", b"close")]
         self.core.begin(flow, PASS)

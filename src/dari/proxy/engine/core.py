@@ -9,20 +9,29 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dari.daemon.tcp_peer import Address
+from dari.proxy.cert_page import CertPage
+from dari.proxy.engine.client_process import ConnectionOwner, ProcessFinder
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.dial import Dialer
-from dari.proxy.engine.pool import Pool
-from dari.proxy.engine.ports import Decision, Gate, NoRecorder, NoRules, OpenGate, Recorder, Rules, Throttle
-from dari.proxy.engine.process import Owner, ProcessFinder
+from dari.proxy.engine.connector import Connector
+from dari.proxy.engine.hooks import (
+    AccessHook,
+    AllowAll,
+    Decision,
+    NoRecorder,
+    NoRules,
+    RecorderHook,
+    RulesHook,
+    ThrottleHook,
+)
+from dari.proxy.engine.pool import UpstreamPool
 from dari.proxy.engine.tunnel import Tunnel
 from dari.proxy.flow import Flow
-from dari.proxy.portal import Portal
 
 if TYPE_CHECKING:
-    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
+    from dari.proxy.ca import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 
-class Connection(Protocol):
+class TimedConnection(Protocol):
     """Something with a deadline that ends when the engine does."""
 
     @property
@@ -31,25 +40,25 @@ class Connection(Protocol):
     def abort(self) -> None: ...
 
 
-class Core:
+class EngineContext:
     def __init__(
         self,
         config: EngineConfig,
-        rules: Rules | None,
-        recorder: Recorder | None,
-        gate: Gate | None,
-        throttle: Throttle | None,
+        rules: RulesHook | None,
+        recorder: RecorderHook | None,
+        gate: AccessHook | None,
+        throttle: ThrottleHook | None,
         authority: CertificateAuthority | None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = self.loop.time
         self.rules = rules or NoRules()
         self.recorder = recorder or NoRecorder()
-        self.gate = gate or OpenGate()
+        self.gate = gate or AllowAll()
         self.throttle = throttle
         self.ids = itertools.count(1)
-        self.pool = Pool(self.clock)
-        self.connections: set[Connection] = set()
+        self.pool = UpstreamPool(self.clock)
+        self.connections: set[TimedConnection] = set()
         self.tunnels: set[Tunnel] = set()
         self.pinned: set[str] = set()
         """Hosts whose clients refused our certificate."""
@@ -62,7 +71,7 @@ class Core:
 
     def configure(self, config: EngineConfig) -> None:
         """Raises InvalidInput, and then nothing has changed."""
-        self.dialer = Dialer(config, self.gate, self.is_self)
+        self.dialer = Connector(config, self.gate, self.is_self)
         self.config = config
         # Connections made under the old settings (verification, proxy, certificates) must not serve the new ones.
         self.pool.close()
@@ -71,7 +80,7 @@ class Core:
         self.authority = authority
         # They refused another one's certificates.
         self.pinned.clear()
-        self.portal = Portal(authority)
+        self.portal = CertPage(authority)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)
@@ -101,14 +110,14 @@ class Core:
             tunnel.flow.error = str(problem) or type(problem).__name__
         self.finish(tunnel.flow)
 
-    def owner_of(self, peer: Address, own: Address) -> Owner | None:
+    def owner_of(self, peer: Address, own: Address) -> ConnectionOwner | None:
         if not self.config.finds_process or not peer[0].startswith(("127.", "::1")):
             return None
         if self._finder is None:
             self._finder = ProcessFinder()
         return self._finder.look(peer, own)
 
-    def throttle_of(self, flow: Flow) -> Throttle | None:
+    def throttle_of(self, flow: Flow) -> ThrottleHook | None:
         throttle = self.throttle
         return throttle if throttle is not None and throttle.applies(flow) else None
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dari.proxy.engine import response_heads
-from dari.proxy.engine.answers import Source, may_have_body, refusal
-from dari.proxy.engine.bodies import note
+from dari.proxy.engine.body_framing import note_body
+from dari.proxy.engine.flow_control import CONNECTING, PAUSED, PEER_FULL
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
-from dari.proxy.engine.pacing import Pacer
-from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
-from dari.proxy.engine.ports import PASS, Decision, LocalAnswer
-from dari.proxy.engine.targets import Target
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.hooks import PASS, Decision, LocalResponse
+from dari.proxy.engine.local_response import LocalBody, make_refusal, may_have_body
+from dari.proxy.engine.targets import RequestTarget
+from dari.proxy.engine.throttled_writer import ThrottledWriter
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.flow import Event, Flow
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.client import Client
+    from dari.proxy.engine.client import ClientConnection
 
 _NEVER = float("inf")
 
@@ -33,7 +33,13 @@ class Ending:
     )  # fmt: skip
 
     def __init__(
-        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+        self,
+        client: ClientConnection,
+        head: RequestHead,
+        target: RequestTarget,
+        route: Route,
+        flow: Flow,
+        decision: Decision,
     ) -> None:
         self._core = client.core
         self._began = time.perf_counter()
@@ -43,7 +49,7 @@ class Ending:
         self.route = route
         self.flow = flow
         self.decision = decision
-        self.upstream: Upstream | None = None
+        self.upstream: UpstreamConnection | None = None
         self.outbox = b""
         """What goes up once there is a connection; kept while it may have to be sent again."""
         self.is_request_done = False
@@ -59,20 +65,20 @@ class Ending:
         """The status was rewritten to one without a body."""
         self.reply: ResponseHead | None = None
         self.spools = self._core.recorder.spools and decision.is_recorded
-        self._source: Source | None = None
-        self._pacer_up: Pacer | None = None
-        self._pacer_down: Pacer | None = None
+        self._source: LocalBody | None = None
+        self._pacer_up: ThrottledWriter | None = None
+        self._pacer_down: ThrottledWriter | None = None
 
     # Answers made here.
 
-    def answer(self, answer: LocalAnswer, event: Event) -> None:
+    def answer(self, answer: LocalResponse, event: Event) -> None:
         flow = self.flow
         flow.event = event
         try:
-            self._source = source = Source(answer)
+            self._source = source = LocalBody(answer)
         except OSError as error:
             flow.error = f"cannot read {answer.file}: {error.strerror or error}"
-            self.answer(refusal(502, flow.error), event)
+            self.answer(make_refusal(502, flow.error), event)
             return
         self._detach()
         self.outbox = b""
@@ -146,7 +152,7 @@ class Ending:
     def _note_down(self, payload: Sequence[bytes], is_all: bool = False) -> None:
         """`is_all`: the whole body is here. When the sample holds it, nobody has to keep it elsewhere."""
         body = self.flow.response_body
-        note(body, payload, self._core.config.sample_bytes)
+        note_body(body, payload, self._core.config.sample_bytes)
         if self.spools and not (is_all and len(body.sample) == body.size_bytes):
             for piece in payload:
                 self._core.recorder.body(self.flow, False, piece)
@@ -187,7 +193,7 @@ class Ending:
         if self.has_begun_response:
             self._end_broken(reason, event)
         else:
-            self.answer(refusal(status, reason), event)
+            self.answer(make_refusal(status, reason), event)
 
     def _end_broken(self, reason: str, event: Event) -> None:
         """End the client's connection so that it cannot take the response for a whole one."""

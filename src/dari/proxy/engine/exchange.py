@@ -14,20 +14,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dari.proxy.engine import response_heads
-from dari.proxy.engine.answers import may_have_body, refusal
-from dari.proxy.engine.dial import DialFailed, FarEnd
+from dari.proxy.engine.connector import ConnectFailed, FarEnd
+from dari.proxy.engine.flow_control import CONNECTING, PAUSED, PEER_FULL
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
-from dari.proxy.engine.peer import CONNECTING, PAUSED, PEER_FULL
-from dari.proxy.engine.ports import PASS, Decision, HeadEdit
-from dari.proxy.engine.targets import Target
+from dari.proxy.engine.hooks import PASS, Decision, HeadEdit
+from dari.proxy.engine.local_response import make_refusal, may_have_body
+from dari.proxy.engine.targets import RequestTarget
 from dari.proxy.engine.tunnel import ESTABLISHED, join
 from dari.proxy.engine.uplink import BODY_WAIT_BYTES, BODY_WAIT_S, Uplink
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.engine.websocket import WebSocketTap
 from dari.proxy.flow import Flow
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.client import Client
+    from dari.proxy.engine.client import ClientConnection
 
 _NEVER = float("inf")
 
@@ -51,7 +51,13 @@ class Exchange(Uplink):
     __slots__ = ("_body_edit", "_held", "_truncates_after")
 
     def __init__(
-        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+        self,
+        client: ClientConnection,
+        head: RequestHead,
+        target: RequestTarget,
+        route: Route,
+        flow: Flow,
+        decision: Decision,
     ) -> None:
         super().__init__(client, head, target, route, flow, decision)
         self._held: _Held | None = None
@@ -113,7 +119,7 @@ class Exchange(Uplink):
         self._held = None
         self._fail(502, reason)
 
-    def upstream_lost(self, upstream: Upstream, exc: Exception | None) -> None:
+    def upstream_lost(self, upstream: UpstreamConnection, exc: Exception | None) -> None:
         """The origin's connection is gone."""
         self.upstream = None
         self.client.free(PEER_FULL)
@@ -274,7 +280,7 @@ class Exchange(Uplink):
         self.is_request_done = True
         decision = self.decision
         if decision.block_status is not None:
-            self.answer(refusal(decision.block_status, "blocked by a rule"), "blocked")
+            self.answer(make_refusal(decision.block_status, "blocked by a rule"), "blocked")
         elif decision.fault is not None:
             self._break("reset by a rule", "fault")
         else:
@@ -289,7 +295,7 @@ class Exchange(Uplink):
             await asyncio.sleep(delay_s)
         try:
             far = await core.dialer.open(self.route, lambda _: FarEnd(), is_tunnel=True)
-        except DialFailed as error:
+        except ConnectFailed as error:
             if not self.is_over:
                 self._fail(error.status, str(error))
             return

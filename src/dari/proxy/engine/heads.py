@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import httptools
 
-from dari.proxy.engine.ports import HeaderEdits
+from dari.proxy.engine.hooks import HeaderEdits
 from dari.proxy.engine.targets import BadTarget
 from dari.proxy.flow import Headers
 from dari.transport.authority import Authority, parse_authority

@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, cast
 from dari.daemon.listener import is_listening
 from dari.errors import Conflict, Failed
 from dari.log import format_event
-from dari.proxy.engine.client import Client
+from dari.proxy.engine.client import ClientConnection
 from dari.proxy.engine.config import EngineConfig
-from dari.proxy.engine.core import Core
-from dari.proxy.engine.dial import Dialer
-from dari.proxy.engine.gateway import Gateway
-from dari.proxy.engine.ports import Gate, OpenGate, Recorder, Rules, Throttle
+from dari.proxy.engine.connector import Connector
+from dari.proxy.engine.core import EngineContext
+from dari.proxy.engine.hooks import AccessHook, AllowAll, RecorderHook, RulesHook, ThrottleHook
+from dari.proxy.engine.sniffer import ProtocolSniffer
 
 if TYPE_CHECKING:
-    from dari.proxy.certs import CertificateAuthority  # 60 ms of cryptography that a start can do without
+    from dari.proxy.ca import CertificateAuthority  # 60 ms of cryptography that a start can do without
 
 _log = logging.getLogger("dari.proxy")
 _BACKLOG = 1024
 _SO_ORIGINAL_DST = 80
 
 
-class Engine:
+class ProxyEngine:
     """`await start()` binds, `await stop()` ends every connection. Ports and settings are swapped while it runs."""
 
     def __init__(
         self,
         config: EngineConfig | None = None,
         *,
-        rules: Rules | None = None,
-        recorder: Recorder | None = None,
-        gate: Gate | None = None,
-        throttle: Throttle | None = None,
+        rules: RulesHook | None = None,
+        recorder: RecorderHook | None = None,
+        gate: AccessHook | None = None,
+        throttle: ThrottleHook | None = None,
         authority: CertificateAuthority | None = None,
     ) -> None:
         self._config = config or EngineConfig()
@@ -47,7 +47,7 @@ class Engine:
         self._gate = gate
         self._throttle = throttle
         self._authority = authority
-        self._core: Core | None = None
+        self._core: EngineContext | None = None
         self._servers: dict[str, asyncio.Server] = {}
         self._ticker: asyncio.TimerHandle | None = None
         self._dead: dict[str, tuple[str, int]] = {}
@@ -79,7 +79,7 @@ class Engine:
     async def start(self) -> None:
         if self._core is not None:
             raise Conflict("proxy already running", "stop it first")
-        core = Core(self._config, self._rules, self._recorder, self._gate, self._throttle, self._authority)
+        core = EngineContext(self._config, self._rules, self._recorder, self._gate, self._throttle, self._authority)
         self._core = core
         try:
             await self._bind(core)
@@ -107,7 +107,7 @@ class Engine:
         """Change the settings; connections live on. Only a changed address is bound anew."""
         before, core = self._config, self._core
         if core is None:
-            Dialer(config, OpenGate(), lambda _: False)  # raises what a running engine would
+            Connector(config, AllowAll(), lambda _: False)  # raises what a running engine would
             self._config = config
             return
         core.configure(config)
@@ -126,9 +126,9 @@ class Engine:
     def use(
         self,
         *,
-        rules: Rules | None = None,
-        recorder: Recorder | None = None,
-        gate: Gate | None = None,
+        rules: RulesHook | None = None,
+        recorder: RecorderHook | None = None,
+        gate: AccessHook | None = None,
         authority: CertificateAuthority | EllipsisType | None = ...,
     ) -> None:
         """Replace what is given; the next request sees it.
@@ -152,7 +152,7 @@ class Engine:
         if not isinstance(authority, EllipsisType):
             core.trust(authority)
 
-    def throttle(self, throttle: Throttle | None) -> None:
+    def throttle(self, throttle: ThrottleHook | None) -> None:
         """None lifts it."""
         self._throttle = throttle
         if self._core is not None:
@@ -160,12 +160,12 @@ class Engine:
 
     # Inside.
 
-    async def _bind(self, core: Core) -> None:
+    async def _bind(self, core: EngineContext) -> None:
         config = self._config
         await self._rebind(core, "proxy", config.host, config.port)
         await self._rebind(core, "transparent", config.transparent_host, config.transparent_port)
 
-    async def _rebind(self, core: Core, name: str, host: str, port: int | None) -> None:
+    async def _rebind(self, core: EngineContext, name: str, host: str, port: int | None) -> None:
         """The new listener first: when its address is taken the old one stays."""
         fresh: asyncio.Server | None = None
         if port is not None:
@@ -195,7 +195,7 @@ class Engine:
         self._watch_listeners(core)
         self._ticker = core.loop.call_later(core.config.tick_s, self._tick)
 
-    def _watch_listeners(self, core: Core) -> None:
+    def _watch_listeners(self, core: EngineContext) -> None:
         """A listener that died is bound anew where it was; while that fails it is tried at every tick."""
         for name, server in list(self._servers.items()):
             for one in server.sockets:
@@ -210,7 +210,7 @@ class Engine:
                 self._reviving.add(name)
                 core.spawn(self._revive(core, name, where))
 
-    async def _revive(self, core: Core, name: str, where: tuple[str, int]) -> None:
+    async def _revive(self, core: EngineContext, name: str, where: tuple[str, int]) -> None:
         try:
             await self._rebind(core, name, *where)
             self._dead.pop(name, None)
@@ -224,7 +224,7 @@ class Engine:
 class _Arrival(asyncio.Protocol):
     """An accepted connection, until it is known whose it is."""
 
-    def __init__(self, core: Core, is_transparent: bool) -> None:
+    def __init__(self, core: EngineContext, is_transparent: bool) -> None:
         self._core = core
         self._is_transparent = is_transparent
 
@@ -241,12 +241,12 @@ class _Arrival(asyncio.Protocol):
             return
         peer = f"[{ip}]:{name[1]}" if ":" in ip else f"{ip}:{name[1]}"
         owner = core.owner_of((ip, name[1]), transport.get_extra_info("sockname")[:2])
-        protocol: Client | Gateway
+        protocol: ClientConnection | ProtocolSniffer
         if self._is_transparent:
             host, port = _original_destination(transport)
-            protocol = Gateway(core, peer, host, port, owner=owner)
+            protocol = ProtocolSniffer(core, peer, host, port, owner=owner)
         else:
-            protocol = Client(core, peer, owner=owner)
+            protocol = ClientConnection(core, peer, owner=owner)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 
 if TYPE_CHECKING:
     from dari.proxy.engine.http2.origin import OriginSession
@@ -18,10 +18,10 @@ _FRESH_S = 2.0
 _NOTED = 1024
 
 
-class Pool:
+class UpstreamPool:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._idle: dict[Route, list[Upstream]] = {}
+        self._idle: dict[Route, list[UpstreamConnection]] = {}
         self._shared: dict[Route, list[OriginSession]] = {}
         self.multiplexed: set[Route] = set()
         """Routes whose origins refused to speak HTTP/1.1."""
@@ -31,7 +31,7 @@ class Pool:
         """Routes to which a first connection is being made; done when it stands, or with why it does not."""
         self.size = 0
 
-    def take(self, route: Route, is_replayable: bool) -> Upstream | None:
+    def take(self, route: Route, is_replayable: bool) -> UpstreamConnection | None:
         waiting = self._idle.get(route)
         while waiting:
             upstream = waiting.pop()
@@ -66,7 +66,7 @@ class Pool:
             if not sessions:
                 del self._shared[session.route]
 
-    def put(self, upstream: Upstream) -> None:
+    def put(self, upstream: UpstreamConnection) -> None:
         waiting = self._idle.setdefault(upstream.route, [])
         if len(waiting) >= _PER_ROUTE or self.size >= _TOTAL:
             upstream.transport.close()
@@ -75,7 +75,7 @@ class Pool:
         waiting.append(upstream)
         self.size += 1
 
-    def forget(self, upstream: Upstream) -> None:
+    def forget(self, upstream: UpstreamConnection) -> None:
         waiting = self._idle.get(upstream.route)
         if waiting and upstream in waiting:
             waiting.remove(upstream)

@@ -6,17 +6,17 @@ import asyncio
 import copy
 import re
 
-from dari.proxy.engine.dial import Dialer
+from dari.proxy.engine.connector import Connector
 from dari.proxy.engine.heads import BadHead, RequestHead, check_fields, edited, joined, without
-from dari.proxy.engine.ports import PASS, Decision, HeadEdit
-from dari.proxy.engine.targets import Target
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.hooks import PASS, Decision, HeadEdit
+from dari.proxy.engine.targets import RequestTarget
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.flow import Headers, Tls
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
-def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dialer, route: Route) -> bytes:
+def wire_head(head: RequestHead, target: RequestTarget, decision: Decision, dialer: Connector, route: Route) -> bytes:
     proxy = dialer.forwarder(route)
     keeps_host = head.authority is not None and head.authority.text == target.authority.text
     is_same = keeps_host and decision is PASS and proxy is None and head.version == "1.1"
@@ -35,7 +35,7 @@ def wire_head(head: RequestHead, target: Target, decision: Decision, dialer: Dia
     return joined(b"%b %b HTTP/1.1" % (head.method.encode("ascii"), path), headers)
 
 
-def _headers(head: RequestHead, target: Target) -> Headers:
+def _headers(head: RequestHead, target: RequestTarget) -> Headers:
     host = target.authority.text.encode("ascii")
     is_upgrade = head.upgrade == b"websocket"
     drop = head.drop or set()
@@ -86,7 +86,7 @@ def edited_head(head: RequestHead, edit: HeadEdit, is_complete: bool) -> Request
     return changed
 
 
-def note_tls(tls: Tls, upstream: Upstream) -> None:
+def note_tls(tls: Tls, upstream: UpstreamConnection) -> None:
     """What the origin's handshake gave; asked of OpenSSL once per connection."""
     if upstream.tls is None:
         upstream.tls = tls_facts(upstream.transport)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine.answers import Source, may_have_body, named_status, status_line
 from dari.proxy.engine.heads import CHUNKED, UNTIL_CLOSE, ResponseHead, check_fields, edited, joined, without
-from dari.proxy.engine.ports import HeadEdit
+from dari.proxy.engine.hooks import HeadEdit
+from dari.proxy.engine.local_response import LocalBody, may_have_body, named_status, status_line
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def final_headers(exchange: Ending, head: ResponseHead, status: int) -> Headers:
     return headers
 
 
-def local_head(exchange: Ending, source: Source, before: int, status: int) -> tuple[Headers, bytes]:
+def local_head(exchange: Ending, source: LocalBody, before: int, status: int) -> tuple[Headers, bytes]:
     """The headers of an answer made here, and the whole head on the wire."""
     _settle_upload(exchange, True)
     headers = without(source.headers, (*_FRAMING, b"connection"))

@@ -16,7 +16,7 @@ BadTarget = BadAuthority
 """The request target or the Host header names no place."""
 
 
-class Target(NamedTuple):
+class RequestTarget(NamedTuple):
     scheme: str
     authority: Authority
     path: bytes
@@ -27,21 +27,21 @@ class Target(NamedTuple):
         return self.authority.port or DEFAULT_PORTS[self.scheme]
 
 
-def target_of(url: bytes, scheme: str, host: Authority | None) -> Target:
+def target_of(url: bytes, scheme: str, host: Authority | None) -> RequestTarget:
     """The place of a request that is not CONNECT. An absolute URL beats the Host header."""
     if url.startswith(b"/"):
         if host is None:
             raise BadTarget("neither the target nor a Host header names the host")
-        return Target(scheme, host, url.partition(b"#")[0])
+        return RequestTarget(scheme, host, url.partition(b"#")[0])
     found = _URL.match(url)
     if found is not None:
         named, authority, path = found.groups()
         scheme = "http" if named == b"http" else named.decode("ascii").lower()
         if scheme not in DEFAULT_PORTS:
             raise BadTarget(f"scheme {scheme[:20]!r} is not proxied")
-        return Target(scheme, parse_authority(authority), path if path.startswith(b"/") else b"/" + path)
+        return RequestTarget(scheme, parse_authority(authority), path if path.startswith(b"/") else b"/" + path)
     if url == b"*" and host is not None:
-        return Target(scheme, host, url)
+        return RequestTarget(scheme, host, url)
     raise BadTarget("the request target is neither a path nor a URL")
 
 
@@ -53,7 +53,7 @@ def tunnel_target(url: bytes) -> Authority:
     return authority
 
 
-def url_target(url: str) -> Target:
+def url_target(url: str) -> RequestTarget:
     """The place an absolute URL names."""
     if "://" not in url:
         raise BadTarget(f"{url[:80]!r} is no absolute URL")

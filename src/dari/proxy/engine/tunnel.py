@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine.peer import PACED, PEER_FULL, PIECE_BYTES, Peer
-from dari.proxy.engine.ports import Throttle
+from dari.proxy.engine.flow_control import PACED, PEER_FULL, PIECE_BYTES, FlowControlledProtocol
+from dari.proxy.engine.hooks import ThrottleHook
 from dari.proxy.flow import Body, Flow
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.core import Core
+    from dari.proxy.engine.core import EngineContext
 
 ESTABLISHED = b"HTTP/1.1 200 Connection Established\r\n\r\n"
 
@@ -19,7 +19,7 @@ Tap = Callable[[bool, bytes], None]
 """(from the client?, bytes): sees what goes by."""
 
 
-class TunnelEnd(Peer):
+class TunnelEnd(FlowControlledProtocol):
     def __init__(self, tunnel: Tunnel, body: Body, from_client: bool) -> None:
         self._tunnel = tunnel
         self._body = body
@@ -80,7 +80,7 @@ class Tunnel:
         self,
         flow: Flow,
         on_done: Callable[[Tunnel, Exception | None], None],
-        throttle: Throttle | None = None,
+        throttle: ThrottleHook | None = None,
         tap: Tap | None = None,
     ) -> None:
         self.flow = flow
@@ -120,7 +120,7 @@ class Tunnel:
 
 
 def join(
-    core: Core,
+    core: EngineContext,
     flow: Flow,
     client: asyncio.Transport,
     origin: asyncio.Transport,

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from dari.proxy.engine import request_heads
-from dari.proxy.engine.answers import refusal
-from dari.proxy.engine.bodies import note
-from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.body_framing import note_body
+from dari.proxy.engine.connector import ConnectFailed
 from dari.proxy.engine.ending import Ending
+from dari.proxy.engine.flow_control import CONNECTING, PAUSED
 from dari.proxy.engine.heads import BadHead, RequestHead
-from dari.proxy.engine.pacing import Pacer
-from dari.proxy.engine.peer import CONNECTING, PAUSED
-from dari.proxy.engine.ports import PASS, Decision, HeadEdit, LocalAnswer
-from dari.proxy.engine.targets import BadTarget, Target, url_target
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.hooks import PASS, Decision, HeadEdit, LocalResponse
+from dari.proxy.engine.local_response import make_refusal
+from dari.proxy.engine.targets import BadTarget, RequestTarget, url_target
+from dari.proxy.engine.throttled_writer import ThrottledWriter
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.flow import Flow
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.client import Client
+    from dari.proxy.engine.client import ClientConnection
     from dari.proxy.engine.exchange import Exchange
 
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PROPFIND"))
@@ -34,7 +34,13 @@ class Uplink(Ending):
     __slots__ = ("_collected", "_has_continued", "_has_retried", "_is_paused", "_is_replayable")
 
     def __init__(
-        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+        self,
+        client: ClientConnection,
+        head: RequestHead,
+        target: RequestTarget,
+        route: Route,
+        flow: Flow,
+        decision: Decision,
     ) -> None:
         super().__init__(client, head, target, route, flow, decision)
         self._has_retried = False
@@ -67,7 +73,7 @@ class Uplink(Ending):
         self.is_request_done = is_done
         body = self.flow.request_body
         if payload:
-            note(body, payload, self._core.config.sample_bytes)
+            note_body(body, payload, self._core.config.sample_bytes)
             if self.spools:
                 for piece in payload:
                     self._core.recorder.body(self.flow, True, piece)
@@ -98,7 +104,7 @@ class Uplink(Ending):
         self.keeps = False
         self._fail(400, reason, "bad_request")
 
-    def attach(self, upstream: Upstream) -> None:
+    def attach(self, upstream: UpstreamConnection) -> None:
         """There is a connection: send what waits for it."""
         self.upstream = upstream
         upstream.serve(cast("Exchange", self))  # the way down is in the subclass
@@ -146,13 +152,13 @@ class Uplink(Ending):
         """What the rules decided, in the reference's order: block, fault, local answer, elsewhere."""
         decision, flow = self.decision, self.flow
         if decision.block_status is not None:
-            self.answer(refusal(decision.block_status, "blocked by a rule"), "blocked")
+            self.answer(make_refusal(decision.block_status, "blocked by a rule"), "blocked")
         elif decision.fault == "reset":
             self._break("reset by a rule", "fault")
         elif decision.local is not None:
             flow.map_local = decision.map_local
             marked = (*decision.local.headers, (b"x-crab-mitm", b"map_local"))
-            local = LocalAnswer(decision.local.status, marked, decision.local.body, decision.local.file)
+            local = LocalResponse(decision.local.status, marked, decision.local.body, decision.local.file)
             self.answer(local, "map_local")
         else:
             if decision.remote_url is not None:
@@ -246,7 +252,7 @@ class Uplink(Ending):
         else:
             self._connect()
 
-    def _retries(self, upstream: Upstream) -> bool:
+    def _retries(self, upstream: UpstreamConnection) -> bool:
         """A pooled connection was closed while our request was on its way; nobody has answered it, so ask again."""
         if self._has_retried:
             return False
@@ -274,8 +280,8 @@ class Uplink(Ending):
 
                 upstream = await reach(core, route)
             else:
-                upstream = await core.dialer.open(route, lambda _: Upstream(core.pool, route))
-        except DialFailed as error:
+                upstream = await core.dialer.open(route, lambda _: UpstreamConnection(core.pool, route))
+        except ConnectFailed as error:
             if error.wants_other_protocol and not route.is_multiplexed:
                 core.pool.note_multiplexed(route)
                 self.route = route._replace(is_multiplexed=True)
@@ -309,6 +315,6 @@ class Uplink(Ending):
     def _pace(self) -> None:
         throttle = self._core.throttle_of(self.flow)
         if throttle is not None:
-            self._pacer_up = Pacer(throttle, "upstream", lambda: self.client)
-            self._pacer_down = Pacer(throttle, "downstream", lambda: self.upstream)
+            self._pacer_up = ThrottledWriter(throttle, "upstream", lambda: self.client)
+            self._pacer_down = ThrottledWriter(throttle, "downstream", lambda: self.upstream)
             self._pacer_down.attach(self.client.transport.write)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.proxy.engine.bodies import BodyReader, FixedBody, OpenBody, reader_of
-from dari.proxy.engine.chunks import BadChunk
+from dari.proxy.engine.body_framing import BadChunk, BodyReader, FixedBody, UntilCloseBody, reader_of
+from dari.proxy.engine.flow_control import PEER_FULL, PIECE_BYTES, FlowControlledProtocol
 from dari.proxy.engine.heads import UNTIL_CLOSE, BadHead, ResponseHead, head_end
-from dari.proxy.engine.peer import PEER_FULL, PIECE_BYTES, Peer
 
 if TYPE_CHECKING:
     from dari.proxy.engine.exchange import Exchange
-    from dari.proxy.engine.pool import Pool
+    from dari.proxy.engine.pool import UpstreamPool
 
 MAX_INTERIM = 1_000
 """Of one response: a server that works for hours says so every few seconds."""
@@ -29,8 +28,8 @@ class Route(NamedTuple):
     """HTTP/2 may be spoken there: it is offered by ALPN, or known beforehand when the scheme is http."""
 
 
-class Upstream(Peer):
-    def __init__(self, pool: Pool, route: Route) -> None:
+class UpstreamConnection(FlowControlledProtocol):
+    def __init__(self, pool: UpstreamPool, route: Route) -> None:
         self._pool = pool
         self.route = route
         self.exchange: Exchange | None = None
@@ -76,7 +75,7 @@ class Upstream(Peer):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody | OpenBody)):
+        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody | UntilCloseBody)):
             self.in_slices(data, self._received)
         else:
             self._received(data)

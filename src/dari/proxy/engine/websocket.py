@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 import zlib
 
-from dari.proxy.engine.ports import Recorder
-from dari.proxy.flow import SAMPLE_BYTES, Flow, Frame, Headers
+from dari.proxy.engine.hooks import RecorderHook
+from dari.proxy.flow import SAMPLE_BYTES, Flow, Headers, WebSocketFrame
 
 KEPT_FRAMES = 1000
 _CONTINUATION = 0
@@ -22,7 +22,7 @@ _INFLATED_BURST_BYTES = 16 * 1024 * 1024
 
 
 class WebSocketTap:
-    def __init__(self, flow: Flow, response_headers: Headers, recorder: Recorder | None) -> None:
+    def __init__(self, flow: Flow, response_headers: Headers, recorder: RecorderHook | None) -> None:
         extensions = b",".join(value for name, value in response_headers if name.lower() == b"sec-websocket-extensions")
         deflates = b"permessage-deflate" in extensions.lower()
         client_resets = b"client_no_context_takeover" in extensions
@@ -37,7 +37,7 @@ class WebSocketTap:
 
     def feed(self, from_client: bool, data: bytes) -> None:
         for opcode, payload, size in self._sides[from_client].feed(data):
-            frame = Frame(from_client, opcode, payload, size, int(time.time() * 1000))
+            frame = WebSocketFrame(from_client, opcode, payload, size, int(time.time() * 1000))
             frames = self._flow.frames
             assert frames is not None
             frames.append(frame)

@@ -19,7 +19,7 @@ _MANY_WAYS = 100_000
 _CHARS = range(256)
 
 
-class Shape(NamedTuple):
+class PatternShape(NamedTuple):
     """Time grows with the length of the text to the power of `degree`; exponentially if `is_exponential`."""
 
     degree: int
@@ -30,14 +30,14 @@ class Shape(NamedTuple):
     """The longest run of characters that every match contains; `in` is ten times cheaper than a search."""
 
 
-def shape_of(pattern: str) -> Shape:
+def shape_of(pattern: str) -> PatternShape:
     tree = _parser.parse(pattern)
     folds_case = bool(tree.state.flags & re.IGNORECASE)
     walk = _Walk(folds_case)
     degree = walk.degree(list(tree), times=1)
     anchored = _is_anchored(list(tree))
     literal = "" if folds_case or "(?i" in pattern else _literal(tree)
-    return Shape(degree + (not anchored), walk.is_exponential, not anchored, literal)
+    return PatternShape(degree + (not anchored), walk.is_exponential, not anchored, literal)
 
 
 class _Walk:

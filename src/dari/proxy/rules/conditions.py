@@ -28,7 +28,7 @@ class Condition(Protocol):
         ...
 
 
-class Prefix:
+class PrefixCondition:
     """The target starts with `prefix`; `rest` is what a short authority matcher left of the authority."""
 
     __slots__ = ("prefix", "_rest")
@@ -48,7 +48,7 @@ class Prefix:
         return destination + self._rest + target[len(self.prefix) :]
 
 
-class CaselessPrefix:
+class CaselessPrefixCondition:
     """Allow rules of the form `host/path` ignore case in the path too."""
 
     __slots__ = ("prefix", "_folded")
@@ -68,7 +68,7 @@ class CaselessPrefix:
         return destination + target[len(self._folded) :]
 
 
-class Glob:
+class GlobCondition:
     """Pieces between `*` found in order, the first at the start, the last at the end: linear, unlike a regex."""
 
     __slots__ = ("prefix", "_middle", "_tail")
@@ -104,7 +104,7 @@ class Glob:
         return at if len(target) - len(self._tail) >= at and target.endswith(self._tail) else None
 
 
-class Pattern:
+class RegexCondition:
     """A regular expression over the whole URL."""
 
     __slots__ = ("prefix", "_regex", "_site")

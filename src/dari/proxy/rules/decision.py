@@ -8,16 +8,16 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from dari.proxy.rules.rule import (
-    Block,
-    BodyReplace,
-    Breakpoint,
-    Delay,
-    Fault,
+    BlockRule,
+    BodyReplaceRule,
+    BreakpointRule,
+    DelayRule,
+    FaultRule,
     HeaderEdit,
-    MapLocal,
-    MapRemote,
-    Mock,
-    StatusRewrite,
+    MapLocalRule,
+    MapRemoteRule,
+    MockRule,
+    StatusRewriteRule,
 )
 
 
@@ -25,32 +25,32 @@ class StatusChange(NamedTuple):
     """A status as the client shall see it, and the value of `x-crab-mitm-status-rewrite`."""
 
     status: int
-    rule: StatusRewrite
+    rule: StatusRewriteRule
     header: str
 
 
-class Decision(Struct, frozen=True):
+class RuleDecision(Struct, frozen=True):
     """The rule of each kind that applies, or None. A request that is not recorded is proxied, and no rule applies."""
 
     is_recorded: bool = True
     allowed_by: str | None = None
     """Id of the allow rule; None also when the allow list is empty."""
-    block: Block | None = None
-    request_breakpoint: Breakpoint | None = None
-    response_breakpoint: Breakpoint | None = None
-    delay: Delay | None = None
-    fault: Fault | None = None
+    block: BlockRule | None = None
+    request_breakpoint: BreakpointRule | None = None
+    response_breakpoint: BreakpointRule | None = None
+    delay: DelayRule | None = None
+    fault: FaultRule | None = None
     request_edits: tuple[HeaderEdit, ...] = ()
     response_edits: tuple[HeaderEdit, ...] = ()
-    request_bodies: tuple[BodyReplace, ...] = ()
-    response_bodies: tuple[BodyReplace, ...] = ()
-    map_local: MapLocal | None = None
-    mock: Mock | None = None
-    map_remote: MapRemote | None = None
+    request_bodies: tuple[BodyReplaceRule, ...] = ()
+    response_bodies: tuple[BodyReplaceRule, ...] = ()
+    map_local: MapLocalRule | None = None
+    mock: MockRule | None = None
+    map_remote: MapRemoteRule | None = None
     mapped_url: str | None = None
     """The final URL of map_remote, even if it is no URL: `map_remote_problem` then says why, and the answer is 502."""
     map_remote_problem: str | None = None
-    status_rewrites: tuple[StatusRewrite, ...] = ()
+    status_rewrites: tuple[StatusRewriteRule, ...] = ()
     """Those whose matcher fits; `status_for` picks by status."""
     rule_ids: tuple[str, ...] = ()
     """What acts on the request, without the allow rule. A status rewrite joins when it is used."""
@@ -65,8 +65,8 @@ class Decision(Struct, frozen=True):
         return None
 
 
-RECORDED = Decision()
-SILENT = Decision(is_recorded=False)
+RECORDED = RuleDecision()
+SILENT = RuleDecision(is_recorded=False)
 
 
 class Decryption(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.advice import warnings_about
-from dari.proxy.rules.decision import Decision, Decryption
-from dari.proxy.rules.rule import KINDS, Allow, AnyRule
+from dari.proxy.rules.decision import Decryption, RuleDecision
+from dari.proxy.rules.lint import warnings_about
+from dari.proxy.rules.rule import KINDS, AllowRule, AnyRule
 from dari.proxy.rules.ruleset import RuleSet
 from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, Site, split_authority
 
@@ -23,7 +23,7 @@ Verdict = Literal["applies", "disabled", "method differs", "earlier rule wins", 
 _NEAR: tuple[Verdict, ...] = ("disabled", "method differs", "earlier rule wins", "not reached", "does not match")
 
 
-class Finding(Struct, frozen=True):
+class RuleVerdict(Struct, frozen=True):
     """One rule and what becomes of it."""
 
     id: str
@@ -36,8 +36,8 @@ class KindReport(Struct, frozen=True):
     """`matched` are the rules of this kind that apply (more than one only for header and body edits)."""
 
     kind: str
-    matched: tuple[Finding, ...]
-    others: tuple[Finding, ...]
+    matched: tuple[RuleVerdict, ...]
+    others: tuple[RuleVerdict, ...]
     others_left_out: int = 0
 
 
@@ -104,7 +104,7 @@ def _connect_authority(site: Site) -> str:
     return f"{host}:{site.port}"
 
 
-def _recording(rules: RuleSet, decision: Decision, is_decrypted: bool | None) -> tuple[bool, str]:
+def _recording(rules: RuleSet, decision: RuleDecision, is_decrypted: bool | None) -> tuple[bool, str]:
     if is_decrypted is False:
         return True, "as a tunnel only: host, sizes and times, no content"
     if decision.allowed_by is not None:
@@ -122,15 +122,15 @@ def _decryption_reason(decryption: Decryption | None, has_ca: bool) -> str:
     return decryption.reason
 
 
-def _report(rules: RuleSet, kind: str, site: Site, target: str, method: str, decision: Decision) -> KindReport:
+def _report(rules: RuleSet, kind: str, site: Site, target: str, method: str, decision: RuleDecision) -> KindReport:
     acting = {decision.allowed_by, *decision.rule_ids, *(rule.id for rule in decision.status_rewrites)}
-    matched: list[Finding] = []
-    others: list[Finding] = []
+    matched: list[RuleVerdict] = []
+    others: list[RuleVerdict] = []
     for rule in rules.rules:
         if rule.kind != kind:
             continue
         if rule.id in acting:
-            matched.append(Finding(rule.id, rule.matcher, "applies", _effect(rule)))
+            matched.append(RuleVerdict(rule.id, rule.matcher, "applies", _effect(rule)))
         else:
             others.append(_miss(rules, rule, site, target, method, matched, decision))
     others.sort(key=lambda finding: _NEAR.index(finding.verdict))
@@ -138,12 +138,18 @@ def _report(rules: RuleSet, kind: str, site: Site, target: str, method: str, dec
 
 
 def _miss(
-    rules: RuleSet, rule: AnyRule, site: Site, target: str, method: str, matched: list[Finding], decision: Decision
-) -> Finding:
+    rules: RuleSet,
+    rule: AnyRule,
+    site: Site,
+    target: str,
+    method: str,
+    matched: list[RuleVerdict],
+    decision: RuleDecision,
+) -> RuleVerdict:
     """The reason closest to a match: a disabled rule that fits nothing is told as not matching."""
 
-    def finding(verdict: Verdict, detail: str = "") -> Finding:
-        return Finding(rule.id, rule.matcher, verdict, detail)
+    def finding(verdict: Verdict, detail: str = "") -> RuleVerdict:
+        return RuleVerdict(rule.id, rule.matcher, verdict, detail)
 
     condition = rules.matchers[rule.id].narrow(site)
     if condition is None:
@@ -172,13 +178,13 @@ _SHOWN = frozenset(
 
 
 def _hints(
-    rules: RuleSet, decision: Decision, decryption: Decryption | None, site: Site, has_ca: bool
+    rules: RuleSet, decision: RuleDecision, decryption: Decryption | None, site: Site, has_ca: bool
 ) -> Iterator[str]:
     if decryption is not None and not decryption.wanted:
         yield f"add an allow rule for {site.host} to see and change its content"
     if decryption is not None and not has_ca:
         yield "generate or load a CA, and make the client trust it"
-    if not decision.is_recorded and any(rule.enabled and not isinstance(rule, Allow) for rule in rules.rules):
+    if not decision.is_recorded and any(rule.enabled and not isinstance(rule, AllowRule) for rule in rules.rules):
         yield f"rules see only what the allow list lets in: add an allow rule for {site.host}"
     if decision.map_remote_problem is not None:
         yield f"{decision.map_remote_problem}: the answer will be 502"

@@ -41,7 +41,7 @@ class Matcher(Protocol):
         ...
 
 
-class Nothing:
+class NoMatcher:
     """An empty matcher, or one whose authority cannot be."""
 
     extent = Extent(hosts=())
@@ -73,7 +73,7 @@ class PathPrefix:
     """`/path`: any host, and it names none."""
 
     def __init__(self, path: str) -> None:
-        self._condition = conditions.Prefix(path)
+        self._condition = conditions.PrefixCondition(path)
         self.extent = Extent(path=_path_glob(path))
 
     def narrow(self, site: Site) -> Condition | None:
@@ -98,8 +98,10 @@ class TextPrefix:
     def narrow(self, site: Site) -> Condition | None:
         authority = site.authority
         if self._text.startswith(authority):
-            return conditions.Prefix(self._text[len(authority) :])
-        return conditions.Prefix("", authority[len(self._text) :]) if authority.startswith(self._text) else None
+            return conditions.PrefixCondition(self._text[len(authority) :])
+        return (
+            conditions.PrefixCondition("", authority[len(self._text) :]) if authority.startswith(self._text) else None
+        )
 
     def names(self, site: Site) -> bool:
         return self._authority is not None and self._authority.matches(site)
@@ -110,7 +112,9 @@ class AllowHost:
 
     def __init__(self, authority: AuthorityPattern, path: str = "") -> None:
         self._authority = authority
-        self._condition: Condition = conditions.CaselessPrefix(path.lower()) if path else conditions.Prefix()
+        self._condition: Condition = (
+            conditions.CaselessPrefixCondition(path.lower()) if path else conditions.PrefixCondition()
+        )
         self.extent = Extent(authority.globs, authority.port, _path_glob(path))
 
     def narrow(self, site: Site) -> Condition | None:
@@ -126,7 +130,7 @@ class AllowText:
     def __init__(self, text: str) -> None:
         host, _, path = text.lower().partition("/")
         self._host = host
-        self._condition = conditions.CaselessPrefix("/" + path)
+        self._condition = conditions.CaselessPrefixCondition("/" + path)
         self._authority = AuthorityPattern.parse(host)
         name, port = split_authority(host)
         self.extent = Extent((name,), port, _path_glob("/" + path))
@@ -145,10 +149,10 @@ class GlobMatcher:
         scheme, rest = _split_scheme(text)
         authority, slash, path = rest.partition("/")
         host, self._port = split_authority(authority.removesuffix(":*"))
-        self._scheme = conditions.Glob(SCHEMES.get(scheme, scheme) or "*")
-        self._host = conditions.Glob(host or "*")
+        self._scheme = conditions.GlobCondition(SCHEMES.get(scheme, scheme) or "*")
+        self._host = conditions.GlobCondition(host or "*")
         self._names_host = bool(host.strip("*."))
-        self._condition: Condition = conditions.Glob("/" + path) if slash else conditions.Prefix()
+        self._condition: Condition = conditions.GlobCondition("/" + path) if slash else conditions.PrefixCondition()
         schemes = tuple(name for name in DEFAULT_PORTS if self._scheme.holds(name))
         self.extent = Extent((host or "*",), self._port, "/" + path if slash else "/*", schemes)
 
@@ -180,7 +184,7 @@ class RegexMatcher:
         self.extent = Extent(globs, self._authority and self._authority.port, is_known=False)
 
     def narrow(self, site: Site) -> Condition | None:
-        return conditions.Pattern(self.regex, site)
+        return conditions.RegexCondition(self.regex, site)
 
     def names(self, site: Site) -> bool:
         return self._authority is not None and site.scheme == "https" and self._authority.matches(site)
@@ -190,7 +194,7 @@ def read_matcher(text: str, kind: MatcherKind = "prefix", *, is_allow: bool = Fa
     """Read the text as its kind says; `is_allow` for the wider forms of allow rules."""
     text = text.strip()
     if not text:
-        return Nothing()
+        return NoMatcher()
     if kind == "prefix":
         return _read_prefix(text, _read_allow if is_allow else TextPrefix)
     return GlobMatcher(text) if kind == "glob" else RegexMatcher(SafeRegex(text))
@@ -204,7 +208,7 @@ def _read_prefix(text: str, read_other: Callable[[str], Matcher]) -> Matcher:
         return read_other(text)
     authority, slash, path = rest.partition("/")
     pattern = AuthorityPattern.parse(authority)
-    return UrlPrefix(SCHEMES[scheme], pattern, conditions.Prefix(slash + path)) if pattern else Nothing()
+    return UrlPrefix(SCHEMES[scheme], pattern, conditions.PrefixCondition(slash + path)) if pattern else NoMatcher()
 
 
 def _read_allow(text: str) -> Matcher:
@@ -212,7 +216,7 @@ def _read_allow(text: str) -> Matcher:
     if slash and not authority.startswith("*"):
         return AllowText(text)
     pattern = AuthorityPattern.parse(authority)
-    return AllowHost(pattern, slash + path) if pattern else Nothing()
+    return AllowHost(pattern, slash + path) if pattern else NoMatcher()
 
 
 def _split_scheme(text: str) -> tuple[str, str]:

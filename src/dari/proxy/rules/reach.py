@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
-from dari.proxy.rules.conditions import Glob
+from dari.proxy.rules.conditions import GlobCondition
 from dari.proxy.rules.matchers import Extent, Matcher
-from dari.proxy.rules.rule import Allow, AnyRule, Block, Breakpoint, Fault, MapLocal, Mock
+from dari.proxy.rules.rule import AllowRule, AnyRule, BlockRule, BreakpointRule, FaultRule, MapLocalRule, MockRule
 from dari.proxy.rules.site import Site
 
 MAX_PAIRS = 2000
@@ -23,7 +23,7 @@ _ANY_METHOD = "ANY"
 LiveRule = tuple[AnyRule, Matcher]
 
 
-class Request(NamedTuple):
+class SampleRequest(NamedTuple):
     method: str
     site: Site
     target: str
@@ -45,12 +45,12 @@ class Obstacle(NamedTuple):
 def obstacles(live: Sequence[LiveRule], wanted: Iterable[str] | None = None) -> dict[str, Obstacle]:
     """By rule id, for the rules of those ids or for all; `live` are the enabled rules in their order."""
     ids = None if wanted is None else frozenset(wanted)
-    allows = [one for one in live if type(one[0]) is Allow]
-    answering = [one for one in live if type(one[0]) in (Block, MapLocal, Mock)]
+    allows = [one for one in live if type(one[0]) is AllowRule]
+    answering = [one for one in live if type(one[0]) in (BlockRule, MapLocalRule, MockRule)]
     found: dict[str, Obstacle] = {}
     pairs = 0
     for one in live:
-        if type(one[0]) is Allow or (ids is not None and one[0].id not in ids):
+        if type(one[0]) is AllowRule or (ids is not None and one[0].id not in ids):
             continue
         pairs += len(allows) + len(answering)
         if pairs > MAX_PAIRS:
@@ -65,7 +65,7 @@ def newly_hidden(before: Sequence[LiveRule], after: Sequence[LiveRule], changed:
     """Which other rules act on less after a change than before it, in words."""
     ids = frozenset(changed)
     touched = [rule for rule, _ in (*before, *after) if rule.id in ids]
-    if not any(isinstance(rule, Allow | Block | MapLocal | Mock) for rule in touched):
+    if not any(isinstance(rule, AllowRule | BlockRule | MapLocalRule | MockRule) for rule in touched):
         return []
     others = [rule.id for rule, _ in after if rule.id not in ids]
     earlier = obstacles(before, others)
@@ -103,10 +103,10 @@ def _left_out(one: LiveRule, allows: Sequence[LiveRule]) -> Obstacle | None:
 def _answered_before(one: LiveRule, answering: Sequence[LiveRule]) -> Obstacle | None:
     """A held or broken request needs one that goes to its origin; a block, mock or local answer comes before."""
     rule, matcher = one
-    if not isinstance(rule, Breakpoint | Fault):
+    if not isinstance(rule, BreakpointRule | FaultRule):
         return None
     # A reset happens before a local answer is made; a block comes before everything.
-    first = [other for other in answering if type(other[0]) is Block or not _resets(rule)]
+    first = [other for other in answering if type(other[0]) is BlockRule or not _resets(rule)]
     own = _own(one)
     shadows = [other for other in first if own and all(_fits(other, request) for request in own)]
     if not shadows:
@@ -118,11 +118,11 @@ def _answered_before(one: LiveRule, answering: Sequence[LiveRule]) -> Obstacle |
     return Obstacle("all", reason, f"switch {other.id} off or remove it", matcher.extent.is_known)
 
 
-def _resets(rule: Breakpoint | Fault) -> bool:
-    return isinstance(rule, Fault) and rule.mode == "reset"
+def _resets(rule: BreakpointRule | FaultRule) -> bool:
+    return isinstance(rule, FaultRule) and rule.mode == "reset"
 
 
-def _own(one: LiveRule) -> list[Request]:
+def _own(one: LiveRule) -> list[SampleRequest]:
     """What its author had in mind: the host and path as written, without sub-domains."""
     rule, matcher = one
     method = rule.method.upper() if rule.method is not None else _ANY_METHOD
@@ -143,12 +143,12 @@ def _meet(one: LiveRule, other: LiveRule) -> bool:
     return False
 
 
-def _is_meant(request: Request, extent: Extent) -> bool:
+def _is_meant(request: SampleRequest, extent: Extent) -> bool:
     """`other.test` is a prefix of `other.test.example.com`, too, which nobody has in mind."""
-    return any(Glob(host).holds(request.site.host) for host in extent.hosts)
+    return any(GlobCondition(host).holds(request.site.host) for host in extent.hosts)
 
 
-def _fits(one: LiveRule, request: Request) -> bool:
+def _fits(one: LiveRule, request: SampleRequest) -> bool:
     rule, matcher = one
     if rule.method is not None and rule.method.upper() != request.method:
         return False
@@ -156,7 +156,7 @@ def _fits(one: LiveRule, request: Request) -> bool:
     return condition is not None and condition.holds(request.target)
 
 
-def _requests(extent: Extent, other: Extent | None = None) -> Iterator[Request]:
+def _requests(extent: Extent, other: Extent | None = None) -> Iterator[SampleRequest]:
     """Requests at the hosts and paths of one matcher, or of two mixed."""
     extents = (extent,) if other is None else (extent, other)
     hosts = dict.fromkeys(host for one in extents for host in _filled(one.hosts, _words(extents, "hosts"), "x"))
@@ -167,7 +167,7 @@ def _requests(extent: Extent, other: Extent | None = None) -> Iterator[Request]:
         shown = f"[{host}]" if ":" in host else host
         site = Site.of(scheme, shown if port is None else f"{shown}:{port}")
         for path in paths:
-            yield Request(_ANY_METHOD, site, path or "/")
+            yield SampleRequest(_ANY_METHOD, site, path or "/")
 
 
 def _words(extents: Sequence[Extent], part: Literal["hosts", "paths"]) -> list[str]:

@@ -25,31 +25,31 @@ class Rule(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Only requests of this method; None for all."""
 
 
-class Allow(Rule, frozen=True, kw_only=True, tag="allow"):
+class AllowRule(Rule, frozen=True, kw_only=True, tag="allow"):
     """Record and decrypt. No allow rule at all: everything is recorded and nothing decrypted for its sake."""
 
     kind: ClassVar[str] = "allow"
 
 
-class Block(Rule, frozen=True, kw_only=True, tag="block"):
+class BlockRule(Rule, frozen=True, kw_only=True, tag="block"):
     """Answer with a status; the origin never hears of it."""
 
     kind: ClassVar[str] = "block"
     status_code: int = 403
 
 
-class Source(Struct, frozen=True):
+class MapLocalSource(Struct, frozen=True):
     """Where a local answer comes from: a text, or the path of a file."""
 
     kind: Literal["file", "text"]
     value: str
 
 
-class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local"):
+class MapLocalRule(Rule, frozen=True, kw_only=True, tag="map_local"):
     """Answer from a text or a file."""
 
     kind: ClassVar[str] = "map_local"
-    source: Source
+    source: MapLocalSource
     status_code: int = 200
     content_type: str | None = None
 
@@ -63,7 +63,7 @@ class MapLocal(Rule, frozen=True, kw_only=True, tag="map_local"):
         return mimetypes.guess_type(self.source.value)[0] or "application/octet-stream"
 
 
-class Mock(Rule, frozen=True, kw_only=True, tag="mock"):
+class MockRule(Rule, frozen=True, kw_only=True, tag="mock"):
     """Answer with a response seen before: status, headers and body."""
 
     kind: ClassVar[str] = "mock"
@@ -72,7 +72,7 @@ class Mock(Rule, frozen=True, kw_only=True, tag="mock"):
     body: bytes = b""
 
 
-class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote"):
+class MapRemoteRule(Rule, frozen=True, kw_only=True, tag="map_remote"):
     """Send the request elsewhere: the destination followed by what the matcher left over."""
 
     kind: ClassVar[str] = "map_remote"
@@ -81,7 +81,7 @@ class MapRemote(Rule, frozen=True, kw_only=True, tag="map_remote"):
     """Another origin gets the cookies, tokens and passwords as well; only a person switches that on."""
 
 
-class StatusRewrite(Rule, frozen=True, kw_only=True, tag="status_rewrite"):
+class StatusRewriteRule(Rule, frozen=True, kw_only=True, tag="status_rewrite"):
     """Show another status. `from_status_code` None stands for any."""
 
     kind: ClassVar[str] = "status_rewrite"
@@ -97,7 +97,7 @@ class HeaderEdit(Struct, frozen=True):
     value: str = ""
 
 
-class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite"):
+class HeaderRewriteRule(Rule, frozen=True, kw_only=True, tag="header_rewrite"):
     """Edit headers on the way; every matching rule applies, in order."""
 
     kind: ClassVar[str] = "header_rewrite"
@@ -105,7 +105,7 @@ class HeaderRewrite(Rule, frozen=True, kw_only=True, tag="header_rewrite"):
     on: Direction = "request"
 
 
-class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace"):
+class BodyReplaceRule(Rule, frozen=True, kw_only=True, tag="body_replace"):
     """Replace a text wherever it stands, or (`find` None) the whole body; every matching rule applies, in order."""
 
     kind: ClassVar[str] = "body_replace"
@@ -119,7 +119,7 @@ class BodyReplace(Rule, frozen=True, kw_only=True, tag="body_replace"):
         return text if self.find is None else body.replace(self.find.encode(), text)
 
 
-class Delay(Rule, frozen=True, kw_only=True, tag="delay"):
+class DelayRule(Rule, frozen=True, kw_only=True, tag="delay"):
     """Wait before the request goes on: `delay_ms`, give or take up to `jitter_ms`."""
 
     kind: ClassVar[str] = "delay"
@@ -130,7 +130,7 @@ class Delay(Rule, frozen=True, kw_only=True, tag="delay"):
         return max(0.0, self.delay_ms + random.uniform(-self.jitter_ms, self.jitter_ms)) / 1000
 
 
-class Fault(Rule, frozen=True, kw_only=True, tag="fault"):
+class FaultRule(Rule, frozen=True, kw_only=True, tag="fault"):
     """Break the answer: reset the connection at once, or end it after `after_bytes` of the body."""
 
     kind: ClassVar[str] = "fault"
@@ -138,7 +138,7 @@ class Fault(Rule, frozen=True, kw_only=True, tag="fault"):
     after_bytes: int = 0
 
 
-class Breakpoint(Rule, frozen=True, kw_only=True, tag="breakpoint"):
+class BreakpointRule(Rule, frozen=True, kw_only=True, tag="breakpoint"):
     """Hold the request or the response until somebody resumes it, or the time limit passes."""
 
     kind: ClassVar[str] = "breakpoint"
@@ -147,32 +147,32 @@ class Breakpoint(Rule, frozen=True, kw_only=True, tag="breakpoint"):
 
 
 AnyRule = (
-    Allow
-    | Block
-    | Breakpoint
-    | Delay
-    | Fault
-    | HeaderRewrite
-    | BodyReplace
-    | MapLocal
-    | Mock
-    | MapRemote
-    | StatusRewrite
+    AllowRule
+    | BlockRule
+    | BreakpointRule
+    | DelayRule
+    | FaultRule
+    | HeaderRewriteRule
+    | BodyReplaceRule
+    | MapLocalRule
+    | MockRule
+    | MapRemoteRule
+    | StatusRewriteRule
 )
 KINDS: dict[str, type[AnyRule]] = {
     kind.kind: kind
     for kind in (
-        Allow,
-        Block,
-        Breakpoint,
-        Delay,
-        Fault,
-        HeaderRewrite,
-        BodyReplace,
-        MapLocal,
-        Mock,
-        MapRemote,
-        StatusRewrite,
+        AllowRule,
+        BlockRule,
+        BreakpointRule,
+        DelayRule,
+        FaultRule,
+        HeaderRewriteRule,
+        BodyReplaceRule,
+        MapLocalRule,
+        MockRule,
+        MapRemoteRule,
+        StatusRewriteRule,
     )
 }
 """By name, in the order in which they are looked at."""

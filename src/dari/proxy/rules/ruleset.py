@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dari.proxy.rules.decision import RECORDED, Decision, Decryption, StatusChange
-from dari.proxy.rules.hits import Hits
+from dari.proxy.rules.decision import RECORDED, Decryption, RuleDecision, StatusChange
 from dari.proxy.rules.matchers import Matcher, read_matcher
-from dari.proxy.rules.rule import Allow, AnyRule, StatusRewrite
-from dari.proxy.rules.shortlist import Shortlist, tunnel_decision
+from dari.proxy.rules.rule import AllowRule, AnyRule, StatusRewriteRule
 from dari.proxy.rules.site import Site
+from dari.proxy.rules.site_index import SiteIndex, tunnel_decision
+
+
+class HitCounts:
+    def __init__(self, counts: dict[str, int] | None = None) -> None:
+        self._counts = dict(counts or {})
+
+    def count(self, rule_id: str) -> None:
+        self._counts[rule_id] = self._counts.get(rule_id, 0) + 1
+
+    def of(self, rule_id: str) -> int:
+        return self._counts.get(rule_id, 0)
+
+    def forget(self, rule_id: str) -> None:
+        self._counts.pop(rule_id, None)
+
+    def copy(self) -> HitCounts:
+        return HitCounts(self._counts)
+
+    def snapshot(self) -> dict[str, int]:
+        return dict(self._counts)
+
+    def replace(self, counts: dict[str, int]) -> None:
+        self._counts = dict(counts)
+
 
 MAX_SITES = 2048
 """Short lists kept; a client that walks through random hosts makes us start over, not grow."""
@@ -35,7 +58,7 @@ class RuleSet:
         rules: Iterable[AnyRule] = (),
         *,
         revision: int = 0,
-        hits: Hits | None = None,
+        hits: HitCounts | None = None,
         matchers: dict[str, Matcher] | None = None,
     ) -> None:
         self.rules = tuple(rules)
@@ -44,14 +67,14 @@ class RuleSet:
         self.matchers = {rule.id: known.get(rule.id) or matcher_of(rule) for rule in self.rules}
         self.live = tuple((rule, self.matchers[rule.id]) for rule in self.rules if rule.enabled)
         """The enabled ones, in order."""
-        self._records_all = not any(type(rule) is Allow for rule, _ in self.live)
-        self.rewrites_status = any(type(rule) is StatusRewrite for rule, _ in self.live)
+        self._records_all = not any(type(rule) is AllowRule for rule, _ in self.live)
+        self.rewrites_status = any(type(rule) is StatusRewriteRule for rule, _ in self.live)
         """Whether a response has to be looked at again."""
-        self._hits = hits if hits is not None else Hits()
-        self._sites: dict[tuple[str, str], Shortlist] = {}
+        self._hits = hits if hits is not None else HitCounts()
+        self._sites: dict[tuple[str, str], SiteIndex] = {}
         self._decryptions: dict[str, Decryption] = {}
 
-    def decide(self, method: str, scheme: str, authority: str, target: str) -> Decision:
+    def decide(self, method: str, scheme: str, authority: str, target: str) -> RuleDecision:
         """What to do with a request, counted as a hit of every rule that acts on it.
 
         `authority` is the request's own (Host header inside a decrypted tunnel), `target` path and query.
@@ -66,12 +89,12 @@ class RuleSet:
             self._hits.count(rule_id)
         return decision
 
-    def preview(self, method: str, scheme: str, authority: str, target: str) -> Decision:
+    def preview(self, method: str, scheme: str, authority: str, target: str) -> RuleDecision:
         """The same answer, without counting."""
         shortlist = self._sites.get((scheme, authority)) or self._shorten(scheme, authority)
         return shortlist.answer(method, target)
 
-    def status_for(self, decision: Decision, status: int) -> StatusChange | None:
+    def status_for(self, decision: RuleDecision, status: int) -> StatusChange | None:
         """The status the client shall see instead, counted as a hit; None to leave it."""
         change = decision.status_for(status) if decision.status_rewrites else None
         if change is not None:
@@ -87,7 +110,7 @@ class RuleSet:
             known = self._decryptions[connect_authority] = self._decryption(Site.of("https", connect_authority))
         return known
 
-    def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> Decision:
+    def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> RuleDecision:
         """What to do with a connection that stays encrypted; always recorded, as one tunnel.
 
         Only block, delay and fault rules that cover the whole host can act on it: there is no path to look at.
@@ -96,7 +119,7 @@ class RuleSet:
             return RECORDED
         site = Site.of("https", connect_authority)
         if not self._records_all and not any(
-            type(rule) is Allow and matcher.names(site) for rule, matcher in self.live
+            type(rule) is AllowRule and matcher.names(site) for rule, matcher in self.live
         ):
             return RECORDED
         decision = tunnel_decision(site, self.live)
@@ -106,20 +129,20 @@ class RuleSet:
 
     def _decryption(self, site: Site) -> Decryption:
         naming = [rule for rule, matcher in self.live if matcher.names(site)]
-        for rule in sorted(naming, key=lambda rule: type(rule) is not Allow):
+        for rule in sorted(naming, key=lambda rule: type(rule) is not AllowRule):
             return Decryption(True, f"{rule.kind} rule {rule.id} ({rule.matcher}) names the host", rule.id)
         if self._records_all:
             return Decryption(False, "the allow list is empty and no rule names the host")
         return Decryption(False, "host not in allow list, and no rule names it")
 
-    def _shorten(self, scheme: str, authority: str) -> Shortlist:
+    def _shorten(self, scheme: str, authority: str) -> SiteIndex:
         if len(self._sites) >= MAX_SITES:
             self._sites.clear()
-        shortlist = Shortlist(Site.of(scheme, authority), self.live, records_all=self._records_all)
+        shortlist = SiteIndex(Site.of(scheme, authority), self.live, records_all=self._records_all)
         self._sites[scheme, authority] = shortlist
         return shortlist
 
 
 def matcher_of(rule: AnyRule) -> Matcher:
     """Raises InvalidInput for a regex that cannot be."""
-    return read_matcher(rule.matcher, rule.matcher_kind, is_allow=type(rule) is Allow)
+    return read_matcher(rule.matcher, rule.matcher_kind, is_allow=type(rule) is AllowRule)

@@ -7,20 +7,20 @@ import re
 from collections.abc import Callable, Iterator
 
 from dari.errors import Failed, InvalidInput
-from dari.proxy.rules.advice import warnings_about
+from dari.proxy.rules.lint import warnings_about
 from dari.proxy.rules.matchers import Matcher, RegexMatcher
 from dari.proxy.rules.rule import (
     AnyRule,
-    Block,
-    BodyReplace,
-    Breakpoint,
-    Delay,
-    Fault,
-    HeaderRewrite,
-    MapLocal,
-    MapRemote,
-    Mock,
-    StatusRewrite,
+    BlockRule,
+    BodyReplaceRule,
+    BreakpointRule,
+    DelayRule,
+    FaultRule,
+    HeaderRewriteRule,
+    MapLocalRule,
+    MapRemoteRule,
+    MockRule,
+    StatusRewriteRule,
 )
 from dari.proxy.rules.ruleset import matcher_of
 
@@ -33,7 +33,7 @@ _UNSAFE_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
 
 
-def checked(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
+def check_rule(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
     """The compiled matcher and what a person should know. Raises InvalidInput, or Failed for a missing file."""
     if len(rule.matcher) > MAX_MATCHER_CHARS:
         raise InvalidInput(
@@ -46,7 +46,7 @@ def checked(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
     check = _CHECKS.get(type(rule))
     if check is not None:
         check(rule)
-    if isinstance(rule, MapRemote) and isinstance(matcher, RegexMatcher):
+    if isinstance(rule, MapRemoteRule) and isinstance(matcher, RegexMatcher):
         matcher.regex.checked_template(rule.destination.strip())
     return matcher, tuple(warnings_about(rule, matcher))
 
@@ -84,7 +84,7 @@ def _check_size(size_bytes: int, name: str) -> None:
         raise InvalidInput(f"{name} of {size_bytes} bytes: at most {MAX_TEXT_BYTES} are kept", "use a map_local file")
 
 
-def _check_map_local(rule: MapLocal) -> None:
+def _check_map_local(rule: MapLocalRule) -> None:
     check_status(rule.status_code, "status_code")
     if rule.content_type is not None:
         _check_value(rule.content_type, "content_type")
@@ -97,47 +97,47 @@ def _check_map_local(rule: MapLocal) -> None:
         raise Failed(f"map_local file not found: {path}", hint or "give the absolute path of a file that exists")
 
 
-def _check_mock(rule: Mock) -> None:
+def _check_mock(rule: MockRule) -> None:
     check_status(rule.status_code, "status_code")
     _check_size(len(rule.body), "body")
     for name, value in rule.headers:
         _check_header(name, value)
 
 
-def _check_status_rewrite(rule: StatusRewrite) -> None:
+def _check_status_rewrite(rule: StatusRewriteRule) -> None:
     check_status(rule.to_status_code, "to_status_code")
     if rule.from_status_code is not None:
         check_status(rule.from_status_code, "from_status_code")
 
 
-def _check_header_rewrite(rule: HeaderRewrite) -> None:
+def _check_header_rewrite(rule: HeaderRewriteRule) -> None:
     if not rule.edits:
         raise InvalidInput("header_rewrite without edits", "give at least one {action, name, value}")
     for edit in rule.edits:
         _check_header(edit.name, edit.value)
 
 
-def _check_body_replace(rule: BodyReplace) -> None:
+def _check_body_replace(rule: BodyReplaceRule) -> None:
     _check_size(len(rule.text), "text")
     if rule.find == "":
         raise InvalidInput("find is empty", "leave find out to replace the whole body")
 
 
-def _check_delay(rule: Delay) -> None:
+def _check_delay(rule: DelayRule) -> None:
     _check_range(rule.delay_ms, 0, MAX_WAIT_MS, "delay_ms")
     _check_range(rule.jitter_ms, 0, MAX_WAIT_MS, "jitter_ms")
 
 
 def _checks() -> Iterator[tuple[type[AnyRule], Callable[..., None]]]:
-    yield Block, lambda rule: check_status(rule.status_code, "status_code")
-    yield MapLocal, _check_map_local
-    yield Mock, _check_mock
-    yield StatusRewrite, _check_status_rewrite
-    yield HeaderRewrite, _check_header_rewrite
-    yield BodyReplace, _check_body_replace
-    yield Delay, _check_delay
-    yield Fault, lambda rule: _check_range(rule.after_bytes, 0, 2**53, "after_bytes")
-    yield Breakpoint, lambda rule: _check_range(rule.time_limit_s, 0.1, MAX_HOLD_S, "time_limit_s")
+    yield BlockRule, lambda rule: check_status(rule.status_code, "status_code")
+    yield MapLocalRule, _check_map_local
+    yield MockRule, _check_mock
+    yield StatusRewriteRule, _check_status_rewrite
+    yield HeaderRewriteRule, _check_header_rewrite
+    yield BodyReplaceRule, _check_body_replace
+    yield DelayRule, _check_delay
+    yield FaultRule, lambda rule: _check_range(rule.after_bytes, 0, 2**53, "after_bytes")
+    yield BreakpointRule, lambda rule: _check_range(rule.time_limit_s, 0.1, MAX_HOLD_S, "time_limit_s")
 
 
 _CHECKS = dict(_checks())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Awaitable
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
+from dari.core.context import Context
 from dari.errors import InvalidInput
-from dari.proxy.traffic.filters import Filter
+from dari.proxy.query.filters import TrafficFilter
 
 RequestId = Annotated[str, Meta(description="request_id of a recorded request, such as 17")]
 Matcher = Annotated[
@@ -36,7 +39,7 @@ SinceMs = Annotated[int, Meta(description="began at or after this Unix time in m
 HasError = Annotated[bool, Meta(description="failed, or status 400 and above")]
 
 
-def clamped(name: str, value: int, most: int) -> int:
+def clamp(name: str, value: int, most: int) -> int:
     """A limit above the largest counts as the largest, as in the original; one below zero is a mistake."""
     if value < 0:
         raise InvalidInput(f"argument '{name}' is {value}: expected int >= 0", f"give 1 to {most}")
@@ -50,6 +53,24 @@ def status_or_any(name: str, value: int | None) -> int | None:
     return value
 
 
-def wanted(**conditions: str | int | bool | None) -> Filter:
+def make_filter(**conditions: str | int | bool | None) -> TrafficFilter:
     """The conditions that were given, as a filter."""
-    return Filter(**{name: value for name, value in conditions.items() if value is not None})  # type: ignore[arg-type]
+    return TrafficFilter(**{name: value for name, value in conditions.items() if value is not None})  # type: ignore[arg-type]
+
+
+T = TypeVar("T")
+TICK_S = 2.0
+
+
+async def report_progress_while(work: Awaitable[T], context: Context, limit_s: float, message: str) -> T:
+    """The result of `work`; until then progress in seconds of `limit_s`."""
+    task = asyncio.ensure_future(work)
+    waited_s = 0.0
+    try:
+        while not (await asyncio.wait({task}, timeout=TICK_S))[0]:
+            waited_s = min(waited_s + TICK_S, limit_s)
+            await context.progress(waited_s, limit_s, message)
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})

@@ -8,10 +8,9 @@ from msgspec import Meta
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.proxy.breakpoints import HeldFlows, Resumed
-from dari.proxy.service import ProxyService
-from dari.proxy.tools.arguments import Headers, HttpMethod, RemovedHeaders, Seconds
-from dari.proxy.tools.waiting import told_while
+from dari.proxy.api.breakpoints import HeldFlows, Resumed
+from dari.proxy.api.service import ProxyService
+from dari.proxy.tools.arguments import Headers, HttpMethod, RemovedHeaders, Seconds, report_progress_while
 
 
 class BreakpointTools:
@@ -28,7 +27,7 @@ class BreakpointTools:
     @tool(timeout_s=INNER_LIMITS_ONLY)
     async def breakpoints_wait(self, context: Context, timeout_s: Seconds = 30) -> HeldFlows:
         """Wait until a breakpoint rule holds something; returns what is held, empty when the time is over."""
-        return await told_while(self._breakpoints.wait(timeout_s), context, timeout_s, "nothing is held yet")
+        return await report_progress_while(self._breakpoints.wait(timeout_s), context, timeout_s, "nothing is held yet")
 
     @tool(scope="control", idempotent=False)
     async def breakpoints_resume(

@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from dari.core.tool import tool
+from dari.proxy.api.ca import CaStatus, KeyType
+from dari.proxy.api.service import ProxyService
+from dari.proxy.api.settings import ConfigDump, Ok, SettingsChanged
 from dari.proxy.configuration import ClientCertificate
-from dari.proxy.engine_settings import Changed, ConfigDump, Ok
-from dari.proxy.presets import PRESETS
-from dari.proxy.service import ProxyService
-from dari.proxy.throttle import ThrottleSettings
+from dari.proxy.throttle import PRESETS, ThrottleSettings
 from dari.proxy.tools.arguments import Switch
 
 Latency = Annotated[int, Meta(ge=0, description="milliseconds added before each response")]
@@ -85,7 +85,7 @@ class SettingsTools:
         self,
         cert_path: Annotated[str, Meta(description="absolute path of the PEM certificate")],
         key_path: Annotated[str, Meta(description="absolute path of its PEM key")],
-    ) -> Changed:
+    ) -> SettingsChanged:
         """Sign with this CA from now on; returns {ok} and warnings. crab_ca_generate makes one instead."""
         return await self._settings.load_ca(cert_path, key_path)
 
@@ -122,3 +122,26 @@ class SettingsTools:
     ) -> Ok:
         """Set which targets are refused and which are left encrypted; what is left out stays. Returns {ok}."""
         return await self._settings.set_policy(blocks_private_targets, passes_through_pinned)
+
+
+class AuthorityTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._authority = proxy.authority
+
+    @tool(scope="control", destructive=True, idempotent=False)
+    async def ca_generate(
+        self,
+        name: Annotated[str, Meta(description="name that people see in a certificate store")] = "Crab Proxy CA",
+        days: Annotated[int, Meta(ge=1, le=36500, description="days until it ends")] = 3650,
+        key_type: Annotated[KeyType, Meta(description="rsa2048 for clients that know no elliptic curves")] = "ec",
+        replace: Annotated[bool, Meta(description="make a new one although clients trust the old")] = False,
+    ) -> CaStatus:
+        """Make a CA and decrypt with it from now on; returns its path, fingerprint and how clients trust it."""
+        return await self._authority.generate(name, days, key_type, replace)
+
+    @tool()
+    async def ca_status(self) -> CaStatus:
+        """Tell whether a CA is loaded, its path, fingerprint and end, and how clients come to trust it."""
+        return await self._authority.status()

@@ -22,22 +22,17 @@ from dari.core.context import Context
 from dari.core.model_schema import simplify_tool
 from dari.core.tool import Tool, tools_of
 from dari.daemon.caller_scopes import limit_scopes
-from dari.proxy.service import ProxyService
-from dari.proxy.tools.authority import AuthorityTools
+from dari.proxy.api.service import ProxyService
 from dari.proxy.tools.breakpoints import BreakpointTools
-from dari.proxy.tools.control import ControlTools
-from dari.proxy.tools.har import HarTools
-from dari.proxy.tools.replay import ReplayTools
-from dari.proxy.tools.rules import RuleTools
-from dari.proxy.tools.rules_by_id import RuleByIdTools
-from dari.proxy.tools.settings import SettingsTools
-from dari.proxy.tools.system import SystemTools
-from dari.proxy.tools.traffic import TrafficTools
+from dari.proxy.tools.control import ControlTools, DaemonTools
+from dari.proxy.tools.rules import RuleByIdTools, RuleTools
+from dari.proxy.tools.settings import AuthorityTools, SettingsTools
+from dari.proxy.tools.traffic import HarTools, ReplayTools, TrafficTools
 
 ToolSet = Literal["core", "all"]
 
 FAMILIES = (
-    SystemTools,
+    DaemonTools,
     ControlTools,
     SettingsTools,
     TrafficTools,

@@ -9,12 +9,23 @@ from msgspec import Meta
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import NotFound
-from dari.proxy.service import ProxyService
+from dari.proxy.api.service import ProxyService
+from dari.proxy.api.traffic import FlowView, HarExport, HarImport, RequestSnippet, WaitResult
+from dari.proxy.formats.diff import FlowDiff
+from dari.proxy.formats.entries import EntryFound, EntryPage
+from dari.proxy.formats.log import Cleared, LogPage
+from dari.proxy.query.search import SearchResult
+from dari.proxy.query.summary import Summary
+from dari.proxy.query.views import BodyView
+from dari.proxy.replay import RequestEdits, SentRequest
 from dari.proxy.tools.arguments import (
     HasError,
+    Headers,
     Host,
+    HttpMethod,
     Methods,
     Records,
+    RemovedHeaders,
     RequestId,
     Seconds,
     Seq,
@@ -23,17 +34,10 @@ from dari.proxy.tools.arguments import (
     UrlText,
     WithHeaders,
     WithSample,
-    clamped,
-    wanted,
+    clamp,
+    make_filter,
+    report_progress_while,
 )
-from dari.proxy.tools.waiting import told_while
-from dari.proxy.traffic.diffs import Diff
-from dari.proxy.traffic.entries import EntryFound, EntryPage
-from dari.proxy.traffic.records import Cleared, LogPage
-from dari.proxy.traffic.search import Found
-from dari.proxy.traffic.summary import Summary
-from dari.proxy.traffic.views import BodyView
-from dari.proxy.traffic_desk import FlowView, Waited
 
 Fields = Annotated[
     list[str],
@@ -52,7 +56,7 @@ class TrafficTools:
     @tool()
     async def logs_tail(self, after_seq: Seq = 0, limit: Records = 200) -> LogPage:
         """Return raw log records after a sequence number, oldest first; crab_traffic_tail is easier to read."""
-        return await self._traffic.log(after_seq, clamped("limit", limit, 1000))
+        return await self._traffic.log(after_seq, clamp("limit", limit, 1000))
 
     @tool()
     async def traffic_tail(
@@ -68,8 +72,8 @@ class TrafficTools:
         """Return the newest requests, newest first, each whole: URL, status, headers, start of the bodies."""
         return await self._traffic.tail(
             after_seq,
-            clamped("limit", limit, 1000),
-            clamped("max_entries", max_entries, 500),
+            clamp("limit", limit, 1000),
+            clamp("max_entries", max_entries, 500),
             include_headers,
             include_body_sample_b64,
         )
@@ -86,7 +90,7 @@ class TrafficTools:
         include_body_sample_b64: WithSample = False,
     ) -> EntryFound:
         """Return one request with headers and the start of its bodies, however long ago it was."""
-        clamped("limit", limit, 2000)
+        clamp("limit", limit, 2000)
         found = await self._traffic.entry(request_id, include_headers, include_body_sample_b64)
         if after_seq and found.entry.seq_last <= after_seq:
             raise NotFound(
@@ -124,9 +128,9 @@ class TrafficTools:
         token_budget: Annotated[
             int, Meta(ge=100, le=100_000, description="end the page at about so many tokens of a model")
         ] = 8000,
-    ) -> Found:
+    ) -> SearchResult:
         """Find requests that fulfil every condition, newest first; returns a page and next_cursor."""
-        conditions = wanted(
+        conditions = make_filter(
             host=host,
             method=method,
             status=status,
@@ -140,7 +144,7 @@ class TrafficTools:
             event=event,
             process=process,
         )
-        most = max(clamped("limit", limit, 500), 1)
+        most = max(clamp("limit", limit, 500), 1)
         return await self._traffic.search(conditions, most, cursor, fields, token_budget)
 
     @tool(timeout_s=INNER_LIMITS_ONLY)
@@ -156,9 +160,9 @@ class TrafficTools:
         has_error: HasError | None = None,
         timeout_s: Seconds = 30,
         after_seq: Annotated[int, Meta(ge=0, description="also count what came after this next_seq")] | None = None,
-    ) -> Waited:
+    ) -> WaitResult:
         """Wait until a request that fulfils every condition has finished; returns {found, flow, next_seq}."""
-        conditions = wanted(
+        conditions = make_filter(
             host=host,
             method=method,
             status=status,
@@ -168,7 +172,7 @@ class TrafficTools:
             has_error=has_error,
         )
         waiting = self._traffic.wait(conditions, timeout_s, after_seq)
-        return await told_while(waiting, context, timeout_s, "no such request yet")
+        return await report_progress_while(waiting, context, timeout_s, "no such request yet")
 
     @tool()
     async def traffic_summary(
@@ -182,7 +186,7 @@ class TrafficTools:
         groups: Annotated[int, Meta(ge=1, le=500, description="lines to return at most, busiest first")] = 50,
     ) -> Summary:
         """Sum requests up by host and path template: count, statuses, error rate, p50 and p95, bytes, last id."""
-        conditions = wanted(
+        conditions = make_filter(
             host=host,
             method=method,
             status=status,
@@ -210,6 +214,99 @@ class TrafficTools:
         return await self._traffic.body(request_id, direction, start, end, max_chars)
 
     @tool()
-    async def traffic_diff(self, first_id: RequestId, second_id: RequestId) -> Diff:
+    async def traffic_diff(self, first_id: RequestId, second_id: RequestId) -> FlowDiff:
         """Compare two requests and their responses; returns the changes as data and as text."""
         return await self._traffic.diff(first_id, second_id)
+
+
+class HarTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._traffic = proxy.traffic
+
+    @tool(scope="control", idempotent=False)
+    async def traffic_export_har(
+        self,
+        path: Annotated[str, Meta(description="absolute path; default a new file of the daemon's own")] | None = None,
+        host: Host | None = None,
+        method: Methods | None = None,
+        status: Statuses | None = None,
+        url_contains: UrlText | None = None,
+        since_unix_ms: SinceMs | None = None,
+        has_error: HasError | None = None,
+        limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = 10_000,
+        include_bodies: Annotated[bool, Meta(description="false leaves bodies out")] = True,
+        overwrite: Annotated[bool, Meta(description="replace a file that exists")] = False,
+    ) -> HarExport:
+        """Write the newest requests that fulfil every condition to a HAR file, secrets hidden; returns its path."""
+        conditions = make_filter(
+            host=host,
+            method=method,
+            status=status,
+            url_contains=url_contains,
+            since_unix_ms=since_unix_ms,
+            has_error=has_error,
+        )
+        return await self._traffic.export_har(path, conditions, limit, include_bodies, overwrite)
+
+    @tool(scope="control", idempotent=False)
+    async def traffic_import_har(
+        self, path: Annotated[str, Meta(description="absolute path, such as /home/me/login.har")]
+    ) -> HarImport:
+        """Add the requests of a HAR file to the recorded traffic; returns how many and their ids."""
+        return await self._traffic.import_har(path)
+
+
+Library = Annotated[Literal["httpx", "urllib"], Meta(description="what the program uses")]
+Patience = Annotated[float, Meta(gt=0, le=300, description="seconds to wait for the answer")]
+
+
+class ReplayTools:
+    prefix = "crab"
+
+    def __init__(self, proxy: ProxyService) -> None:
+        self._traffic = proxy.traffic
+
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    async def traffic_replay(
+        self,
+        request_id: RequestId,
+        method: HttpMethod | None = None,
+        url: Annotated[str, Meta(description="another URL; default the recorded one")] | None = None,
+        set_headers: Headers | None = None,
+        remove_headers: RemovedHeaders | None = None,
+        body: Annotated[str, Meta(description="another body as text; default the recorded one")] | None = None,
+        timeout_s: Patience = 30,
+    ) -> SentRequest:
+        """Send a recorded request again with changes; only its own origin gets its secrets. Returns the new request."""
+        edits = RequestEdits(
+            method=method, url=url, set_headers=set_headers or {}, remove_headers=remove_headers or [], body=body
+        )
+        return await self._traffic.replay(request_id, edits, timeout_s)
+
+    @tool(scope="control", destructive=True, idempotent=False, open_world=True, timeout_s=INNER_LIMITS_ONLY)
+    async def traffic_compose(
+        self,
+        url: Annotated[str, Meta(description="such as https://api.example.com/users?page=1")],
+        method: HttpMethod = "GET",
+        headers: Headers | None = None,
+        body: Annotated[str, Meta(description="body as text")] = "",
+        timeout_s: Patience = 30,
+    ) -> SentRequest:
+        """Send a request through the running proxy; rules apply and it is recorded. Returns it with its answer."""
+        return await self._traffic.compose(url, method, headers, body, timeout_s)
+
+    @tool()
+    async def traffic_as_curl(self, request_id: RequestId) -> RequestSnippet:
+        """Return a request as a curl command; secrets are left out."""
+        return await self._traffic.code(request_id, "curl")
+
+    @tool()
+    async def traffic_as_python(
+        self,
+        request_id: RequestId,
+        library: Library = "httpx",
+    ) -> RequestSnippet:
+        """Return a request as a Python program; secrets are left out."""
+        return await self._traffic.code(request_id, library)

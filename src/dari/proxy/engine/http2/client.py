@@ -8,34 +8,32 @@ from typing import TYPE_CHECKING
 from h2.errors import ErrorCodes
 from h2.events import Event, RequestReceived
 
-from dari.proxy.engine.bodies import BodyReader, reader_of
-from dari.proxy.engine.chunks import BadChunk
-from dari.proxy.engine.client import Client, Via
+from dari.proxy.engine.body_framing import BadChunk, BodyReader, reader_of
+from dari.proxy.engine.client import ClientConnection, Via
+from dari.proxy.engine.client_process import ConnectionOwner
 from dari.proxy.engine.heads import CHUNKED, BadHead, RequestHead
-from dari.proxy.engine.http2.budget import FRAME
+from dari.proxy.engine.hooks import PASS
 from dari.proxy.engine.http2.exchange import StreamExchange
 from dari.proxy.engine.http2.fields import Fields, StreamHead
 from dari.proxy.engine.http2.framing import chunk, last_chunk
-from dari.proxy.engine.http2.session import Session
-from dari.proxy.engine.http2.stream import Stream
+from dari.proxy.engine.http2.session import FRAME, Http2Session
+from dari.proxy.engine.http2.stream import Http2Stream
 from dari.proxy.engine.http2.wire import MAX_STREAMS
-from dari.proxy.engine.ports import PASS
-from dari.proxy.engine.process import Owner
 from dari.proxy.engine.targets import BadTarget
 from dari.proxy.flow import Flow, Headers
 
 if TYPE_CHECKING:
     import asyncio
 
-    from dari.proxy.engine.core import Core
+    from dari.proxy.engine.core import EngineContext
 
 _NEVER = float("inf")
 
 
-class ClientSession(Session):
+class ClientSession(Http2Session):
     abort_code = ErrorCodes.INTERNAL_ERROR
 
-    def __init__(self, core: Core, peer: str, via: Via, owner: Owner | None = None) -> None:
+    def __init__(self, core: EngineContext, peer: str, via: Via, owner: ConnectionOwner | None = None) -> None:
         super().__init__(core, is_server=True)
         self.peer = peer
         self.via = via
@@ -127,7 +125,7 @@ class ClientSession(Session):
         self.core.finish(flow)
 
 
-class ClientStream(Client):
+class ClientStream(ClientConnection):
     """One request: a client whose transport is a stream, and who asks once."""
 
     exchanges = StreamExchange
@@ -138,7 +136,7 @@ class ClientStream(Client):
         self._session = session
         self._is_chunked = False
         self._is_grpc = False
-        self.transport = self.stream = Stream(session, self, number)
+        self.transport = self.stream = Http2Stream(session, self, number)
         # Until the whole read is met: a small body then goes up together with its head.
         self.stream.pause_reading()
 

@@ -8,25 +8,31 @@ from typing import TYPE_CHECKING, cast
 from dari.proxy.engine import response_heads
 from dari.proxy.engine.exchange import Exchange
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead, without
+from dari.proxy.engine.hooks import Decision
 from dari.proxy.engine.http2.fields import plain_fields
-from dari.proxy.engine.ports import Decision
-from dari.proxy.engine.targets import Target
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.targets import RequestTarget
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.flow import Event, Flow, Headers
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.client import Client
-    from dari.proxy.engine.http2.stream import Stream
+    from dari.proxy.engine.client import ClientConnection
+    from dari.proxy.engine.http2.stream import Http2Stream
 
 
 class StreamExchange(Exchange):
     __slots__ = ("_stream",)
 
     def __init__(
-        self, client: Client, head: RequestHead, target: Target, route: Route, flow: Flow, decision: Decision
+        self,
+        client: ClientConnection,
+        head: RequestHead,
+        target: RequestTarget,
+        route: Route,
+        flow: Flow,
+        decision: Decision,
     ) -> None:
         super().__init__(client, head, target, route, flow, decision)
-        self._stream = cast("Stream", client.transport)
+        self._stream = cast("Http2Stream", client.transport)
         self.dechunks = True  # a stream frames its data itself
 
     def informational(self, head: ResponseHead) -> None:
@@ -72,7 +78,7 @@ class StreamExchange(Exchange):
             self._stream.finish(plain_fields(trailers) if trailers else [])
         super()._response_done()
 
-    def upstream_lost(self, upstream: Upstream, exc: Exception | None) -> None:
+    def upstream_lost(self, upstream: UpstreamConnection, exc: Exception | None) -> None:
         super().upstream_lost(upstream, exc)
         self._finish_if_done()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from dari.proxy.engine.answers import may_have_body, status_line
 from dari.proxy.engine.heads import (
     CHUNKED,
     HOP,
@@ -17,7 +16,8 @@ from dari.proxy.engine.heads import (
     joined,
     without,
 )
-from dari.proxy.engine.targets import Target, target_of
+from dari.proxy.engine.local_response import may_have_body, status_line
+from dari.proxy.engine.targets import RequestTarget, target_of
 from dari.proxy.flow import Headers
 from dari.transport.authority import parse_authority
 
@@ -105,7 +105,7 @@ class StreamHead(RequestHead):
         self.keep_alive = True
         self.upgrade = None
         self.authority = parse_authority(authority)
-        self.target: Target = target_of(path, scheme, self.authority)
+        self.target: RequestTarget = target_of(path, scheme, self.authority)
         self.headers = _one_cookie(headers)
         self.recorded = self.headers
         """As the client sent them; `headers` may say more about the body."""

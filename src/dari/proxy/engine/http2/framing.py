@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dari.proxy.engine.bodies import BodyReader, reader_of
+from dari.proxy.engine.body_framing import BodyReader, reader_of
 from dari.proxy.engine.heads import RequestHead, head_end
 from dari.proxy.flow import Headers
 
@@ -57,7 +57,7 @@ class FrameCutter:
         return cut
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     """What a piece of a request holds. `head` is there once, `is_end` with the last."""
 
     head: RequestHead | None
@@ -74,7 +74,7 @@ class RequestReader:
         self._body: BodyReader | None = None
         self._has_ended = False
 
-    def feed(self, data: bytes) -> Part | None:
+    def feed(self, data: bytes) -> RequestPart | None:
         """None while the head is not complete. Raises BadHead or BadChunk, which our own writing never causes."""
         if self._has_ended:
             return None
@@ -89,4 +89,4 @@ class RequestReader:
             self._body = reader_of(head.length)
         is_end = self._body.feed(data)
         self._has_ended = is_end
-        return Part(head, self._body.payload, is_end, self._body.trailers)
+        return RequestPart(head, self._body.payload, is_end, self._body.trailers)

@@ -9,26 +9,26 @@ from h2.errors import ErrorCodes
 from h2.events import Event, InformationalResponseReceived, ResponseReceived
 from h2.exceptions import ProtocolError
 
-from dari.proxy.engine.dial import DialFailed
+from dari.proxy.engine.connector import ConnectFailed
 from dari.proxy.engine.heads import CHUNKED, BadHead
 from dari.proxy.engine.http2.fields import Fields, request_fields, response_head
 from dari.proxy.engine.http2.framing import RequestReader, chunk, last_chunk
-from dari.proxy.engine.http2.session import Session
-from dari.proxy.engine.http2.stream import Stream
+from dari.proxy.engine.http2.session import Http2Session
+from dari.proxy.engine.http2.stream import Http2Stream
 from dari.proxy.engine.http2.wire import MAX_STREAMS
 from dari.proxy.engine.request_heads import tls_facts
-from dari.proxy.engine.upstream import Route, Upstream
+from dari.proxy.engine.upstream import Route, UpstreamConnection
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.core import Core
+    from dari.proxy.engine.core import EngineContext
 
 _NEVER = float("inf")
 # What is kept of a request until somebody answers: more is not sent twice.
 _KEPT_BYTES = 64 * 1024
 
 
-async def reach(core: Core, route: Route) -> Upstream:
+async def reach(core: EngineContext, route: Route) -> UpstreamConnection:
     """A stream of a shared connection; a connection of its own where the origin speaks HTTP/1.1. Raises DialFailed."""
     pool = core.pool
     while True:
@@ -44,7 +44,7 @@ async def reach(core: Core, route: Route) -> Upstream:
     pool.dialing[route] = done
     try:
         made = await core.dialer.open(route, lambda alpn: _peer(core, route, alpn))
-    except DialFailed as error:
+    except ConnectFailed as error:
         done.set_exception(error)
         done.exception()  # it may be that nobody waits
         raise
@@ -53,21 +53,23 @@ async def reach(core: Core, route: Route) -> Upstream:
             del pool.dialing[route]
         if not done.done():
             done.set_result(None)
-    if isinstance(made, Upstream):
+    if isinstance(made, UpstreamConnection):
         pool.note_unshared(route)
         return made
     if made.is_draining:
-        raise DialFailed(502, "the origin closed the connection without a response")
+        raise ConnectFailed(502, "the origin closed the connection without a response")
     return made.stream()
 
 
-def _peer(core: Core, route: Route, alpn: str | None) -> OriginSession | Upstream:
+def _peer(core: EngineContext, route: Route, alpn: str | None) -> OriginSession | UpstreamConnection:
     # Without TLS there is nothing to agree by: the client knew that the origin speaks HTTP/2.
-    return OriginSession(core, route) if alpn == "h2" or route.scheme == "http" else Upstream(core.pool, route)
+    return (
+        OriginSession(core, route) if alpn == "h2" or route.scheme == "http" else UpstreamConnection(core.pool, route)
+    )
 
 
-class OriginSession(Session):
-    def __init__(self, core: Core, route: Route) -> None:
+class OriginSession(Http2Session):
+    def __init__(self, core: EngineContext, route: Route) -> None:
         super().__init__(core, is_server=False)
         self.route = route
         self.pool = core.pool
@@ -113,7 +115,7 @@ class OriginSession(Session):
         if not self._lent:
             self._leave()
 
-    def admit(self, stream: Stream) -> None:
+    def admit(self, stream: Http2Stream) -> None:
         """Give it a number, in the order in which heads are sent."""
         stream.number = self.wire.get_next_available_stream_id()
         self.streams[stream.number] = stream
@@ -131,13 +133,13 @@ class OriginSession(Session):
             if not lent.stream.number or lent.stream.number > last:
                 self._unprocessed(lent.stream, f"the origin closed the connection: {code!r}")
 
-    def stream_reset(self, stream: Stream, code: ErrorCodes | int | None) -> None:
+    def stream_reset(self, stream: Http2Stream, code: ErrorCodes | int | None) -> None:
         if code == ErrorCodes.REFUSED_STREAM:
             self._unprocessed(stream, "the origin refused the stream")
         else:
             super().stream_reset(stream, code)
 
-    def _unprocessed(self, stream: Stream, reason: str) -> None:
+    def _unprocessed(self, stream: Http2Stream, reason: str) -> None:
         self.forget(stream)
         owner = stream.owner
         assert isinstance(owner, OriginStream)
@@ -145,7 +147,7 @@ class OriginSession(Session):
         stream.lost()
         owner.stream_lost(reason)
 
-    def _pump(self, stream: Stream) -> bool:
+    def _pump(self, stream: Http2Stream) -> bool:
         try:
             return stream.pump()
         except ProtocolError as error:
@@ -167,7 +169,7 @@ class OriginSession(Session):
             self.transport.close()
 
 
-class _RequestStream(Stream):
+class _RequestStream(Http2Stream):
     """Takes a request in HTTP/1.1, as the exchange writes it, and sends it in HTTP/2."""
 
     def __init__(self, session: OriginSession, owner: OriginStream) -> None:
@@ -198,7 +200,7 @@ class _RequestStream(Stream):
         return super().pump()
 
 
-class OriginStream(Upstream):
+class OriginStream(UpstreamConnection):
     """One request at an origin of HTTP/2. Its response reaches an exchange in the form of HTTP/1.1."""
 
     def __init__(self, session: OriginSession, tls: tuple[str | None, str | None, str | None], is_reused: bool) -> None:

@@ -26,17 +26,57 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 
 from dari.core.slices import Sliced
+from dari.proxy.engine.flow_control import PIPELINED, SLICED, FlowControlledProtocol
 from dari.proxy.engine.heads import BadHead
-from dari.proxy.engine.http2.budget import FRAME, RESET, Budget
 from dari.proxy.engine.http2.fields import trailers_of
 from dari.proxy.engine.http2.framing import FrameCutter
-from dari.proxy.engine.http2.stream import Stream
+from dari.proxy.engine.http2.stream import Http2Stream
 from dari.proxy.engine.http2.wire import Wire
-from dari.proxy.engine.peer import PIPELINED, SLICED, Peer
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.core import Core
+    from dari.proxy.engine.core import EngineContext
+
+_MAX_BUDGET = 1000.0
+_PER_S = 200.0
+# A request that is taken back has cost its whole way up.
+RESET = 5.0
+FRAME = 1.0
+MAX_WINDOW_CREDIT = 100_000.0
+# Some clients give back each 4 KiB twice, to the stream and to the connection.
+_WINDOW_PER_BYTE = 1 / 512
+
+
+class FloodBudget:
+    """Fills with time and with every request that was served to its end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._left = _MAX_BUDGET
+        self._windows = 0.0
+        self._at = clock()
+
+    def spend(self, cost: float) -> bool:
+        """False when it is used up."""
+        now = self._clock()
+        self._left = min(self._left + (now - self._at) * _PER_S, _MAX_BUDGET) - cost
+        self._at = now
+        return self._left >= 0
+
+    def earn(self) -> None:
+        self._left = min(self._left + RESET, _MAX_BUDGET)
+
+    def sent(self, size_bytes: int) -> None:
+        """A body went out: the peer will open its windows again."""
+        self._windows = min(self._windows + 2 + size_bytes * _WINDOW_PER_BYTE, MAX_WINDOW_CREDIT)
+
+    def window_opened(self) -> bool:
+        """One update for what was sent costs nothing, one for nothing is idle talk."""
+        if self._windows >= 1:
+            self._windows -= 1
+            return True
+        return self.spend(FRAME)
+
 
 # Given back in steps: a WINDOW_UPDATE for each frame would double the number of frames.
 _STEP_BYTES = 1024 * 1024
@@ -47,24 +87,24 @@ MAX_FRAMES = 64
 PREAMBLE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-class Session(Peer):
+class Http2Session(FlowControlledProtocol):
     abort_code = ErrorCodes.CANCEL
     """What a stream is reset with when its owner gives it up."""
 
-    def __init__(self, core: Core, is_server: bool) -> None:
+    def __init__(self, core: EngineContext, is_server: bool) -> None:
         self.core = core
         self.loop = core.loop
         self.wire = Wire(client_side=not is_server)
-        self.streams: dict[int, Stream] = {}
+        self.streams: dict[int, Http2Stream] = {}
         self.is_draining = False
         """One side has said that no new streams begin."""
-        self._budget = Budget(core.clock)
+        self._budget = FloodBudget(core.clock)
         self._cutter = FrameCutter(len(PREAMBLE) if is_server else 0, MAX_FRAMES)
         self._frames: Sliced[tuple[bytes, int]] = Sliced(
             self._received, lambda: self.hold(SLICED), lambda: self.free(SLICED)
         )
         self._mute = 0
-        self._ready: dict[Stream, None] = {}
+        self._ready: dict[Http2Stream, None] = {}
         self._trailers: dict[int, Headers] = {}
         self._unread = 0
         self._is_full = False
@@ -125,7 +165,7 @@ class Session(Peer):
 
     # From streams.
 
-    def wants(self, stream: Stream) -> None:
+    def wants(self, stream: Http2Stream) -> None:
         """It has something to send."""
         self._ready[stream] = None
         self._flush_soon()
@@ -137,12 +177,12 @@ class Session(Peer):
     def give_back(self, size: int, number: int) -> None:
         self._quietly(lambda: self.wire.increment_flow_control_window(size, number))
 
-    def reset_stream(self, stream: Stream, code: ErrorCodes) -> None:
+    def reset_stream(self, stream: Http2Stream, code: ErrorCodes) -> None:
         self.forget(stream)
         if stream.number:
             self._quietly(lambda: self.wire.reset_stream(stream.number, code))
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: Http2Stream) -> None:
         self._ready.pop(stream, None)
         if self.streams.pop(stream.number, None) is not None:
             self.stream_gone()
@@ -236,7 +276,7 @@ class Session(Peer):
             self.forget(stream)
             self.stream_reset(stream, event.error_code)
 
-    def stream_reset(self, stream: Stream, code: ErrorCodes | int | None) -> None:
+    def stream_reset(self, stream: Http2Stream, code: ErrorCodes | int | None) -> None:
         stream.owner.stream_lost(f"the stream was reset: {_name(code)}")
 
     def _spend(self, cost: float) -> bool:
@@ -293,7 +333,7 @@ class Session(Peer):
         for stream in touched:
             stream.relieve()
 
-    def _pump(self, stream: Stream) -> bool:
+    def _pump(self, stream: Http2Stream) -> bool:
         try:
             return stream.pump()
         except ProtocolError as error:

@@ -12,13 +12,13 @@ from dari.proxy.engine.http2.wire import WINDOW_BYTES
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.http2.session import Session
+    from dari.proxy.engine.http2.session import Http2Session
 
 _HIGH_BYTES = 64 * 1024
 _LOW_BYTES = 16 * 1024
 
 
-class Owner(Protocol):
+class StreamOwner(Protocol):
     """Who reads and writes a stream."""
 
     def stream_data(self, data: bytes) -> None: ...
@@ -30,8 +30,8 @@ class Owner(Protocol):
     def resume_writing(self) -> None: ...
 
 
-class Stream(asyncio.Transport):
-    def __init__(self, session: Session, owner: Owner, number: int = 0) -> None:
+class Http2Stream(asyncio.Transport):
+    def __init__(self, session: Http2Session, owner: StreamOwner, number: int = 0) -> None:
         super().__init__()
         self.session = session
         self.number = number

@@ -1,0 +1,267 @@
+"""The request to send again, as plain data: built from a stored flow and edits, with its secrets where they belong."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from dari.errors import Conflict, Failed, InvalidInput, TimedOut
+from dari.proxy import headers
+from dari.proxy.configuration import shown_address
+from dari.proxy.credentials import body_without_secrets, is_same_origin, without_secrets
+from dari.proxy.flow import Flow, Headers
+from dari.proxy.query import views
+from dari.proxy.query.fields import row_of
+from dari.proxy.recording.bodies import BodyStore
+from dari.text.redact import MARK
+
+if TYPE_CHECKING:
+    from dari.proxy.runtime import ProxyRuntime
+
+# Each belongs to one connection, or is made anew by whoever sends.
+_PER_HOP = {
+    b"connection",
+    b"proxy-connection",
+    b"keep-alive",
+    b"proxy-authorization",
+    b"proxy-authenticate",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+    b"http2-settings",
+    b"expect",
+    b"content-length",
+    b"host",
+}
+_TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+class RequestEdits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What to change. Headers are replaced by name; removal comes first."""
+
+    method: str | None = None
+    url: str | None = None
+    set_headers: dict[str, str] = {}
+    remove_headers: list[str] = []
+    body: str | None = None
+    body_b64: bytes | None = None
+    """A body that is no text; wins over `body`. Base64 where it travels as JSON."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """Ready to send when `missing` is empty; Host and Content-Length are set, hop-by-hop headers are gone."""
+
+    replay_of: int | None
+    method: str
+    url: str
+    headers: Headers
+    body: bytes
+    missing: list[str]
+    dropped: list[str] = []
+    """Recorded headers, and "body" for secrets in it, that are not sent because the URL is another origin's."""
+
+
+def build(
+    flow: Flow,
+    edits: RequestEdits = RequestEdits(),  # noqa: B008 (frozen)
+    bodies: BodyStore | None = None,
+    *,
+    keeps_secrets: bool = False,
+) -> Replay:
+    """The flow's request with the edits applied; `missing` names what was not kept and not replaced.
+
+    Another scheme, host or port than the recorded one gets no recorded secret, unless `keeps_secrets`.
+    """
+    if flow.method == "CONNECT" or flow.is_encrypted:
+        raise Conflict(
+            f"flow {flow.id} is a tunnel: its content was not seen", "add an allow rule for its host, then repeat it"
+        )
+    method = read_method(edits.method if edits.method is not None else flow.method)
+    url = read_url(edits.url if edits.url is not None else flow.url)
+    missing: list[str] = []
+    kept = _kept_headers(flow)
+    dropped: list[str] = []
+    leaves_origin = not keeps_secrets and not is_same_origin(flow.url, url)
+    if leaves_origin:
+        kept, dropped = without_secrets(kept)
+    given = edits.body_b64 if edits.body_b64 is not None else edits.body
+    if given is not None:
+        body = given.encode() if isinstance(given, str) else given
+        kept = [(name, value) for name, value in kept if name.lower() != b"content-encoding"]
+    else:
+        body = views.raw(flow, True, bodies)
+        if not views.is_whole(flow, True, bodies):
+            missing.append(f"request body: {len(body)} of {flow.request_body.size_bytes} bytes were kept")
+        safe = body_without_secrets(body, flow.request_headers) if leaves_origin else body
+        if safe != body:
+            body, dropped = safe, [*dropped, "secrets in the body"]
+    removed = {header_name(name).lower() for name in (*edits.remove_headers, *edits.set_headers)}
+    block = [(name, value) for name, value in kept if name.lower() not in removed]
+    block += [(header_name(name), header_value(name, value)) for name, value in edits.set_headers.items()]
+    if not any(name.lower() == b"host" for name, _ in block):
+        block.insert(0, (b"Host", urlsplit(url).netloc.rpartition("@")[2].encode()))
+    had_length = headers.value(flow.request_headers, b"content-length") is not None
+    if body or had_length or method in ("POST", "PUT", "PATCH"):
+        block = [(name, value) for name, value in block if name.lower() != b"content-length"]
+        block.append((b"Content-Length", b"%d" % len(body)))
+    return Replay(flow.id, method, url, block, body, missing, dropped)
+
+
+def compose(method: str, url: str, headers: dict[str, str] | None = None, body: str | bytes = b"") -> Replay:
+    """A request from nothing, checked like a replay."""
+    made = Flow(0, "", 0, read_method(method), "http", "", "")
+    data = body.encode() if isinstance(body, str) else body
+    edits = RequestEdits(url=url, set_headers=headers or {}, body_b64=data)
+    return msgspec.structs.replace(build(made, edits), replay_of=None)
+
+
+def sent_headers(flow: Flow) -> Headers:
+    """The request's headers that say something about the request, not about the connection it came on."""
+    return _kept_headers(flow)
+
+
+def _kept_headers(flow: Flow) -> Headers:
+    named = {
+        name.strip().lower().encode()
+        for key, value in flow.request_headers
+        if key.lower() == b"connection"
+        for name in headers.text(value).split(",")
+    }
+    return [
+        (name, value)
+        for name, value in flow.request_headers
+        if name.lower() not in _PER_HOP and name.lower() not in named and not name.startswith(b":")
+    ]
+
+
+def read_method(method: str) -> str:
+    if not method or not set(method.encode()) <= _TOKEN or method == "CONNECT":
+        raise InvalidInput(f"no method: {method!r}", "give a word such as GET or POST")
+    return method
+
+
+def read_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good or any(ord(character) <= 32 or ord(character) == 127 for character in url):
+        raise InvalidInput(f"no URL to send to: {url!r}", "give an absolute http or https URL, with spaces encoded")
+    return url
+
+
+def header_name(name: str) -> bytes:
+    if not name or not set(name.encode()) <= _TOKEN:
+        raise InvalidInput(f"no header name: {name!r}", "give a name such as X-Api-Key")
+    return name.encode()
+
+
+def header_value(name: str, value: str) -> bytes:
+    if MARK in value:
+        raise InvalidInput(
+            f"the value of {name} must be a real one, got {MARK!r}: that stands for a secret which is not shown",
+            "leave the header out: a replay to the recorded origin sends what was recorded",
+        )
+    raw = value.strip(" \t").encode()
+    if any(byte in b"\r\n\0" for byte in raw):
+        raise InvalidInput(f"the value of {name} has a line break or NUL", "put the value on one line")
+    return raw
+
+
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_PIECE_BYTES = 64 * 1024
+_FIELDS = (
+    "id",
+    "method",
+    "url",
+    "status",
+    "event",
+    "duration_ms",
+    "error",
+    "replay_of",
+    "response_headers",
+    "response_body",
+)
+
+
+class SentRequest(Struct, frozen=True):
+    """The new request as it was recorded, and what could not be sent again as it was."""
+
+    request_id: str
+    flow: dict[str, Any]
+    notes: list[str]
+
+
+class Sender:
+    def __init__(self, machine: ProxyRuntime) -> None:
+        self._machine = machine
+
+    async def send(self, request: Replay, timeout_s: float) -> SentRequest:
+        """Send it and wait for the whole response."""
+        machine = self._machine
+        machine.need_running()
+        if request.missing:
+            raise Conflict(
+                f"request {request.replay_of} cannot be sent again as it was: {'; '.join(request.missing)}",
+                "give a body of your own",
+            )
+        try:
+            async with asyncio.timeout(timeout_s):
+                flow = await self._exchange(request)
+        except TimeoutError:
+            raise TimedOut(f"no whole answer from {request.url} within {timeout_s:g} s", "allow more time") from None
+        row = await machine.traffic.apart(row_of, flow, _FIELDS, machine.traffic.bodies, machine.traffic.redactor)
+        return SentRequest(str(flow.id), row, _notes(request))
+
+    async def _exchange(self, request: Replay) -> Flow:
+        from dari.proxy.rule_adapter import Sent
+
+        machine = self._machine
+        bound = machine.engine.address
+        assert bound is not None
+        reader, writer = await asyncio.open_connection(_ANY.get(bound[0], bound[0]), bound[1])
+        name = writer.get_extra_info("sockname")
+        peer = shown_address(name[0], name[1])
+        arrived: asyncio.Future[Flow] = asyncio.get_running_loop().create_future()
+        machine.rules.sent[peer] = Sent(request.replay_of, arrived)
+        try:
+            writer.write(_wire(request))
+            # The proxy closes after one response, so the end of the stream is the end of the response.
+            while await reader.read(_PIECE_BYTES):
+                pass
+        except ConnectionError:
+            pass  # a fault rule, or the origin: the flow tells
+        finally:
+            machine.rules.sent.pop(peer, None)
+            writer.close()
+        if not arrived.done():
+            raise Failed(f"the proxy did not take the request for {request.url}", "look at crab_logs_tail")
+        flow = arrived.result()
+        await self._finished(flow)
+        return flow
+
+    async def _finished(self, flow: Flow) -> None:
+        """The client's end of the stream may come a turn before the flow is closed."""
+        deadline = time.monotonic() + 1
+        while flow.state != "done" and time.monotonic() < deadline:  # noqa: ASYNC110 (a flow has no event)
+            await asyncio.sleep(0.005)
+
+
+def _notes(request: Replay) -> list[str]:
+    if not request.dropped:
+        return []
+    dropped = ", ".join(request.dropped)
+    return [f"not sent, since the URL is of another origin than the one they were recorded for: {dropped}"]
+
+
+def _wire(request: Replay) -> bytes:
+    head = b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.encode())
+    fields = b"".join(b"%b: %b\r\n" % field for field in request.headers)
+    return head + fields + b"Connection: close\r\n\r\n" + request.body

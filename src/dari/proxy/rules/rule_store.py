@@ -1,0 +1,307 @@
+"""The rules as they are now: one writer changes them, readers take the compiled set and never wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dari.errors import Conflict, DariError, InvalidInput, NotFound
+from dari.proxy.rules.explanation import Explanation, explain
+from dari.proxy.rules.lint import warnings_about
+from dari.proxy.rules.matchers import Matcher
+from dari.proxy.rules.reach import Obstacle, newly_hidden, obstacles
+from dari.proxy.rules.rule import KINDS, AnyRule, BreakpointRule, FaultRule, Rule
+from dari.proxy.rules.ruleset import HitCounts, RuleSet, matcher_of
+from dari.proxy.rules.validation import check_rule
+
+FILE_VERSION = 1
+
+
+class RulesFile(Struct):
+    version: int
+    last_number: int = 0
+    rules: list[msgspec.Raw] = []
+    hits: dict[str, int] = {}
+
+
+class LoadedRules(NamedTuple):
+    rules: list[tuple[AnyRule, Matcher]]
+    last_number: int
+    hits: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def encode_rules(rules: Iterable[AnyRule], last_number: int, hits: dict[str, int]) -> bytes:
+    raw = [msgspec.Raw(msgspec.json.encode(rule)) for rule in rules]
+    return msgspec.json.encode(RulesFile(FILE_VERSION, last_number, raw, hits))
+
+
+def decode_rules(data: bytes) -> LoadedRules:
+    """Rules that cannot be read are left out with a note: one bad rule must not cost the others."""
+    try:
+        state = msgspec.json.decode(data, type=RulesFile)
+    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+        raise InvalidInput(f"the saved rules cannot be read: {wrong}", "move the file away to start empty") from None
+    if state.version > FILE_VERSION:
+        raise InvalidInput(
+            f"the saved rules are of version {state.version}; this Dari reads {FILE_VERSION}", "install a newer Dari"
+        )
+    rules: dict[str, tuple[AnyRule, Matcher]] = {}
+    notes: list[str] = []
+    last_number = max(state.last_number, 0)
+    for place, raw in enumerate(state.rules, 1):
+        try:
+            rule, extra = _decode_rule(raw)
+            rule_id = rule.id
+            if not rule_id or rule_id in rules:
+                last_number += 1
+                rule_id = f"r{last_number}"
+                rule = msgspec.structs.replace(rule, id=rule_id)
+            rules[rule_id] = (rule, matcher_of(rule))
+        except (msgspec.DecodeError, DariError, KeyError) as wrong:
+            notes.append(f"rule {place} left out: {wrong}")
+            continue
+        if extra:
+            notes.append(f"rule {rule_id}: unknown {', '.join(extra)} ignored")
+    numbers = [int(rule_id[1:]) for rule_id in rules if rule_id[1:].isascii() and rule_id[1:].isdigit()]
+    return LoadedRules(list(rules.values()), max([last_number, *numbers]), state.hits, tuple(notes))
+
+
+def _decode_rule(raw: msgspec.Raw) -> tuple[AnyRule, list[str]]:
+    values: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+    kind = KINDS.get(str(values.get("kind")))
+    if kind is None:
+        raise InvalidInput(f"unknown kind {values.get('kind')!r}")
+    rule = msgspec.json.decode(raw, type=kind)
+    return rule, sorted(values.keys() - set(kind.__struct_fields__) - {"kind"})
+
+
+MAX_RULES = 10_000
+R = TypeVar("R", bound=Rule)
+
+
+class RulesChanged(NamedTuple):
+    """Told to listeners after the new set is in force."""
+
+    revision: int
+    action: str
+    ids: tuple[str, ...]
+
+
+class RuleAdded(Struct, frozen=True):
+    """The rule as stored, and what its author should know about it."""
+
+    rule: AnyRule
+    advice: tuple[str, ...] = ()
+    """Likely mistakes in the rule itself."""
+    obstacle: Obstacle | None = None
+    """What keeps it from acting."""
+    hidden: tuple[str, ...] = ()
+    """The other rules that it keeps from acting, in words."""
+
+    @property
+    def reach(self) -> tuple[str, ...]:
+        return (self.obstacle.sentence, *self.hidden) if self.obstacle is not None else self.hidden
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.advice, *self.reach)
+
+
+class RulesWithHits(Struct, frozen=True):
+    rule: AnyRule
+    kind: str
+    hits: int
+    warnings: tuple[str, ...] = ()
+
+
+Listener = Callable[[RulesChanged], None]
+
+
+class RuleStore:
+    """`current` is the set in force: read it anew for each request; it is replaced whole, never changed."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, AnyRule] = {}
+        self._matchers: dict[str, Matcher] = {}
+        self._hits = HitCounts()
+        self._listeners: dict[object, Listener] = {}
+        self._last_number = 0
+        self.revision = 0
+        self.current = RuleSet(hits=self._hits)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call a function after every change; it only enqueues. Call what is returned to stop."""
+        key = object()
+        self._listeners[key] = listener
+        return lambda: self._listeners.pop(key, None) and None
+
+    def add(self, rule: AnyRule) -> RuleAdded:
+        """Append a rule under a new id. Duplicates are kept, as in the original."""
+        if len(self._rules) >= MAX_RULES:
+            raise Conflict(f"there are {MAX_RULES} rules already", "remove some, or match several URLs with one glob")
+        matcher, warnings = check_rule(rule)
+        stored = msgspec.structs.replace(rule, id=f"r{self._last_number + 1}")
+        reach = self._check_reach(stored, matcher, None)
+        self._last_number += 1
+        self._put(stored, matcher)
+        self._changed("add", stored.id)
+        return RuleAdded(stored, warnings, *reach)
+
+    def get(self, rule_id: str) -> AnyRule:
+        try:
+            return self._rules[rule_id]
+        except KeyError:
+            raise NotFound(f"no rule with id '{rule_id}'", "list the rules to see their ids") from None
+
+    def update(self, rule_id: str, changes: dict[str, Any]) -> RuleAdded:
+        """Change fields of a rule; its id, kind and place stay. Same checks as for a new one."""
+        old = self.get(rule_id)
+        fields = set(old.__struct_fields__) - {"id"}
+        unknown = sorted(changes.keys() - fields)
+        if unknown:
+            raise InvalidInput(
+                f"a {old.kind} rule has no field '{unknown[0]}' to change", f"it has: {', '.join(sorted(fields))}"
+            )
+        values = {name: getattr(old, name) for name in fields} | changes
+        try:
+            new = msgspec.convert({**values, "id": rule_id, "kind": old.kind}, type(old), from_attributes=True)
+        except msgspec.ValidationError as wrong:
+            raise InvalidInput(f"rule {rule_id}: {wrong}", "see the fields of this kind of rule") from None
+        matcher, warnings = check_rule(new)
+        reach = self._check_reach(new, matcher, old)
+        self._put(new, matcher)
+        self._changed("update", rule_id)
+        return RuleAdded(new, warnings, *reach)
+
+    def set_enabled(self, rule_id: str, enabled: bool) -> AnyRule:
+        """Switch a rule on or off without another look at its values."""
+        self._rules[rule_id] = msgspec.structs.replace(self.get(rule_id), enabled=enabled)
+        self._changed("enable" if enabled else "disable", rule_id)
+        return self._rules[rule_id]
+
+    def remove(self, rule_id: str) -> AnyRule:
+        rule = self.get(rule_id)
+        self._discard([rule])
+        return rule
+
+    def remove_where(self, kind: type[R], matcher: str, keep: Callable[[R], bool] | None = None) -> int:
+        """Remove all rules of a kind with that matcher text that `keep` does not spare; how many were removed."""
+        text = matcher.strip()
+        if not text:
+            raise InvalidInput("matcher is empty", "give the matcher exactly as the rule was added, or remove by id")
+        chosen = [
+            rule
+            for rule in self._rules.values()
+            if isinstance(rule, kind) and text in (rule.matcher, rule.matcher.strip()) and not (keep and keep(rule))
+        ]
+        self._discard(chosen)
+        return len(chosen)
+
+    def clear(self, kind: str | None = None) -> int:
+        """Remove all rules, or all of one kind; how many were removed."""
+        chosen = self.rules(kind)
+        self._discard(chosen)
+        return len(chosen)
+
+    def rules(self, kind: str | None = None) -> tuple[AnyRule, ...]:
+        """In the order they were added, which is the order in which they are tried."""
+        if kind is not None and kind not in KINDS:
+            raise InvalidInput(f"no kind of rule is called '{kind}'", f"kinds: {', '.join(KINDS)}")
+        return tuple(rule for rule in self._rules.values() if kind is None or rule.kind == kind)
+
+    def listed(self, kind: str | None = None) -> tuple[RulesWithHits, ...]:
+        """The rules with their hit counts and warnings."""
+        hidden = obstacles(self.current.live)
+
+        def warnings(rule: AnyRule) -> Iterator[str]:
+            yield from warnings_about(rule, self._matchers[rule.id])
+            if rule.id in hidden:
+                yield hidden[rule.id].sentence
+
+        return tuple(
+            RulesWithHits(rule, rule.kind, self._hits.of(rule.id), tuple(warnings(rule))) for rule in self.rules(kind)
+        )
+
+    def draft(self) -> RuleStore:
+        """A copy to change and to save; `adopt` puts it in force. Nobody listens to it."""
+        copy = RuleStore()
+        copy._rules, copy._matchers = dict(self._rules), dict(self._matchers)
+        copy._hits, copy._last_number = self._hits.copy(), self._last_number
+        copy.revision, copy.current = self.revision, self.current
+        return copy
+
+    def adopt(self, draft: RuleStore) -> None:
+        """Put the rules of a draft of this book in force, in one step."""
+        gone = [rule_id for rule_id in self._rules if rule_id not in draft._rules]
+        changed = [rule_id for rule_id, rule in draft._rules.items() if self._rules.get(rule_id) is not rule]
+        if not gone and not changed:
+            return
+        self._rules, self._matchers, self._last_number = draft._rules, draft._matchers, draft._last_number
+        for rule_id in gone:
+            self._hits.forget(rule_id)
+        self._changed("remove" if gone else "change", *gone, *changed)
+
+    def hits(self, rule_id: str) -> int:
+        return self._hits.of(self.get(rule_id).id)
+
+    def explain(self, url: str, method: str = "GET", *, has_ca: bool) -> Explanation:
+        return explain(self.current, url, method, has_ca=has_ca)
+
+    def dump_state(self) -> bytes:
+        """Everything a restart must bring back."""
+        return encode_rules(self._rules.values(), self._last_number, self._hits.snapshot())
+
+    def load_state(self, data: bytes) -> tuple[str, ...]:
+        """Replace all rules by those saved; notes say what could not be taken over. Bad data changes nothing."""
+        saved = decode_rules(data)
+        self._rules.clear()
+        self._matchers.clear()
+        for rule, matcher in saved.rules:
+            self._put(rule, matcher)
+        self._last_number = saved.last_number
+        self._hits.replace({rule_id: count for rule_id, count in saved.hits.items() if rule_id in self._rules})
+        self._changed("load", *self._rules)
+        return saved.notes
+
+    def _check_reach(
+        self, new: AnyRule, matcher: Matcher, old: AnyRule | None
+    ) -> tuple[Obstacle | None, tuple[str, ...]]:
+        """What is in its way, and which rules it is in the way of.
+
+        Raises for a breakpoint or fault that would never act: its author would wait for it in vain.
+        """
+        before = self.current.live
+        rules = {**self._rules, new.id: new}
+        matchers = {**self._matchers, new.id: matcher}
+        after = [(rule, matchers[rule.id]) for rule in rules.values() if rule.enabled]
+        own = obstacles(after, (new.id,)).get(new.id)
+        if own is not None and own.extent == "all" and own.is_certain and isinstance(new, BreakpointRule | FaultRule):
+            was = obstacles(before, (new.id,)).get(new.id) if old is not None and old.enabled else None
+            if was is None or was.extent != "all":
+                raise InvalidInput(f"the rule cannot be reached: {own.reason}", own.fix)
+        return own, tuple(newly_hidden(before, after, (new.id,)))
+
+    def _put(self, rule: AnyRule, matcher: Matcher) -> None:
+        self._rules[rule.id] = rule
+        self._matchers[rule.id] = matcher
+
+    def _discard(self, rules: Iterable[AnyRule]) -> None:
+        ids = tuple(rule.id for rule in rules)
+        for rule_id in ids:
+            del self._rules[rule_id], self._matchers[rule_id]
+            self._hits.forget(rule_id)
+        if ids:
+            self._changed("remove", *ids)
+
+    def _changed(self, action: str, *ids: str) -> None:
+        self.revision += 1
+        self.current = RuleSet(self._rules.values(), revision=self.revision, hits=self._hits, matchers=self._matchers)
+        for listener in list(self._listeners.values()):
+            listener(RulesChanged(self.revision, action, ids))

@@ -1,0 +1,213 @@
+"""The parts of one proxy, put together: engine, rules, traffic, throttle, gate, CA, and what is kept on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dari.errors import DariError
+from dari.proxy.access import ClientAllowlist, PrivateTargetPolicy, ProxyAccess
+from dari.proxy.api.breakpoints import BreakpointsApi
+from dari.proxy.configuration import Configuration, shown_address
+from dari.proxy.deferred_ca import deferred
+from dari.proxy.engine.listener import ProxyEngine
+from dari.proxy.errors import ProxyAlreadyRunning, ProxyNotRunning
+from dari.proxy.local_files import LocalFiles
+from dari.proxy.query.traffic import RecordingLimits, Traffic
+from dari.proxy.rule_adapter import RuleAdapter
+from dari.proxy.rules.rule_store import RuleStore
+from dari.proxy.state_files import StateFiles
+from dari.proxy.throttle import FlowThrottle, Throttle
+from dari.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from dari.proxy.ca import CertificateAuthority  # 60 ms of cryptography that a start can do without
+
+logger = logging.getLogger("dari.proxy")
+
+_MOST_NOTED = 1000
+
+
+class ProxyRuntime:
+    """One writer, the event loop. Made by `open`, ended by `close`; the engine inside starts and stops at will."""
+
+    def __init__(self, files: StateFiles, traffic: Traffic, local_files: LocalFiles) -> None:
+        self.files = files
+        self.traffic = traffic
+        self.local_files = local_files
+        local_files.keep_out_of(files.directory)
+        self.book = RuleStore()
+        self.breakpoints = BreakpointsApi(traffic.redactor)
+        self.rules = RuleAdapter(self.book, self.breakpoints, local_files)
+        self.gate = ProxyAccess()
+        self.throttle = Throttle()
+        self.configuration = Configuration()
+        self.authority: CertificateAuthority | None = None
+        self._changing = asyncio.Lock()
+        self._warming: asyncio.Task[None] | None = None
+        self.engine = ProxyEngine(rules=self.rules, recorder=traffic.recorder, gate=_NotingGate(self), authority=None)
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        limits: RecordingLimits | None = None,
+        local_files: LocalFiles | None = None,
+    ) -> ProxyRuntime:
+        """Everything as it was when the last one ended; a proxy that ran when its daemon died runs again."""
+        files = StateFiles(directory)
+        traffic = await asyncio.to_thread(Traffic.open, files.traffic, Redactor(), limits or RecordingLimits())
+        machine = cls(files, traffic, local_files or LocalFiles.of_environment(os.environ))
+        saved = files.load_configuration()
+        files.load_rules(machine.book)
+        await machine._restore(saved)
+        return machine
+
+    async def close(self) -> None:
+        if self._warming is not None:
+            await self._warming
+        await self._stop_engine()
+        try:
+            await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
+            await self.files.save_rules(self.book)
+        finally:
+            await self.traffic.close()
+
+    @property
+    def address(self) -> str | None:
+        bound = self.engine.address
+        return shown_address(*bound) if bound is not None else None
+
+    async def start(self) -> None:
+        async with self._changing:
+            if self.engine.is_running:
+                raise ProxyAlreadyRunning
+            await self.engine.apply(self.configuration.engine_config())
+            await self.engine.start()
+            await self._note_running(True)
+            logger.info("event=proxy_started address=%s", self.address)
+
+    async def stop(self) -> None:
+        """No error when it does not run. Whoever stops it does not want it at the next start, either."""
+        async with self._changing:
+            await self._stop_engine()
+            if self.configuration.is_running:
+                await self._note_running(False)
+
+    async def configure(self, **changes: object) -> None:
+        """Change settings on disk and in the running engine. What the disk or the engine refuses changes nothing.
+
+        Shielded: a caller that goes away must not leave half of it.
+        """
+        await asyncio.shield(asyncio.ensure_future(self._configure(changes)))
+
+    async def _configure(self, changes: dict[str, object]) -> None:
+        async with self._changing:
+            before = self.configuration
+            wanted = msgspec.structs.replace(before, **changes)
+            applied = False
+            try:
+                async with self.files.saving(wanted):
+                    await self.engine.apply(wanted.engine_config())
+                    applied = True
+                    self._put_in_force(wanted)
+            except BaseException:
+                if applied:
+                    await self.engine.apply(before.engine_config())
+                    self._put_in_force(before)
+                raise
+            self.configuration = wanted
+
+    def trust(self, authority: CertificateAuthority | None) -> None:
+        """Sign with this CA from the next handshake on."""
+        self.authority = authority
+        self.engine.use(authority=authority)
+
+    def need_running(self) -> None:
+        if not self.engine.is_running:
+            raise ProxyNotRunning
+
+    async def _stop_engine(self) -> None:
+        self.breakpoints.resume_all()
+        await self.engine.stop()
+
+    async def _keep(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        await self.files.save_configuration(configuration)
+
+    async def _note_running(self, is_running: bool) -> None:
+        """For the next start only: a full disk must not keep anybody from starting or stopping the proxy."""
+        self.configuration = msgspec.structs.replace(self.configuration, is_running=is_running)
+        try:
+            await self.files.save_configuration(self.configuration)
+        except DariError as error:
+            self.files.notes.append(f"whether the proxy runs was not saved: {error.message}")
+
+    async def _restore(self, saved: Configuration) -> None:
+        """A setting that no longer holds (a CA file that is gone) costs itself, not the start."""
+        if saved.ca_cert_path and saved.ca_key_path:
+            try:
+                self.trust(deferred(Path(saved.ca_cert_path), Path(saved.ca_key_path)))
+            except DariError as error:
+                self.files.notes.append(f"the CA was not loaded: {_whole(error)}")
+        try:
+            await self.engine.apply(saved.engine_config())
+            self._put_in_force(saved)
+        except DariError as error:
+            self.files.set_aside(self.files.config, error.message)
+            saved = Configuration()
+        was_running = saved.is_running
+        self.configuration = msgspec.structs.replace(saved, is_running=False)
+        if was_running:
+            try:
+                await self.start()
+            except DariError as error:
+                self.files.notes.append(f"the proxy ran before and could not start again: {error.message}")
+        if self.authority is not None:
+            self._warming = asyncio.create_task(self._warm_up(self.authority))
+
+    async def _warm_up(self, authority: CertificateAuthority) -> None:
+        """Read the CA after the start, so that the first handshake does not have to."""
+        try:
+            await asyncio.to_thread(getattr, authority, "certificate")
+        except DariError as error:
+            self.files.notes.append(f"the CA was not loaded, so HTTPS passes through unread: {_whole(error)}")
+            if self.authority is authority:
+                self.trust(None)
+
+    def _put_in_force(self, configuration: Configuration) -> None:
+        self.throttle.replace(configuration.throttle)
+        self.engine.throttle(FlowThrottle(self.throttle) if configuration.throttle.enabled else None)
+        self.gate.clients = ClientAllowlist(configuration.client_allowlist.enabled, configuration.client_allowlist.ips)
+        self.gate.targets = PrivateTargetPolicy(configuration.refuses_private_targets)
+        self.traffic.recorder.is_on = configuration.capture
+        self.traffic.recorder.keeps_bodies = configuration.inspect
+
+
+def _whole(error: DariError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
+
+
+class _NotingGate:
+    """The machine's gate, with a line in the log for each device turned away: a person may want to admit it."""
+
+    def __init__(self, machine: ProxyRuntime) -> None:
+        self._machine = machine
+        self._noted: set[str] = set()
+
+    def admits(self, peer_ip: str) -> bool:
+        if self._machine.gate.admits(peer_ip):
+            return True
+        # Once per device: a phone that is turned away tries again several times a second.
+        if peer_ip not in self._noted and len(self._noted) < _MOST_NOTED:
+            self._noted.add(peer_ip)
+            self._machine.traffic.note(f"LAN_ACCESS_REQUEST ip={peer_ip}")
+        return False
+
+    def permits(self, ip: str) -> bool:
+        return self._machine.gate.permits(ip)

@@ -1,0 +1,46 @@
+"""A whole proxy in this process: engine, rules, traffic, state on disk; and clients that use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dari.proxy.api.service import ProxyService, local_service
+from dari.proxy.local_files import LocalFiles
+from dari.proxy.runtime import ProxyRuntime
+from tests.proxy.engine.support import Reply, request
+from tests.proxy.engine.support import wire as engine_wire
+
+
+@dataclass
+class Rig:
+    machine: ProxyRuntime
+    service: ProxyService
+
+    @property
+    def port(self) -> int:
+        bound = self.machine.engine.address
+        assert bound is not None
+        return bound[1]
+
+    async def get(self, url: str, *headers: str, method: str = "GET", body: bytes = b"") -> Reply:
+        """One request on a connection of its own."""
+        async with engine_wire(self.machine.engine) as wire:
+            length = (f"Content-Length: {len(body)}",) if body else ()
+            await wire.send(request(url, *length, *headers, method=method, body=body))
+            return await wire.reply(method)
+
+
+@asynccontextmanager
+async def proxy(directory: Path, *, starts: bool = True, roots: tuple[str, ...] = ()) -> AsyncIterator[Rig]:
+    machine = await ProxyRuntime.open(directory / "state", local_files=LocalFiles((*roots, str(directory))))
+    rig = Rig(machine, local_service(machine))
+    try:
+        await rig.service.settings.set_listen_addr("127.0.0.1:0")
+        if starts and not machine.engine.is_running:
+            await rig.service.control.start()
+        yield rig
+    finally:
+        await machine.close()

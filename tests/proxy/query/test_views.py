@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from dari.errors import InvalidInput
+from dari.proxy.query import views
+from dari.proxy.recording.bodies import BodyStore
+from dari.proxy.redactor import REVEALED
+from tests.proxy.recording.flows import SECRET, Hiding, flow
+
+JSON = [(b"Content-Type", b"application/json")]
+PLAIN = [(b"Content-Type", b"text/plain")]
+
+
+def test_json_is_indented_and_its_numbers_stay_as_written() -> None:
+    shown = views.view(flow(response=b'{"a":1.10,"b":[12345678901234567890]}'), False)
+    assert shown.kind == "json"
+    assert shown.text == '{\n  "a": 1.10,\n  "b": [\n    12345678901234567890\n  ]\n}'
+
+
+def test_broken_json_is_shown_as_text_with_the_fact_in_its_kind() -> None:
+    assert views.view(flow(response=b'{"a":'), False).kind == "text"
+
+
+def test_a_packed_body_is_decoded_and_says_how_it_was_packed() -> None:
+    head = [*PLAIN, (b"Content-Encoding", b"gzip")]
+    packed = gzip.compress(b"hello")
+    shown = views.view(flow(response=packed, response_headers=head), False)
+    assert (shown.text, shown.encoding, shown.size_bytes, shown.decoded_bytes) == ("hello", "gzip", len(packed), 5)
+
+
+def test_a_binary_body_is_described_by_type_size_and_digest() -> None:
+    data = b"\x89PNG\0\0"
+    one = flow(response=data, response_headers=[(b"Content-Type", b"image/png")])
+    assert views.view(one, False).sha256 is None
+    shown = views.view(one, False, redactor=REVEALED)
+    assert (shown.kind, shown.mime, shown.text) == ("binary", "image/png", None)
+    assert shown.sha256 == hashlib.sha256(data).hexdigest() and shown.decoded_bytes == 6
+
+
+def test_an_empty_body_is_just_empty() -> None:
+    assert views.view(flow(response=b""), False).kind == "empty"
+
+
+def test_a_range_counts_decoded_bytes() -> None:
+    head = [*PLAIN, (b"Content-Encoding", b"gzip")]
+    shown = views.view(flow(response=gzip.compress(b"0123456789"), response_headers=head), False, start=2, end=5)
+    assert (shown.text, shown.start, shown.end, shown.decoded_bytes) == ("234", 2, 5, 10)
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, None), (5, 2)])
+def test_an_impossible_range_is_refused(start: int, end: int | None) -> None:
+    with pytest.raises(InvalidInput):
+        views.view(flow(), False, start=start, end=end)
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    shown = views.view(flow(response=b"a" * 100, response_headers=PLAIN), False, max_chars=10)
+    assert shown.text == "a" * 10 and shown.truncated
+
+
+def test_a_body_that_was_not_kept_whole_says_how_much_there_is() -> None:
+    shown = views.view(flow(response=b"a" * 100_000, response_headers=PLAIN), False)
+    assert not shown.is_whole and "16384 of 100000 bytes" in (shown.note or "")
+
+
+def test_the_whole_body_is_read_from_disk(tmp_path: Path) -> None:
+    bodies = BodyStore(tmp_path / "bodies")
+    one = flow(response=b"a" * 100_000, response_headers=PLAIN)
+    bodies.write(one, False, b"a" * 100_000)
+    bodies.finish(one)
+    shown = views.view(one, False, bodies, max_chars=200_000)
+    assert shown.is_whole and shown.text == "a" * 100_000
+
+
+def test_a_bomb_is_shown_as_far_as_the_limit() -> None:
+    head = [*PLAIN, (b"Content-Encoding", b"gzip")]
+    bomb = gzip.compress(b"a" * 10_000_000)
+    shown = views.view(flow(response=bomb, response_headers=head), False)
+    assert shown.truncated and shown.decoded_bytes == 8 * 1024 * 1024
+
+
+def test_what_is_wrongly_labelled_is_described_with_the_reason() -> None:
+    head = [*PLAIN, (b"Content-Encoding", b"br")]
+    shown = views.view(flow(response=b"plain after all", response_headers=head), False)
+    assert shown.note is not None and "brotli" in shown.note
+
+
+def test_a_range_shows_no_part_of_a_secret() -> None:
+    one = flow(response=b"key=" + SECRET.encode() + b"!", response_headers=PLAIN)
+    for start in range(12):
+        assert "nter2" not in (views.view(one, False, start=start, redactor=Hiding()).text or "")
+    assert views.view(one, False, redactor=Hiding()).text == "key=<redacted>!"
