@@ -196,7 +196,7 @@ def terminal_tools(terminal: TerminalService) -> Iterable[Tool]:
 def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalService]) -> None:
     """Prompts, and a template for each of a pane's two texts; a daemon is started by who asks one for something."""
     from dari.terminal.tools.prompts import add_prompts
-    from dari.terminal.tools.templates import PaneTexts
+    from dari.terminal.tools.resources import PaneTexts
 
     add_prompts(registry, terminal)
     PaneTexts(terminal).add_templates(registry)
@@ -206,7 +206,7 @@ def follow_panes(registry: Registry) -> None:
     """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
     from dari.daemon.probe import answers
     from dari.terminal.daemon import CruxPaths
-    from dari.terminal.tools.followed_resources import FollowedResources
+    from dari.terminal.tools.resources import FollowedResources
 
     terminal = cache(lambda: terminal_service(terminal_client(starts=False)))
     FollowedResources(registry, terminal, lambda: answers(CruxPaths.of_environment().files.socket))

@@ -110,11 +110,11 @@ async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
     from dari.core.scopes import MCP_GRANT
     from dari.daemon.server import DaemonServer
     from dari.settings import ServeSettings
-    from dari.terminal.environments import load_variables
     from dari.terminal.multiplexer import Multiplexer
+    from dari.terminal.out_of_band import load_variables
     from dari.terminal.policy.config import load_security
     from dari.terminal.service import daemon_methods, local_service
-    from dari.terminal.tools.serving import build_server
+    from dari.terminal.tools.server import build_server
     from dari.transport.server import McpListeners
 
     options = options or CruxOptions()

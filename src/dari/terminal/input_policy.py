@@ -20,8 +20,8 @@ from dari.errors import Denied, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.engine.keys import Key
 from dari.terminal.out_of_band import KEY
 from dari.terminal.panes import events
-from dari.terminal.panes.integration import find_shell, kind_of
 from dari.terminal.panes.pane import Pane
+from dari.terminal.panes.shell_integration import find_shell, kind_of
 from dari.terminal.policy.policy import Policy, Verdict
 from dari.terminal.policy.typed import TypedLine
 from dari.terminal.policy.words import Dialect

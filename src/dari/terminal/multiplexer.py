@@ -14,9 +14,8 @@ from typing import Self
 from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
 from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
-from dari.terminal.environments import current_environment, is_of_terminal
 from dari.terminal.input_policy import PaneInputPolicy, PolicyEnforcer
-from dari.terminal.out_of_band import OutOfBandChannel
+from dari.terminal.out_of_band import OutOfBandChannel, current_environment, is_of_terminal
 from dari.terminal.panes import events
 from dari.terminal.panes.environment import make_environment, of_person
 from dari.terminal.panes.events import Fanout

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput
-from dari.terminal.environments import load_variables
+from dari.terminal.out_of_band import load_variables
 from dari.terminal.panes.environment import make_environment
 from tests.terminal.panes.household import pane_in
 

@@ -222,12 +222,12 @@ async def test_events_tell_what_happens(tmp_path: Path) -> None:
         await pane.execute(r"printf 'x\a\033]2;named\007\033]52;c;aGk=\007'; cd /usr")
         pane.resize(90, 30)
     kinds = [type(event) for event in seen]
-    assert events.Output in kinds
+    assert events.OutputShown in kinds
     assert events.Bell() in seen
     assert events.TitleChanged("named") in seen
     assert events.CwdChanged("/usr") in seen
-    assert events.Clipped(b"hi") in seen
-    assert events.Resized(90, 30) in seen
+    assert events.ClipboardWritten(b"hi") in seen
+    assert events.PaneResized(90, 30) in seen
     assert isinstance(seen[-1], events.Exited)
     started = next(event for event in seen if isinstance(event, events.CommandStarted))
     ended = next(event for event in seen if isinstance(event, events.CommandEnded))

@@ -16,7 +16,7 @@ from dari.terminal import approvals as module
 from dari.terminal.approvals import Approvals
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods
-from dari.terminal.tools.serving import build_server
+from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client

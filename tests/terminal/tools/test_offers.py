@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dari.terminal.daemon import CruxPaths, cruxd_client
 from dari.terminal.multiplexer import PaneChanged
-from dari.terminal.panes.events import Output
+from dari.terminal.panes.events import OutputShown
 from dari.terminal.service import remote_service
-from dari.terminal.tools.serving import build_server
+from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client, client_in
@@ -65,7 +65,7 @@ async def test_pieces_of_output_that_come_together_are_told_of_together(tmp_path
             await client.call("crux_execute_command", command="true")
             await client.ask("resources/subscribe", uri="crux://pane/1/state")
             for _ in range(200):
-                house.multiplexer.changes.publish(PaneChanged("1", Output(1, 1)))
+                house.multiplexer.changes.publish(PaneChanged("1", OutputShown(1, 1)))
                 await asyncio.sleep(0)
             await client.noted("notifications/resources/updated")
             assert [note for note in client.notes if note["method"] == "notifications/resources/updated"] == []

@@ -17,7 +17,7 @@ from dari.mcp.server import Info, Server
 from dari.terminal.daemon import CruxPaths, cruxd_client
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
-from dari.terminal.tools.followed_resources import FollowedResources
+from dari.terminal.tools.resources import FollowedResources
 from dari.terminal.tools.toolkit import TerminalTools
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client

@@ -262,7 +262,7 @@ class ClipboardApi:
         )
 
     def _hear(self, change: Change) -> None:
-        if isinstance(change, PaneChanged) and isinstance(change.event, events.Clipped) and change.event.data:
+        if isinstance(change, PaneChanged) and isinstance(change.event, events.ClipboardWritten) and change.event.data:
             self._add(change.event.data, "osc52", self._all.panes.get(change.pane_id))
 
     def _add(self, data: bytes, origin: Origin, pane: Pane | None) -> Clip:

@@ -16,7 +16,7 @@ from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import TAIL_BYTES, CommandRecord
 from dari.terminal.panes.execution import BUSY_S
-from dari.terminal.panes.output import to_text
+from dari.terminal.panes.output_text import to_text
 from dari.terminal.panes.pane import Pane
 from dari.terminal.viewers.frames import CommandOutput, StartedCommand
 
@@ -151,7 +151,7 @@ class _Reader:
         return text[:-1] if text.endswith(".") else to_text(data, cols, rows) + "\n"
 
     def _hear(self, event: events.PaneEvent) -> None:
-        if isinstance(event, events.Output | events.CommandStarted | events.CommandEnded | events.Exited):
+        if isinstance(event, events.OutputShown | events.CommandStarted | events.CommandEnded | events.Exited):
             self._news.set()
         is_behind = self._record.capture.total_bytes - self._read > BEHIND_BYTES
         if is_behind and not self._is_held and not self._is_over:

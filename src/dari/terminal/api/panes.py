@@ -16,8 +16,8 @@ from dari.terminal.layout.arranging import find_preset
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 from dari.terminal.panes.execution import PROMPT_S
+from dari.terminal.panes.expect import make_matcher
 from dari.terminal.panes.pane import Pane
-from dari.terminal.panes.waiting import make_matcher
 from dari.terminal.window_manager import PanePlacement, Where
 
 

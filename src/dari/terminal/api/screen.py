@@ -21,8 +21,8 @@ from dari.terminal.api.results import (
 )
 from dari.terminal.engine.engine import Engine
 from dari.terminal.multiplexer import Multiplexer, PaneGone
-from dari.terminal.panes.integration import kind_of
 from dari.terminal.panes.pane import Pane
+from dari.terminal.panes.shell_integration import kind_of
 
 if TYPE_CHECKING:
     from dari.terminal.screenshot.painter import Painter

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from dari.errors import InvalidInput
 from dari.terminal.api.clipboard import quote_fish
-from dari.terminal.panes.integration import ShellKind
+from dari.terminal.panes.shell_integration import ShellKind
 
 MAX_NAMES = 100
 MAX_CHARS = 64 * 1024

@@ -15,9 +15,9 @@ from dari.terminal.api.results import StreamChunk, StreamEvent, StreamStart
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandRecord
-from dari.terminal.panes.output import to_stream
+from dari.terminal.panes.expect import make_matcher
+from dari.terminal.panes.output_text import to_stream
 from dari.terminal.panes.pane import Pane
-from dari.terminal.panes.waiting import make_matcher
 
 CHUNK_BYTES = 64 * 1024
 """Of one event."""
@@ -145,7 +145,7 @@ class _Follower:
     def _hear(self, event: events.PaneEvent, news: asyncio.Event) -> None:
         if isinstance(event, events.CommandStarted) and self.record is None:
             self.record, self.mark = self.pane.commands.find(event.command_id), 0
-        if isinstance(event, events.Output | events.CommandStarted | events.CommandEnded | events.Exited):
+        if isinstance(event, events.OutputShown | events.CommandStarted | events.CommandEnded | events.Exited):
             news.set()
 
     def _is_over(self) -> bool:

@@ -21,8 +21,8 @@ from dari.terminal.api.results import StepEvent, StepEvents, StepResult, Workflo
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord
+from dari.terminal.panes.expect import QUIET_S, make_matcher
 from dari.terminal.panes.pane import Pane
-from dari.terminal.panes.waiting import QUIET_S, make_matcher
 from dari.terminal.window_manager import PanePlacement
 
 MAX_STEPS = 50

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dari.errors import NotFound
-from dari.terminal.panes.integration import ShellKind
-from dari.terminal.panes.output import to_stream, to_text
+from dari.terminal.panes.output_text import to_stream, to_text
+from dari.terminal.panes.shell_integration import ShellKind
 
 HEAD_BYTES = 1 << 19
 TAIL_BYTES = 3 << 19
-MOST_RECORDS = 200
-KEPT_BYTES = 16 << 20
+MAX_RECORDS = 200
+MAX_RECORDS_BYTES = 16 << 20
 
 Zone = Literal["unknown", "prompt", "input", "running"]
 Status = Literal["done", "running"]
@@ -40,7 +40,7 @@ _PROMPT = re.compile(
 _PROMPT_BYTES = 4096
 
 
-class Capture:
+class OutputCapture:
     """The bytes of one command's output: the beginning and the end of them when there are very many."""
 
     __slots__ = ("_head", "_head_size", "_tail", "_tail_size", "is_truncated", "total_bytes")
@@ -100,7 +100,7 @@ class CommandRecord:
     size: tuple[int, int]
     ended: float | None = None
     exit_code: int | None = None
-    capture: Capture = field(default_factory=Capture)
+    capture: OutputCapture = field(default_factory=OutputCapture)
     done: asyncio.Event = field(default_factory=asyncio.Event)
     has_begun: bool = False
     begun_at: float = 0.0
@@ -186,7 +186,7 @@ class CommandLog:
         self._shells = [_Shell(nonce.encode(), kind)]
         self._before: tuple[list[_Shell], CommandRecord | None] = (self._shells, None)
         self.zone: Zone = "unknown"
-        self.records: deque[CommandRecord] = deque(maxlen=MOST_RECORDS)
+        self.records: deque[CommandRecord] = deque(maxlen=MAX_RECORDS)
         self.current: CommandRecord | None = None
         self.cwd = ""
         self.on_start: Callable[[CommandRecord], None] = lambda record: None
@@ -285,7 +285,7 @@ class CommandLog:
         record.begun_at = time.perf_counter()
         record.mark = self.position()
         self.current = record
-        if len(self.records) == MOST_RECORDS:
+        if len(self.records) == MAX_RECORDS:
             self._kept -= self.records[0].capture.size_bytes
         self.records.append(record)
         return record
@@ -461,12 +461,12 @@ class CommandLog:
 
     def _forget_old(self, added: int) -> None:
         self._kept += added
-        for record in self.records if self._kept > KEPT_BYTES else ():
+        for record in self.records if self._kept > MAX_RECORDS_BYTES else ():
             if record.done.is_set() and record.capture.size_bytes:
                 self._kept -= record.capture.size_bytes
                 record.capture.clear()
                 record._text = ""
-            if self._kept <= KEPT_BYTES:
+            if self._kept <= MAX_RECORDS_BYTES:
                 break
 
 

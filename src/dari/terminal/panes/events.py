@@ -58,7 +58,7 @@ class Fanout(Generic[E]):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputShown:
     """Bytes were shown; `position` counts all bytes of the pane up to their end."""
 
     size_bytes: int
@@ -94,14 +94,14 @@ class Bell:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class ClipboardWritten:
     """The program wrote to the clipboard (OSC 52)."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Resized:
+class PaneResized:
     cols: int
     rows: int
 
@@ -120,13 +120,13 @@ class LineReplaced:
 
 PaneEvent = (
     LineReplaced
-    | Output
+    | OutputShown
     | CommandStarted
     | CommandEnded
     | TitleChanged
     | CwdChanged
     | Bell
-    | Clipped
-    | Resized
+    | ClipboardWritten
+    | PaneResized
     | Exited
 )

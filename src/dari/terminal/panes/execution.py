@@ -19,14 +19,13 @@ from typing import Protocol
 
 from dari.errors import Conflict
 from dari.terminal.engine.engine import Engine
+from dari.terminal.panes.command_input import type_command, type_end_mark, type_marked, type_whole
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
-from dari.terminal.panes.integration import join_script, quote
-from dari.terminal.panes.line import PromptLine
-from dari.terminal.panes.processes import Process
-from dari.terminal.panes.prompts import FoundPrompt, find_prompt
+from dari.terminal.panes.processes import ProcessInfo
+from dari.terminal.panes.prompts import FoundPrompt, PromptLine, find_prompt
 from dari.terminal.panes.pty import Pty
 from dari.terminal.panes.replies import Replies
-from dari.terminal.panes.typing import type_command, type_end_mark, type_marked, type_whole
+from dari.terminal.panes.shell_integration import join_script, quote
 
 PROMPT_S = 10.0
 BUSY_S = 0.5
@@ -60,7 +59,7 @@ class Execution:
         replies: Replies,
         *,
         put: Put,
-        foreground: Callable[[], Process | None],
+        foreground: Callable[[], ProcessInfo | None],
         control: str,
     ) -> None:
         self._pty, self._engine, self._log, self._line, self._replies = pty, engine, log, line, replies

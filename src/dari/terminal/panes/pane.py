@@ -18,15 +18,14 @@ from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResul
 from dari.terminal.panes.environment import first_directory, make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.execution import ANSWER_S, Execution
-from dari.terminal.panes.intake import Intake
-from dari.terminal.panes.integration import Launch, ShellKind, plan_launch
-from dari.terminal.panes.line import PromptLine
-from dari.terminal.panes.output import to_text
-from dari.terminal.panes.processes import Process, describe, directory_of
+from dari.terminal.panes.expect import ExpectResult, OutputExpect
+from dari.terminal.panes.output_router import OutputRouter
+from dari.terminal.panes.output_text import to_text
+from dari.terminal.panes.processes import ProcessInfo, describe, directory_of
+from dari.terminal.panes.prompts import PromptLine
 from dari.terminal.panes.pty import Pty
 from dari.terminal.panes.replies import Replies
-from dari.terminal.panes.waiting import Found
-from dari.terminal.panes.watching import Watch
+from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
 
 ENTER_S = 1.0
 _REOPEN = "open another with crux_create_pane"
@@ -51,7 +50,7 @@ class Pane:
         self._keepers: Spawner | None = None
         self._exited = asyncio.Event()
         self._entering = asyncio.Lock()
-        self._watch = Watch(lambda: not pty.is_canonical)
+        self._watch = OutputExpect(lambda: not pty.is_canonical)
         self._line = PromptLine(lambda: self.kind)
         self._replies = Replies(pty, self.commands, lambda: self.pid if self.is_alive else 0)
         self._execution = Execution(
@@ -65,7 +64,7 @@ class Pane:
             foreground=self.foreground,
             control=launch.env.get("CRUX_CONTROL", ""),
         )
-        self._intake = Intake(engine, self.commands, self._line, self._watch)
+        self._intake = OutputRouter(engine, self.commands, self._line, self._watch)
         self._size = (engine.cols, engine.rows)
         self._title = engine.title
         self._cwd = engine.cwd
@@ -75,7 +74,7 @@ class Pane:
         engine.hears_prompts = False
         engine.on_reply = self._reply
         engine.on_bell = lambda: self.events.publish(events.Bell())
-        engine.on_clipboard = lambda data: self.events.publish(events.Clipped(data))
+        engine.on_clipboard = lambda data: self.events.publish(events.ClipboardWritten(data))
         self.commands.on_start = self._started
         self.commands.on_end = self._ended
         self.commands.typed = self._typed
@@ -206,7 +205,7 @@ class Pane:
         """The pane's own program has the terminal, and not one that it started."""
         return self.is_alive and self._pty.foreground_group == self.pid
 
-    def foreground(self) -> Process | None:
+    def foreground(self) -> ProcessInfo | None:
         """The program that has the terminal now."""
         group = self._pty.foreground_group if self.is_alive else None
         return (describe(group) if group else None) or (describe(self.pid) if self.is_alive else None)
@@ -313,7 +312,7 @@ class Pane:
 
     async def wait_for(
         self, pattern: str, *, is_regex: bool = False, timeout_s: float = 30.0, since: int | None = None
-    ) -> Found:
+    ) -> ExpectResult:
         """Wait until the pane shows the text: after this call, or after the position `since`.
 
         What was typed does not count when the terminal shows it again. In a full-screen program, rows that changed
@@ -334,7 +333,7 @@ class Pane:
         if _BRACKET in data and _ESC in data and b"\x1b]" in data:
             self._notice()
         if self.events:
-            self.events.publish(events.Output(len(data), self.engine.consumed))
+            self.events.publish(events.OutputShown(len(data), self.engine.consumed))
 
     def _typed(self) -> str:
         """The line that a person entered, as the screen showed it."""
@@ -362,7 +361,7 @@ class Pane:
         self._size = (cols, rows)
         if self._pty.is_open:
             self._pty.resize(cols, rows)
-        self.events.publish(events.Resized(cols, rows))
+        self.events.publish(events.PaneResized(cols, rows))
 
     def pause(self) -> None:
         """Stop taking output: the program waits until `resume`."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessInfo:
     name: str
     pid: int
     command_line: str
 
 
-def describe(pid: int) -> Process | None:
+def describe(pid: int) -> ProcessInfo | None:
     """None when there is no such process (any more)."""
     if sys.platform != "linux":
         return _describe_by_ps(pid)
@@ -28,7 +28,7 @@ def describe(pid: int) -> Process | None:
     except OSError:
         return None
     line = shlex.join(word.decode(errors="replace") for word in words) if words != [b""] else name
-    return Process(name, pid, line)
+    return ProcessInfo(name, pid, line)
 
 
 def directory_of(pid: int) -> str:
@@ -39,8 +39,8 @@ def directory_of(pid: int) -> str:
         return ""
 
 
-def _describe_by_ps(pid: int) -> Process | None:
+def _describe_by_ps(pid: int) -> ProcessInfo | None:
     shown = subprocess.run(["ps", "-o", "comm=", "-p", str(pid)], capture_output=True, text=True, timeout=5)
     line = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, timeout=5)
     name = shown.stdout.strip()
-    return Process(os.path.basename(name), pid, line.stdout.strip()) if name else None
+    return ProcessInfo(os.path.basename(name), pid, line.stdout.strip()) if name else None

@@ -19,12 +19,12 @@ TURN_S = 0.004
 CROWD_TURN_S = 0.002
 CROWD_PIECE_BYTES = 16 * 1024
 PAUSE_S = 0.0003  # for each but one
-MOST_PAUSE_S = 0.006
+MAX_PAUSE_S = 0.006
 BUSY_S = 0.1
 BUSY_BYTES = 64 * 1024  # printed within half of that time: it will go on
 PIECE_BYTES = 64 * 1024
-LEAST_BYTES = 4 * 1024
-MOST_QUEUED = 1 << 20
+MIN_PIECE_BYTES = 4 * 1024
+MAX_QUEUED_BYTES = 1 << 20
 WRITE_S = 10.0
 
 
@@ -63,7 +63,7 @@ class Pump:
         if not self._is_scheduled:
             self._is_scheduled = True
             if others := len(self._loud) - 1:
-                self._loop.call_later(min(others * PAUSE_S, MOST_PAUSE_S), self._turn)
+                self._loop.call_later(min(others * PAUSE_S, MAX_PAUSE_S), self._turn)
             else:
                 self._loop.call_soon(self._turn)
 
@@ -207,7 +207,7 @@ class Pty:
     def _adapt(self, took_s: float) -> None:
         """An engine that needs long for a piece gets smaller ones: the fallback parses a few MB/s."""
         if took_s > TURN_S:
-            self._piece_bytes = max(LEAST_BYTES, self._piece_bytes // 2)
+            self._piece_bytes = max(MIN_PIECE_BYTES, self._piece_bytes // 2)
         elif took_s < TURN_S / 4:
             self._piece_bytes = min(PIECE_BYTES, self._piece_bytes * 2)
 
@@ -226,7 +226,7 @@ class Pty:
         """Put bytes into the program's input now or as soon as it reads; Conflict when far too much waits."""
         if not self.is_open:
             raise Conflict("the program of this pane has ended", "open a new pane")
-        if self._queued + len(data) > MOST_QUEUED:
+        if self._queued + len(data) > MAX_QUEUED_BYTES:
             raise Conflict(
                 f"{self._queued} bytes wait for a program that does not read its input",
                 "wait for it, interrupt it, or send less at a time",

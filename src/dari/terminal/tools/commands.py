@@ -14,10 +14,10 @@ from dari.terminal.api.results import ExecuteResult, InputResult, PaneOutput, Sc
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex
-from dari.terminal.tools.presentation import MAX_TOKENS, fitting_lines, shown
+from dari.terminal.tools.output import DEFAULT_TOKENS, limit_lines, limit_output
 
-MOST_CHARS = 1_000_000
-MOST_MS = 3_600_000
+MAX_TEXT_CHARS = 1_000_000
+MAX_TIMEOUT_MS = 3_600_000
 
 
 class CommandTools:
@@ -43,10 +43,10 @@ class CommandTools:
         pane_id: PaneId | None = None,
         timeout_ms: Annotated[int, Meta(description="milliseconds, 0 to 3600000; left out: as crux.toml says, 30000")]
         | None = None,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ExecuteResult:
         """Run a command in a pane's shell; returns {exit_code, stdout}, or status "running" with a command_id."""
-        timeout_s = None if timeout_ms is None else seconds(timeout_ms)
+        timeout_s = None if timeout_ms is None else to_seconds(timeout_ms)
         return _shown(
             await with_approval(
                 self._approvals,
@@ -94,9 +94,10 @@ class CommandTools:
         enter: Annotated[bool, Meta(description="true: press Enter after it")] = False,
     ) -> InputResult:
         """Type text into a pane; a line end in it is Enter, enter=true adds one. Returns {success, mark}."""
-        if len(text) > MOST_CHARS:
+        if len(text) > MAX_TEXT_CHARS:
             raise InvalidInput(
-                f"{len(text)} characters are too many to type", f"send at most {MOST_CHARS} at a time, or write a file"
+                f"{len(text)} characters are too many to type",
+                f"send at most {MAX_TEXT_CHARS} at a time, or write a file",
             )
         return await with_approval(
             self._approvals,
@@ -109,11 +110,11 @@ class CommandTools:
         self,
         pane_id: PaneId | None = None,
         lines: Annotated[int, Meta(description="how many of the last lines, 1 to 20000")] = 50,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> PaneOutput:
         """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
         found = await self._reading.get_output(pane_id or "", lines)
-        return replace(found, text=shown(found.text, max_tokens).text)
+        return replace(found, text=limit_output(found.text, max_tokens).text)
 
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_for_output(
@@ -130,24 +131,24 @@ class CommandTools:
     ) -> WaitResult:
         """Wait for output since the last input or the start of the running command; returns {matched, text, mark}."""
         found = await self._commands.wait_for(
-            pattern, pane_id or "", regex, seconds(timeout_ms), mark if since is None else since
+            pattern, pane_id or "", regex, to_seconds(timeout_ms), mark if since is None else since
         )
-        return shown_wait(found)
+        return sanitize_wait(found)
 
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")
     async def wait_command(
         self,
         command_id: CommandId,
         timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000")] = 30_000,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ExecuteResult:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
-        return _shown(await self._commands.wait_command(command_id, seconds(timeout_ms)), max_tokens)
+        return _shown(await self._commands.wait_command(command_id, to_seconds(timeout_ms)), max_tokens)
 
     @tool(scope="control", destructive=True, output="as_is")
     async def interrupt_command(self, command_id: CommandId) -> ExecuteResult:
         """Press ^C for a running command; returns its result, with status "running" when it goes on all the same."""
-        return _shown(await self._commands.interrupt_command(command_id), MAX_TOKENS)
+        return _shown(await self._commands.interrupt_command(command_id), DEFAULT_TOKENS)
 
     @tool(output="as_is")
     async def get_command_output(
@@ -155,35 +156,37 @@ class CommandTools:
         command_id: CommandId,
         offset: Annotated[int, Meta(description="first line, 0 for the first one")] = 0,
         limit: Annotated[int, Meta(description="how many lines")] = 1000,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> Scrollback:
         """Return lines of what a command printed, from offset; next_offset tells where to go on."""
         if offset < 0 or limit < 1:
             raise InvalidInput(f"offset {offset} or limit {limit} is no number of lines", "offset ≥ 0, limit ≥ 1")
-        return paged(await self._commands.command_output(command_id, offset, limit), max_tokens)
+        return fit_page(await self._commands.command_output(command_id, offset, limit), max_tokens)
 
 
-def paged(found: Scrollback, max_tokens: int) -> Scrollback:
+def fit_page(found: Scrollback, max_tokens: int) -> Scrollback:
     """No more lines than fit; the next call goes on with the first that did not."""
     if not found.line_count:
         return found
-    text, count = fitting_lines(found.text, max_tokens)
+    text, count = limit_lines(found.text, max_tokens)
     if count >= found.line_count:
         return replace(found, text=text)
     return replace(found, text=text, line_count=count, next_offset=found.offset + count)
 
 
-def shown_wait(found: WaitResult) -> WaitResult:
-    return replace(found, text=shown(found.text).text, match=shown(found.match).text)
+def sanitize_wait(found: WaitResult) -> WaitResult:
+    return replace(found, text=limit_output(found.text).text, match=limit_output(found.match).text)
 
 
 def _shown(result: ExecuteResult, max_tokens: int) -> ExecuteResult:
-    cleaned = shown(result.stdout, max_tokens)
+    cleaned = limit_output(result.stdout, max_tokens)
     return replace(result, stdout=cleaned.text, truncated=result.truncated or cleaned.is_truncated)
 
 
-def seconds(timeout_ms: int) -> float:
+def to_seconds(timeout_ms: int) -> float:
     """A time to wait, checked."""
-    if not 0 <= timeout_ms <= MOST_MS:
-        raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 0…{MOST_MS}, and wait again after it")
+    if not 0 <= timeout_ms <= MAX_TIMEOUT_MS:
+        raise InvalidInput(
+            f"timeout_ms {timeout_ms} is out of range", f"give 0…{MAX_TIMEOUT_MS}, and wait again after it"
+        )
     return timeout_ms / 1000

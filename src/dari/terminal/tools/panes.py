@@ -15,7 +15,7 @@ from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import PaneId, Regex
-from dari.terminal.tools.commands import seconds, shown_wait
+from dari.terminal.tools.commands import sanitize_wait, to_seconds
 
 
 class PaneTools:
@@ -54,7 +54,7 @@ class PaneTools:
         timeout_ms: Annotated[int, Meta(description="milliseconds to wait for wait_for, 0 to 3600000")] = 30_000,
     ) -> CreatedPane:
         """Open a shell beside or below a pane, run a command in it, wait for output; returns {id, pid, cwd, mark}."""
-        timeout_s = seconds(timeout_ms)
+        timeout_s = to_seconds(timeout_ms)
         created = await with_approval(
             self._approvals,
             context,
@@ -74,7 +74,7 @@ class PaneTools:
                 timeout_s=timeout_s,
             ),
         )
-        return replace(created, waited=None if created.waited is None else shown_wait(created.waited))
+        return replace(created, waited=None if created.waited is None else sanitize_wait(created.waited))
 
     @tool(scope="control", destructive=True)
     async def close_pane(

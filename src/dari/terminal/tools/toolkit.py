@@ -7,16 +7,23 @@ from typing import Literal
 from dari.core.model_schema import simplify_tool
 from dari.core.tool import Tool, tools_of
 from dari.terminal.service import TerminalService
+from dari.terminal.tools.clipboard import ClipboardTools
 from dari.terminal.tools.commands import CommandTools
+from dari.terminal.tools.contexts import ContextTools
+from dari.terminal.tools.input_method import InputMethodTools
+from dari.terminal.tools.output import sanitize_results
+from dari.terminal.tools.output_analysis import OutputAnalysisTools
 from dari.terminal.tools.panes import PaneTools
-from dari.terminal.tools.reading import ReadingTools
-from dari.terminal.tools.screening import screened
+from dari.terminal.tools.screen import ScreenTools
 from dari.terminal.tools.sessions import SessionTools
-from dari.terminal.tools.special import SPECIAL_FAMILIES
+from dari.terminal.tools.workflow import WorkflowTools
+
+SPECIAL_FAMILIES = (OutputAnalysisTools, InputMethodTools, ClipboardTools, WorkflowTools, ContextTools)
+
 
 ToolSet = Literal["core", "all"]
 
-FAMILIES = (PaneTools, CommandTools, ReadingTools, SessionTools, *SPECIAL_FAMILIES)
+FAMILIES = (PaneTools, CommandTools, ScreenTools, SessionTools, *SPECIAL_FAMILIES)
 CORE = (
     "crux_create_pane",
     "crux_close_pane",
@@ -51,7 +58,9 @@ class TerminalTools:
     def tools(self, which: ToolSet = "all") -> list[Tool]:
         """The 20 of the design first, then those that came later, family by family."""
         made = {
-            tool.name: screened(simplify_tool(tool)) for family in FAMILIES for tool in tools_of(family(self._terminal))
+            tool.name: sanitize_results(simplify_tool(tool))
+            for family in FAMILIES
+            for tool in tools_of(family(self._terminal))
         }
         core = [made.pop(name) for name in CORE]
         return core if which == "core" else [*core, *made.values()]

@@ -197,7 +197,7 @@ class Viewer:
                 return
             if isinstance(change.event, events.Bell):
                 self._has_bell = True
-            elif isinstance(change.event, events.Clipped):
+            elif isinstance(change.event, events.ClipboardWritten):
                 self._clipboard = change.event.data
         self.changed.set()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dari.terminal.panes.commands import HEAD_BYTES, TAIL_BYTES, Capture, CommandLog
-from dari.terminal.panes.output import to_stream, to_text
-from dari.terminal.panes.waiting import TextWaiter, make_matcher
+from dari.terminal.panes.commands import HEAD_BYTES, TAIL_BYTES, CommandLog, OutputCapture
+from dari.terminal.panes.expect import TextWaiter, make_matcher
+from dari.terminal.panes.output_text import to_stream, to_text
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_stream_is_what_went_by(data: bytes, text: str) -> None:
 
 
 def test_very_long_output_keeps_its_beginning_and_its_end() -> None:
-    capture = Capture()
+    capture = OutputCapture()
     for number in range(400_000):
         capture.add(b"line %d\r\n" % number)
     assert capture.is_truncated

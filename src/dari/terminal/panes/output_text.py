@@ -24,7 +24,7 @@ _SILENT = re.compile(
 _MUTE = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b\x08\x0b\x0c\x0e\x0f"})
 # What is left when something moves the cursor: ESC, backspace, vertical tab, form feed, shifts, a lone return.
 _MOVES = b"\x1b\x08\x0b\x0c\x0e\x0f\r"
-MOST_ROWS = 200_000
+MAX_ROWS = 200_000
 
 
 def to_text(data: bytes, cols: int, rows: int) -> str:
@@ -36,7 +36,7 @@ def to_text(data: bytes, cols: int, rows: int) -> str:
     plain = _joined(data)
     if not any(byte in plain for byte in _MOVES):
         return plain.decode(errors="replace").rstrip("\n")
-    screen = make_engine(cols, rows, min(MOST_ROWS, data.count(b"\n") + len(data) // cols + rows))
+    screen = make_engine(cols, rows, min(MAX_ROWS, data.count(b"\n") + len(data) // cols + rows))
     try:
         screen.feed(data)
         return screen.text(-screen.history, rows, unwrap=True).rstrip("\n ")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import CommandLog
-from dari.terminal.panes.integration import NUMBER
-from dari.terminal.panes.line import PromptLine
-from dari.terminal.panes.watching import Watch
+from dari.terminal.panes.expect import OutputExpect
+from dari.terminal.panes.prompts import PromptLine
+from dari.terminal.panes.shell_integration import NUMBER
 
 _WORD = b"\x1b]%d;" % NUMBER
 
 
-class Intake:
+class OutputRouter:
     """A shell's words cut what is printed into the output of commands, prompts, and the line at a prompt."""
 
-    def __init__(self, engine: Engine, log: CommandLog, line: PromptLine, watch: Watch) -> None:
+    def __init__(self, engine: Engine, log: CommandLog, line: PromptLine, watch: OutputExpect) -> None:
         self._engine = engine
         self._log = log
         self._line = line

@@ -12,11 +12,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
-from dari.terminal.panes.output import to_stream
+from dari.terminal.panes.output_text import to_stream
 
 Teller = Literal["kernel", "editor"]
-MOST_AWAITED = 64
-MOST_REMOVED = 1024
+MAX_AWAITED = 64
+MAX_REMOVED = 1024
 LINE_BYTES = 4096
 # The kernel holds less than this between a program and us, so an echo cannot come later.
 KERNEL_BYTES = 256 * 1024
@@ -53,13 +53,13 @@ class _Typed:
         return self.is_again and not self.is_entered
 
 
-class Echoes:
+class EchoFilter:
     """Told in order of everything that is typed and shown in one pane."""
 
     def __init__(self) -> None:
-        self._awaited: deque[_Typed] = deque(maxlen=MOST_AWAITED)
-        self._again: deque[_Typed] = deque(maxlen=MOST_AWAITED)
-        self._removed: deque[tuple[int, int]] = deque(maxlen=MOST_REMOVED)
+        self._awaited: deque[_Typed] = deque(maxlen=MAX_AWAITED)
+        self._again: deque[_Typed] = deque(maxlen=MAX_AWAITED)
+        self._removed: deque[tuple[int, int]] = deque(maxlen=MAX_REMOVED)
         self._held = b""
         self._held_at = 0
         self._row = b""  # the end of what was shown

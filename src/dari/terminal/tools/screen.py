@@ -12,11 +12,11 @@ from dari.core.tool import tool
 from dari.terminal.api.results import PaneState, PlainText, RunningProcess, Scrollback, WorkingDirectory
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.arguments import MaxTokens, PaneId
-from dari.terminal.tools.commands import paged
-from dari.terminal.tools.presentation import MAX_TOKENS, shown, shown_formatted
+from dari.terminal.tools.commands import fit_page
+from dari.terminal.tools.output import DEFAULT_TOKENS, limit_formatted, limit_output
 
 
-class ReadingTools:
+class ScreenTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
@@ -31,18 +31,20 @@ class ReadingTools:
     async def get_running_process(self, pane_id: PaneId | None = None) -> RunningProcess:
         """Return the program that has a pane's terminal now: {name, pid, command_line, is_shell}."""
         found = await self._reading.get_process(pane_id or "")
-        return replace(found, name=shown(found.name).text, command_line=shown(found.command_line).text)
+        return replace(found, name=limit_output(found.name).text, command_line=limit_output(found.command_line).text)
 
     @tool()
     async def get_pane_state(self, pane_id: PaneId | None = None) -> PaneState:
         """Return a pane's {cols, rows, cursor, scroll_pos}, whether it is at a prompt or asks a password."""
         found = await self._reading.get_pane_state(pane_id or "")
-        return replace(found, title=shown(found.title).text, running_command=shown(found.running_command, 500).text)
+        return replace(
+            found, title=limit_output(found.title).text, running_command=limit_output(found.running_command, 500).text
+        )
 
     @tool(output="as_is")
     async def get_selection(self, pane_id: PaneId | None = None) -> PlainText:
         """Return the text that is selected in a pane, empty when none is: {text}."""
-        return PlainText(shown((await self._reading.get_selection(pane_id or "")).text).text)
+        return PlainText(limit_output((await self._reading.get_selection(pane_id or "")).text).text)
 
     @tool(scope="control", output="as_is")
     async def set_selection(
@@ -55,7 +57,7 @@ class ReadingTools:
     ) -> PlainText:
         """Select cells of a pane up to, not including, the end (history rows are negative); returns {text}."""
         found = await self._reading.select(pane_id or "", start_row, start_col, end_row, end_col)
-        return PlainText(shown(found.text).text)
+        return PlainText(limit_output(found.text).text)
 
     @tool(output="as_is")
     async def get_scrollback(
@@ -64,31 +66,33 @@ class ReadingTools:
         offset: Annotated[int, Meta(description="first line, 0 for the oldest; left out: the newest lines")]
         | None = None,
         limit: Annotated[int, Meta(description="how many lines")] = 500,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> Scrollback:
         """Return lines of a pane from offset (0: the oldest), else the newest; {text, total_lines, next_offset}."""
-        return paged(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
+        return fit_page(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
 
     @tool(output="as_is")
     async def get_raw_text(
         self,
         pane_id: PaneId | None = None,
         scrollback: Annotated[bool, Meta(description="true: with everything that scrolled away")] = False,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> PlainText:
         """Return a pane's screen as plain text, with scrollback=true everything that is kept: {text}."""
-        return PlainText(shown((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text)
+        return PlainText(
+            limit_output((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text
+        )
 
     @tool(output="as_is")
     async def get_formatted_output(
         self,
         pane_id: PaneId | None = None,
         lines: Annotated[int, Meta(description="how many of the last lines, 1 to 20000")] = 50,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> PlainText:
         """Return the last rows of a pane with their colours as ANSI sequences: {text}."""
         found = await self._reading.get_formatted_output(pane_id or "", lines)
-        return PlainText(shown_formatted(found.text, max_tokens).text)
+        return PlainText(limit_formatted(found.text, max_tokens).text)
 
     @tool(output="as_is")
     async def screenshot_pane(

@@ -16,10 +16,10 @@ from dari.terminal.ime.plan import Language, Mode
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import PaneId
-from dari.terminal.tools.presentation import shown
+from dari.terminal.tools.output import limit_output
 
 
-class ImeTools:
+class InputMethodTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
@@ -51,4 +51,4 @@ class ImeTools:
                 text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000, approved
             ),
         )
-        return replace(done, committed=shown(done.committed.replace("\r", "\n")).text)
+        return replace(done, committed=limit_output(done.committed.replace("\r", "\n")).text)

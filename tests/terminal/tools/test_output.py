@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput
-from dari.terminal.tools.presentation import fitting_lines, shown, shown_formatted
+from dari.terminal.tools.output import limit_formatted, limit_lines, limit_output
 from tests.terminal.tools.rig import client_in
 
 HIDDEN = {
@@ -20,7 +20,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_what_hides_is_made_visible(kind: str) -> None:
-    text = shown(HIDDEN[kind]).text
+    text = limit_output(HIDDEN[kind]).text
     assert text.isascii()
     assert text != HIDDEN[kind]
     assert all(character.isprintable() for character in text)
@@ -28,28 +28,28 @@ def test_what_hides_is_made_visible(kind: str) -> None:
 
 def test_korean_emoji_and_boxes_stay_as_they_are() -> None:
     text = "한글 👩‍💻 ┌─┐\tend"
-    assert shown(text).text == text
+    assert limit_output(text).text == text
 
 
 def test_formatted_text_keeps_colours_and_nothing_else() -> None:
-    text = shown_formatted("\x1b[31mred\x1b[0m\x1b]0;x\x07\u202e").text
+    text = limit_formatted("\x1b[31mred\x1b[0m\x1b]0;x\x07\u202e").text
     assert text.startswith("\x1b[31mred\x1b[0m")
     assert "\x1b]" not in text and "\u202e" not in text
 
 
 def test_a_long_text_keeps_its_start_and_its_end() -> None:
-    cleaned = shown("\n".join(map(str, range(100_000))), max_tokens=1000)
+    cleaned = limit_output("\n".join(map(str, range(100_000))), max_tokens=1000)
     assert cleaned.is_truncated
     assert cleaned.text.startswith("0\n1\n") and cleaned.text.endswith("99999")
     assert len(cleaned.text) < 4200
     with pytest.raises(InvalidInput):
-        shown("x", 0)
+        limit_output("x", 0)
 
 
 def test_lines_that_fit_are_whole_and_one_too_long_is_cut() -> None:
-    text, count = fitting_lines("a" * 30 + "\n" + "b" * 30, max_tokens=10)
+    text, count = limit_lines("a" * 30 + "\n" + "b" * 30, max_tokens=10)
     assert (text, count) == ("a" * 30, 1)
-    text, count = fitting_lines("c" * 100, max_tokens=10)
+    text, count = limit_lines("c" * 100, max_tokens=10)
     assert count == 1 and text.startswith("c" * 40) and "60 characters left out" in text
 
 

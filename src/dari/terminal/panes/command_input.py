@@ -6,7 +6,7 @@ import re
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.engine import Engine
-from dari.terminal.panes.integration import NUMBER, ShellKind, quote
+from dari.terminal.panes.shell_integration import NUMBER, ShellKind, quote
 
 # The kernel's line editor keeps this much of a line and drops the rest.
 LINE_BYTES = 4000

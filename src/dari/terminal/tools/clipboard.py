@@ -15,7 +15,7 @@ from dari.terminal.api.results import ClipInfo, ClipList, PasteResult
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId
-from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
+from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, limit_output
 
 WHOLE_TOKENS = 50_000
 
@@ -35,10 +35,10 @@ class ClipboardTools:
         kind: Annotated[str, Meta(description="only these: text, lines, json, url, files, code")] | None = None,
         pane_id: Annotated[str, Meta(description="only what was copied from this pane, by id or name")] | None = None,
         clip_id: Annotated[str, Meta(description="only this one, with its whole text")] | None = None,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ClipList:
         """List what was copied, newest first, with kind, time and source pane: {entries, total}."""
-        shown("", max_tokens)
+        limit_output("", max_tokens)
         chars = min(max_tokens, WHOLE_TOKENS) * CHARS_PER_TOKEN // max(1, 1 if clip_id else limit)
         found = await self._clipboard.history(limit, kind or "", pane_id or "", clip_id or "", chars)
         return replace(found, entries=[_shown(entry) for entry in found.entries])
@@ -77,10 +77,12 @@ class ClipboardTools:
                 pane_id or "", clip_id or "", text or "", form, enter, allow_lines, approved
             ),
         )
-        return replace(pasted, text=shown(pasted.text, 1000).text)
+        return replace(pasted, text=limit_output(pasted.text, 1000).text)
 
 
 def _shown(entry: ClipInfo) -> ClipInfo:
     return replace(
-        entry, text=shown(entry.text, WHOLE_TOKENS).text, from_pane_name=shown(entry.from_pane_name, 50).text
+        entry,
+        text=limit_output(entry.text, WHOLE_TOKENS).text,
+        from_pane_name=limit_output(entry.from_pane_name, 50).text,
     )

@@ -38,14 +38,14 @@ def build_server(terminal: TerminalService, multiplexer: Multiplexer, rate: floa
     rate, burst = (security.calls_per_second, security.calls_at_once) if rate is None else (rate, max(1, int(rate * 2)))
     if rate:
         limit = RateLimit(rate, burst)
-        tools = [limited(tool, limit) for tool in tools]
+        tools = [rate_limited(tool, limit) for tool in tools]
     registry.add_tools(*tools)
     add_resources(registry, terminal, multiplexer)
     add_prompts(registry, lambda: terminal)
     return Server(registry, Info(name="crux", version=VERSION, title="Crux terminal"), instructions=INSTRUCTIONS)
 
 
-def limited(tool: Tool, limit: RateLimit) -> Tool:
+def rate_limited(tool: Tool, limit: RateLimit) -> Tool:
     """The tool, refused to a client that calls too often."""
     run = tool.run
 

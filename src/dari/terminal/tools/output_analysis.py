@@ -16,12 +16,12 @@ from dari.terminal.api.results import CaptureInfo, CaptureList, DetectedIntent, 
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId
-from dari.terminal.tools.commands import seconds
-from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, MOST_TOKENS, shown
+from dari.terminal.tools.commands import to_seconds
+from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, MAX_TOKENS, limit_output
 from dari.text.sanitize import escape_hidden, sanitize_value_for_terminal
 
 
-class InsightTools:
+class OutputAnalysisTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
@@ -43,7 +43,7 @@ class InsightTools:
         | None = None,
         command: Annotated[str, Meta(description="the command that printed it, where the pane does not know")]
         | None = None,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ParsedOutput:
         """Return the last command's output (or lines from offset) as data: {type, headers, rows | items | value}."""
         found = await self._insights.parse(pane_id or "", command_id or "", offset, limit, hint or "", command or "")
@@ -105,7 +105,7 @@ class InsightTools:
         if command is not None and (before or after):
             raise InvalidInput("both a command and captures were given", "give command alone, or before and after")
         if command is not None:
-            timeout_s = seconds(timeout_ms)
+            timeout_s = to_seconds(timeout_ms)
             begin = await self._insights.capture(pane_id or "")
             await with_approval(
                 self._approvals,
@@ -141,8 +141,8 @@ def _cleaned(found: ParsedOutput) -> ParsedOutput:
 
 def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
     """No more rows or items than fit into about so many tokens, and a note of how many were left out."""
-    if not 1 <= max_tokens <= MOST_TOKENS:
-        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MOST_TOKENS}")
+    if not 1 <= max_tokens <= MAX_TOKENS:
+        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MAX_TOKENS}")
     budget = max_tokens * CHARS_PER_TOKEN
     size = _size(found)
     if size <= budget:
@@ -163,7 +163,7 @@ def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
         return found
     text = found.value if isinstance(found.value, str) else msgspec.json.encode(found.value).decode()
     notes = [*found.notes, "value is cut, as text: raise max_tokens"]
-    return replace(found, value=shown(text, max_tokens).text, notes=notes, truncated=True)
+    return replace(found, value=limit_output(text, max_tokens).text, notes=notes, truncated=True)
 
 
 def _size(found: ParsedOutput) -> int:

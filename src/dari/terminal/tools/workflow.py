@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from secrets import token_hex
 from typing import Annotated
 
@@ -12,9 +14,11 @@ from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.errors import InvalidInput
+from dari.errors import DariError, InvalidInput
 from dari.terminal.api.results import (
     LoadedWorkspace,
+    StepEvent,
+    StepEvents,
     StepResult,
     StreamEvent,
     StreamResult,
@@ -25,12 +29,71 @@ from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
-from dari.terminal.tools.presentation import CHARS_PER_TOKEN, MAX_TOKENS, shown
-from dari.terminal.tools.step_report import StepReport
+from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, limit_output
 
-FOLLOW_S = 10.0
-MOST_MS = 3_600_000
-MOST_EVENTS = 10_000
+BEAT_S = 5.0
+"""A client that gives up on silent calls hears from a long one this often."""
+BEAT = 0.001
+"""Progress has to grow with each notification, also with those that tell of nothing new."""
+
+Follow = Callable[[int, float], Awaitable[StepEvents]]
+
+
+class StepReport:
+    def __init__(self, context: Context, steps: int) -> None:
+        self._context = context
+        self._steps = steps
+        self._seen = 0
+        self._beats = 0
+        self._ended: set[int] = set()
+
+    async def during(self, work: Awaitable[WorkflowResult], follow: Follow) -> WorkflowResult:
+        """`work`, told of as it goes on; what `follow` did not bring in time is told from the result."""
+        if not self._context.wants_progress:
+            return await work
+        following = asyncio.create_task(self._follow(follow))
+        try:
+            done = await work
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        for result in done.steps:
+            if result.status != "skipped" and result.step not in self._ended:
+                await self._tell(result.step, _outcome(result))
+        return done
+
+    async def _follow(self, follow: Follow) -> None:
+        with suppress(DariError):  # the call itself says what is wrong
+            while True:
+                events = (await follow(self._seen, BEAT_S)).events
+                for event in events:
+                    await self._tell(event.step, _outcome(event))
+                    if event.status != "started":
+                        self._ended.add(event.step)
+                if not events:
+                    self._beats += 1
+                    await self._progress(f"{self._beats * BEAT_S:g} s")
+
+    async def _tell(self, step: int, what: str) -> None:
+        self._seen += 1
+        await self._progress(f"step {step} of {self._steps}: {what}")
+
+    async def _progress(self, message: str) -> None:
+        done = self._seen + self._beats * BEAT
+        await self._context.progress(done, 2 * self._steps, limit_output(message, 200).text)
+
+
+def _outcome(event: StepEvent | StepResult) -> str:
+    where = f"{event.pane} " if event.pane else ""
+    if event.status == "started":
+        return f"{where}started {event.command}".rstrip()
+    why = event.matched or event.reason or ("" if event.exit_code is None else f"exit code {event.exit_code}")
+    return f"{where}{event.status}: {why}" if why else f"{where}{event.status}"
+
+
+STREAM_POLL_S = 10.0
+MAX_STREAM_MS = 3_600_000
+MAX_EVENTS = 10_000
 
 
 class WorkflowTools:
@@ -83,10 +146,10 @@ class WorkflowTools:
         clean_up: Annotated[
             bool, Meta(description="false: leave running what the steps started when one fails")
         ] = True,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> WorkflowResult:
         """Run steps in panes in order, each until its wait_for text came or it ended; returns {success, steps}."""
-        shown("", max_tokens)
+        limit_output("", max_tokens)
         watch = token_hex(8)
         report = StepReport(context, len(steps))
         done = await report.during(
@@ -117,12 +180,12 @@ class WorkflowTools:
         until: Annotated[str, Meta(description="stop at output that matches, such as ^done")] | None = None,
         regex: Regex = True,
         timeout_ms: Annotated[int, Meta(description="milliseconds to stream, 0 to 3600000")] = 60_000,
-        max_tokens: MaxTokens = MAX_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> StreamResult:
         """Stream a pane's output as progress while it comes, until exit, a match or the time; returns {text}."""
-        if not 0 < timeout_ms <= MOST_MS:
-            raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MOST_MS}, and stream again")
-        shown("", max_tokens)
+        if not 0 < timeout_ms <= MAX_STREAM_MS:
+            raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MAX_STREAM_MS}, and stream again")
+        limit_output("", max_tokens)
         start = await with_approval(
             self._approvals,
             context,
@@ -142,7 +205,7 @@ class WorkflowTools:
         rest = ""
         while (left_s := deadline - loop.time()) > 0 and now.reason == "timeout":
             news = await self._streams.follow(
-                start.pane_id, now.mark, now.command_id, min(left_s, FOLLOW_S), until or "", regex, rest
+                start.pane_id, now.mark, now.command_id, min(left_s, STREAM_POLL_S), until or "", regex, rest
             )
             now, rest = replace(now, mark=news.mark, command_id=news.command_id or now.command_id), news.rest
             for event in news.events:
@@ -150,11 +213,14 @@ class WorkflowTools:
                 if event.event == "exit":
                     now = replace(now, reason="exit", exit_code=event.exit_code)
             if news.matched:
-                now = replace(now, reason="matched", matched=shown(news.matched, 500).text)
-            elif gathered.count >= MOST_EVENTS:
+                now = replace(now, reason="matched", matched=limit_output(news.matched, 500).text)
+            elif gathered.count >= MAX_EVENTS:
                 now = replace(now, reason="limit")
         return replace(
-            now, text=shown(gathered.text, max_tokens).text, events=gathered.count, truncated=gathered.is_truncated
+            now,
+            text=limit_output(gathered.text, max_tokens).text,
+            events=gathered.count,
+            truncated=gathered.is_truncated,
         )
 
 
@@ -171,7 +237,7 @@ class _Gathered:
     async def tell(self, event: StreamEvent) -> None:
         """As `{"event": "output", "data": {"pane_id": …, "text": …}}`, which is what the design's SSE events carry."""
         self.count += 1
-        cleaned = shown(event.text).text
+        cleaned = limit_output(event.text).text
         data: dict[str, object] = {"pane_id": event.pane_id}
         if event.event == "output":
             data["text"] = cleaned
@@ -187,7 +253,7 @@ class _Gathered:
 def _shown(step: StepResult, max_tokens: int) -> StepResult:
     return replace(
         step,
-        output=shown(step.output, max_tokens).text,
-        matched=shown(step.matched, 500).text,
-        reason=shown(step.reason, 500).text,
+        output=limit_output(step.output, max_tokens).text,
+        matched=limit_output(step.matched, 500).text,
+        reason=limit_output(step.reason, 500).text,
     )

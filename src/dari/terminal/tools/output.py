@@ -1,8 +1,4 @@
-"""The last look at what a tool gives to a model: in no text of any result or error is anything that hides or obeys.
-
-Tools clean the output of programs themselves, with what was asked for in mind. Names, titles, directories, rows and
-messages come from programs as well, in many places: they are all looked at here.
-"""
+"""Output of panes as a model reads it: nothing hidden, no more than it asked for, a note where something lacks."""
 
 from __future__ import annotations
 
@@ -17,14 +13,62 @@ from msgspec.structs import replace
 from dari.core.content import AudioContent, ImageContent, RawResult
 from dari.core.context import Context
 from dari.core.tool import Tool
-from dari.errors import DariError
+from dari.errors import DariError, InvalidInput
+from dari.terminal.policy.cleaning import Cleaned, clean_output
 from dari.text.sanitize import escape_hidden
 
-COLOURED = ("crux_get_formatted_output",)
+CHARS_PER_TOKEN = 4
+DEFAULT_TOKENS = 10_000
+MAX_TOKENS = 100_000
 _SGR = re.compile(r"(\x1b\[[\d;:]*m)")
 
 
-def screened(tool: Tool) -> Tool:
+def limit_output(text: str, max_tokens: int = DEFAULT_TOKENS) -> Cleaned:
+    """The text with what hides made visible, cut to about so many tokens; its start and its end stay."""
+    return clean_output(text, escape_hidden, _budget(max_tokens))
+
+
+def limit_formatted(text: str, max_tokens: int = DEFAULT_TOKENS) -> Cleaned:
+    """The same for text whose colours are wanted: SGR sequences stay, everything else is made visible.
+
+    The end counts: what is left out is the beginning, at a line end.
+    """
+    budget = _budget(max_tokens)
+    left_out = 0
+    if len(text) > budget:
+        cut = text.find("\n", len(text) - budget) + 1
+        left_out, text = cut, text[cut:]
+    parts = _SGR.split(text)
+    pieces = [part if at % 2 else escape_hidden(part) for at, part in enumerate(parts)]
+    return Cleaned("".join(pieces), left_out > 0, left_out)
+
+
+def limit_lines(text: str, max_tokens: int = DEFAULT_TOKENS) -> tuple[str, int]:
+    """As many whole lines from the start as fit, with what hides made visible, and how many they are.
+
+    A line that does not fit alone is cut, so that a reader who asks line by line comes to an end.
+    """
+    budget = _budget(max_tokens)
+    taken: list[str] = []
+    size = 0
+    for line in escape_hidden(text).split("\n"):
+        size += len(line) + 1
+        if taken and size > budget:
+            break
+        taken.append(line if len(line) <= budget else f"{line[:budget]}[… {len(line) - budget} characters left out]")
+    return "\n".join(taken), len(taken)
+
+
+def _budget(max_tokens: int) -> int:
+    if not 1 <= max_tokens <= MAX_TOKENS:
+        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MAX_TOKENS}")
+    return max_tokens * CHARS_PER_TOKEN
+
+
+COLOURED = ("crux_get_formatted_output",)
+
+
+def sanitize_results(tool: Tool) -> Tool:
     """The tool with clean results; colours stay where they are what was asked for."""
     run = tool.run
     is_coloured = tool.name in COLOURED

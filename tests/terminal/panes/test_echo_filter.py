@@ -11,8 +11,8 @@ import pytest
 
 from dari.errors import TimedOut
 from dari.terminal.engine.keys import parse_keys
-from dari.terminal.panes.echoes import Echoes, Teller
-from dari.terminal.panes.output import to_stream
+from dari.terminal.panes.echo_filter import EchoFilter, Teller
+from dari.terminal.panes.output_text import to_stream
 from tests.terminal.panes.household import pane_in, until
 
 
@@ -124,7 +124,7 @@ async def test_a_password_that_is_printed_afterwards_is_output(tmp_path: Path) -
     ("teller", "shown"), [("kernel", b"> word\r\ngot word\r\n"), ("editor", b"> wo\x1b[1mrd\r\ngot word\r\n")]
 )
 def test_an_echo_may_be_cut_anywhere(teller: Teller, shown: bytes, cut: int) -> None:
-    echoes = Echoes()
+    echoes = EchoFilter()
     echoes.typed(0, b"word\r", teller)
     pieces = echoes.sift(0, shown[:cut], False) + echoes.sift(cut, shown[cut:], False) + echoes.release()
     assert b"".join(piece for _, piece in pieces) == b"> \r\ngot word\r\n"
@@ -133,7 +133,7 @@ def test_an_echo_may_be_cut_anywhere(teller: Teller, shown: bytes, cut: int) -> 
 
 
 def test_what_begins_like_an_echo_and_goes_on_otherwise_is_output() -> None:
-    echoes = Echoes()
+    echoes = EchoFilter()
     echoes.typed(0, b"word\r", "kernel")
     assert echoes.sift(0, b"a wor", False) == [(0, b"a ")]
     assert echoes.is_holding
@@ -144,7 +144,7 @@ def test_what_begins_like_an_echo_and_goes_on_otherwise_is_output() -> None:
 
 def test_a_row_that_an_editor_draws_anew_for_each_key_is_echo() -> None:
     """As irb does it: the prompt changes with an open quote, the colours with the words."""
-    echoes = Echoes()
+    echoes = EchoFilter()
     drawn = b"\x1b[0m\x1b[1Girb(main):001:0' \x1b[31m\x1b[1m'\x1b[0m\x1b[31m%b\x1b[0m\x1b[K\x1b[1G\x1b[%dG"
     at, shown = 0, b""
     for count, key in enumerate((b"'", b"a", b"b"), 19):
@@ -161,7 +161,7 @@ def test_a_row_that_an_editor_draws_anew_for_each_key_is_echo() -> None:
 
 
 def test_a_key_that_a_menu_takes_is_no_part_of_its_answer() -> None:
-    echoes = Echoes()
+    echoes = EchoFilter()
     echoes.typed(0, b"y", "editor")
     assert echoes.sift(0, b"all ready", True) == [(0, b"all ready")]
     assert echoes.sift(9, b"\r\nbye", True) == [(9, b"\r\nbye")]
