@@ -18,7 +18,7 @@ from bench.terminal.contenders import CAIROSVG, CAIROSVG_HOME, FULL, OURS, Conte
 from bench.terminal.data import COLS, ROWS
 from bench.terminal.plan import Plan
 from dari.terminal.engine.engine import Engine, make_engine
-from dari.terminal.screenshot.metrics import Metrics
+from dari.terminal.screenshot.canvas import Metrics
 from dari.terminal.screenshot.painter import Painter, Picture
 
 SCREENS = 5

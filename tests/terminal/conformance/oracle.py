@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dari.terminal.engine.colors import PALETTE
 from dari.terminal.engine.engine import Engine, make_engine
-from dari.terminal.engine.grid import Cell, Rgb, Row, joined_cells
+from dari.terminal.engine.grid import PALETTE, Cell, Rgb, Row, joined_cells
 from tests.terminal.conformance.streams import Stream
 
 ROOT = Path(__file__).resolve().parents[3]

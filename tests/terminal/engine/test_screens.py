@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dari.errors import InvalidInput
-from dari.terminal.engine.engine import CLIPBOARD_BYTES, Cursor, make_engine, restore_engine
+from dari.terminal.engine.engine import MAX_CLIPBOARD_BYTES, Cursor, make_engine, restore_engine
 from dari.terminal.engine.grid import BLANK
 from dari.terminal.engine.keys import parse_key
 from tests.terminal.engine.screens import both_engines, everything, screen, shown
@@ -153,7 +153,7 @@ def test_the_clipboard_can_be_written_and_never_read(engine_name: str) -> None:
     said: list[bytes] = []
     engine.on_clipboard, engine.on_reply = clips.append, said.append
     engine.feed(b"\x1b]52;c;" + base64.b64encode("한글".encode()) + b"\x07\x1b]52;c;?\x07")
-    engine.feed(b"\x1b]52;c;" + base64.b64encode(b"x" * (CLIPBOARD_BYTES + 10)) + b"\x07")
+    engine.feed(b"\x1b]52;c;" + base64.b64encode(b"x" * (MAX_CLIPBOARD_BYTES + 10)) + b"\x07")
     assert clips == ["한글".encode()]
     assert said == []
 

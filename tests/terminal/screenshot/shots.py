@@ -9,9 +9,9 @@ from PIL.Image import Image
 
 from dari.terminal.engine.engine import make_engine
 from dari.terminal.engine.grid import Rgb
-from dari.terminal.screenshot.captures import Capture
+from dari.terminal.screenshot.canvas import Metrics
+from dari.terminal.screenshot.captures import ScreenCapture
 from dari.terminal.screenshot.fonts import Fonts
-from dari.terminal.screenshot.metrics import Metrics
 from dari.terminal.screenshot.painter import Painter, Picture
 
 BLACK: Rgb = (0, 0, 0)
@@ -52,15 +52,17 @@ class Shot:
         return sum(sum(color) * count for count, color in self.cell(col, row).getcolors(4096))
 
 
-def capture(text: str, cols: int = 20, rows: int = 4, *, hide_cursor: bool = True, engine: str = "auto") -> Capture:
+def capture(
+    text: str, cols: int = 20, rows: int = 4, *, hide_cursor: bool = True, engine: str = "auto"
+) -> ScreenCapture:
     screen = make_engine(cols, rows, prefer=engine)  # type: ignore[arg-type]
     screen.feed(((HIDE if hide_cursor else "") + text.replace("\n", "\r\n")).encode())
-    taken = Capture(screen.grid(), screen.cursor, "pane-1", 1.5)
+    taken = ScreenCapture(screen.grid(), screen.cursor, "pane-1", 1.5)
     screen.close()
     return taken
 
 
-def shoot(taken: Capture | str, using: Painter | None = None) -> Shot:
+def shoot(taken: ScreenCapture | str, using: Painter | None = None) -> Shot:
     using = using or painter()
     if isinstance(taken, str):
         taken = capture(taken)

@@ -11,14 +11,14 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.engine import make_engine
-from dari.terminal.screenshot.captures import Capture
-from dari.terminal.screenshot.diff import Diff, visual_diff
+from dari.terminal.screenshot.captures import ScreenCapture
+from dari.terminal.screenshot.diff import ScreenDiff, visual_diff
 from tests.terminal.screenshot.shots import capture, painter
 
 MARK = (255, 64, 160)
 
 
-def diff(before: str | Capture, after: str | Capture) -> Diff:
+def diff(before: str | ScreenCapture, after: str | ScreenCapture) -> ScreenDiff:
     first, second = (capture(one) if isinstance(one, str) else one for one in (before, after))
     return visual_diff(first, second, painter())
 
@@ -151,18 +151,18 @@ def test_a_stored_capture_is_loaded_as_it_was() -> None:
         taken = capture(text + "\x1b[2;7;8;9;53mx" * 30, hide_cursor=False, engine=engine)
         data = taken.stored()
 
-        assert Capture.load(data) == taken
+        assert ScreenCapture.load(data) == taken
         assert len(data) < 2000
-        assert visual_diff(taken, Capture.load(data), painter()).is_same
+        assert visual_diff(taken, ScreenCapture.load(data), painter()).is_same
 
 
 @pytest.mark.parametrize("name", ["ghostty", "bittty"])
 def test_a_capture_of_a_screen_in_reverse_video_is_dark_on_light(name: Literal["ghostty", "bittty"]) -> None:
     engine = make_engine(10, 3, prefer=name)
     engine.feed(b"\x1b[?25lab\r\n\x1b[31mred")
-    usual = Capture.of(engine, "p")
+    usual = ScreenCapture.of(engine, "p")
     engine.feed(b"\x1b[?5h")
-    reverse = Capture.of(engine, "p")
+    reverse = ScreenCapture.of(engine, "p")
     engine.close()
 
     assert (usual.pane, usual.grid[0].text, usual.grid[1].text) == ("p", "ab", "red")
@@ -173,7 +173,7 @@ def test_a_capture_of_a_screen_in_reverse_video_is_dark_on_light(name: Literal["
 @pytest.mark.parametrize("cut", [0, 5, 15, 40])
 def test_a_capture_that_is_cut_off_is_refused(cut: int) -> None:
     with pytest.raises(InvalidInput):
-        Capture.load(capture("text").stored()[:cut])
+        ScreenCapture.load(capture("text").stored()[:cut])
 
 
 def test_bytes_that_are_no_capture_are_refused() -> None:
@@ -186,7 +186,7 @@ def test_bytes_that_are_no_capture_are_refused() -> None:
         good[:15] + zlib.compress(b"\xc1"),
     ):
         with pytest.raises(InvalidInput):
-            Capture.load(bad)
+            ScreenCapture.load(bad)
 
 
 def test_damaged_captures_are_refused_and_never_crash() -> None:
@@ -197,7 +197,7 @@ def test_damaged_captures_are_refused_and_never_crash() -> None:
         for _ in range(chance.randrange(1, 4)):
             changed[chance.randrange(len(changed))] = chance.randrange(256)
         try:
-            taken = Capture.load(good[:15] + zlib.compress(bytes(changed)))
+            taken = ScreenCapture.load(good[:15] + zlib.compress(bytes(changed)))
         except InvalidInput:
             continue
         if taken.grid.cols * len(taken.grid) < 500:

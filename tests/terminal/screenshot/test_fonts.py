@@ -9,7 +9,7 @@ import pytest
 from PIL import ImageFont
 
 from dari.errors import InvalidInput, Unavailable
-from dari.terminal.screenshot.fonts import _CJK, _EMOJI, _LATIN, _OTHERS, Fonts, Source
+from dari.terminal.screenshot.fonts import _CJK, _EMOJI, _LATIN, _OTHERS, Fonts, FontSource
 from dari.terminal.screenshot.painter import Painter
 from dari.terminal.screenshot.sfnt import PRIVATE, Sfnt
 from tests.terminal.screenshot.shots import capture, shoot
@@ -54,7 +54,7 @@ def test_a_font_by_numbers_draws_the_glyph_of_the_character() -> None:
 
 @pytest.mark.parametrize("source", _EMOJI)
 @pytest.mark.parametrize("text", ["👨‍👩‍👧‍👦", "🇰🇷", "👍🏽", "#️⃣", "🏳️‍🌈", "❤️"])
-def test_a_sequence_becomes_one_glyph(source: Source, text: str) -> None:
+def test_a_sequence_becomes_one_glyph(source: FontSource, text: str) -> None:
     face = source.open()
     assert face is not None
 
@@ -109,7 +109,7 @@ def test_the_fonts_of_a_collection_are_told_apart_by_their_number() -> None:
     assert Sfnt(data, 6).glyph("骨") != Sfnt(data, 7).glyph("骨")  # Korean and simplified Chinese write it differently
 
 
-def _path(source: Source) -> str:
+def _path(source: FontSource) -> str:
     spec = importlib.util.find_spec(source.package)
     assert spec is not None and spec.submodule_search_locations
     return str(Path(spec.submodule_search_locations[0], source.file))

@@ -13,11 +13,10 @@ import pytest
 from PIL import Image
 
 from dari.errors import InvalidInput
-from dari.terminal.engine.colors import PALETTE
 from dari.terminal.engine.engine import make_engine
-from dari.terminal.engine.grid import Cell, Grid, Row
+from dari.terminal.engine.grid import PALETTE, Cell, Grid, Row
 from dari.terminal.screenshot import painter as module
-from dari.terminal.screenshot.metrics import Metrics
+from dari.terminal.screenshot.canvas import Metrics
 from dari.terminal.screenshot.painter import Painter
 from dari.terminal.screenshot.png import pack_strip, write_png
 from tests.terminal.screenshot.shots import capture, painter, shoot
@@ -109,8 +108,8 @@ def test_an_incremental_picture_is_the_one_a_new_painter_makes() -> None:
 
 
 def test_a_long_life_with_ever_new_text_keeps_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_TILES", 200)
-    monkeypatch.setattr(module, "_MOST_LINES", 20)
+    monkeypatch.setattr(module, "_MAX_CACHED_TILES", 200)
+    monkeypatch.setattr(module, "_MAX_CACHED_LINES", 20)
     own = Painter()
     for number in range(30):
         cells = [Cell(chr(33 + col), fg=(number, col, row)) for row in range(4) for col in range(20)]
@@ -124,7 +123,7 @@ def test_a_long_life_with_ever_new_text_keeps_little(monkeypatch: pytest.MonkeyP
 
 
 def test_a_half_drawn_row_is_right_after_its_tiles_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_TILES", 1)
+    monkeypatch.setattr(module, "_MAX_CACHED_TILES", 1)
     own, plain, rainbow = Painter(), capture("plain 한글", 80).grid, capture("plain 한글\n" + RAINBOW, 80).grid
     for grid in (plain, rainbow, plain, rainbow):
         assert own.paint(grid).open().tobytes() == Painter().paint(grid).open().tobytes()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from PIL import ImageChops
 
-from dari.terminal.engine.colors import PALETTE
+from dari.terminal.engine.grid import PALETTE
 from tests.terminal.screenshot.shots import BLACK, WHITE, capture, painter, shoot
 
 
@@ -204,8 +204,8 @@ def _missing_look(character: str) -> bytes:
     """The code in its frame, drawn over the same cells."""
     from PIL import Image
 
-    from dari.terminal.screenshot.drawn.canvas import Canvas
-    from dari.terminal.screenshot.drawn.missing import draw_code
+    from dari.terminal.screenshot.canvas import Canvas
+    from dari.terminal.screenshot.shapes import draw_code
 
     cells = 2 if shoot(character + "|").ink(2) and not shoot(character).ink(2) and shoot(character).ink(1) else 1
     canvas = Canvas(10 * cells, 20)

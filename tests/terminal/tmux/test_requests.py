@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput
+from dari.terminal.engine.input_encoding import encode_key
 from dari.terminal.engine.keys import Key
-from dari.terminal.engine.legacy import encode_key
 from dari.terminal.tmux.commands import Call, parse_call, parse_invocation, split_commands
 from dari.terminal.tmux.formats import Scope, expand
 from dari.terminal.tmux.requests import capture_range, keys_of, parse_size, split_request

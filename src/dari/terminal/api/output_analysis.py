@@ -28,7 +28,7 @@ from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 
 if TYPE_CHECKING:
-    from dari.terminal.screenshot.captures import Capture
+    from dari.terminal.screenshot.captures import ScreenCapture
     from dari.terminal.screenshot.painter import Painter
 
 MAX_READ_CHARS = 2_000_000
@@ -120,14 +120,16 @@ class OutputAnalysisApi:
     @expose("crux:pane/visual-diff", "read", is_slow=True)
     async def visual_diff(self, before: str = "", after: str = "", pane_id: str = "") -> VisualDiff:
         """Compare two captures; without `after` the pane as it is now, without `before` its last capture."""
-        from dari.terminal.screenshot.captures import Capture
+        from dari.terminal.screenshot.captures import ScreenCapture
         from dari.terminal.screenshot.diff import visual_diff
 
         old_info, old = self._find(before) if before else self._last_of(self._all.find(pane_id))
         new_info, new = self._find(after) if after else self._keep(self._all.find(pane_id or old_info.pane_id), 0)
         async with self._painting:
             painter = await self._ready_painter()
-            found = await asyncio.to_thread(lambda: visual_diff(Capture.load(old), Capture.load(new), painter))
+            found = await asyncio.to_thread(
+                lambda: visual_diff(ScreenCapture.load(old), ScreenCapture.load(new), painter)
+            )
         rows = [DiffRow(row.row, row.before, row.after, list(row.spans)) for row in found.rows[:MAX_ROWS_SHOWN]]
         return VisualDiff(
             is_same=found.is_same,
@@ -177,9 +179,9 @@ class OutputAnalysisApi:
     # Captures
 
     def _keep(self, pane: Pane, history_rows: int) -> tuple[CaptureInfo, bytes]:
-        from dari.terminal.screenshot.captures import Capture
+        from dari.terminal.screenshot.captures import ScreenCapture
 
-        capture: Capture = Capture.of(pane.engine, pane.id, -min(history_rows, pane.engine.history))
+        capture: ScreenCapture = ScreenCapture.of(pane.engine, pane.id, -min(history_rows, pane.engine.history))
         data = capture.stored()
         info = CaptureInfo(
             capture_id=f"cap-{secrets.token_hex(4)}",

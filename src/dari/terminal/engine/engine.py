@@ -24,11 +24,11 @@ MouseFormat = Literal["x10", "utf8", "sgr", "urxvt", "sgr_pixels"]
 MouseAction = Literal["press", "release", "move"]
 MouseButton = Literal["left", "middle", "right", "wheel_up", "wheel_down", "none"]
 
-HISTORY_ROWS = 10_000
-MOST_COLS = 2000
-MOST_ROWS = 2000
-TITLE_CHARS = 2048
-CLIPBOARD_BYTES = 100_000
+DEFAULT_HISTORY_ROWS = 10_000
+MAX_COLS = 2000
+MAX_ROWS = 2000
+MAX_TITLE_CHARS = 2048
+MAX_CLIPBOARD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,10 @@ class Engine(Protocol):
 
 
 def make_engine(
-    cols: int, rows: int, history_rows: int = HISTORY_ROWS, prefer: Literal["auto", "ghostty", "bittty"] = "auto"
+    cols: int,
+    rows: int,
+    history_rows: int = DEFAULT_HISTORY_ROWS,
+    prefer: Literal["auto", "ghostty", "bittty"] = "auto",
 ) -> Engine:
     """A blank screen; `auto` takes libghostty-vt where its wheel is installed, else bittty."""
     check_size(cols, rows)
@@ -178,7 +181,7 @@ def make_engine(
         return GhosttyEngine(cols, rows, history_rows)
     if not _is_installed("bittty"):
         raise _missing("bittty")
-    from dari.terminal.engine.fallback.screen import BitttyEngine
+    from dari.terminal.engine.bittty.screen import BitttyEngine
 
     return BitttyEngine(cols, rows, history_rows)
 
@@ -193,16 +196,16 @@ def restore_engine(data: bytes) -> Engine:
 
         return GhosttyEngine.restored(data)
     if kind == b"dari-bittty-1":
-        from dari.terminal.engine.fallback.screen import BitttyEngine
+        from dari.terminal.engine.bittty.screen import BitttyEngine
 
         return BitttyEngine.restored(data)
     raise InvalidInput(f"{kind[:20]!r} begins no snapshot of a terminal", "take a snapshot with this version")
 
 
 def check_size(cols: int, rows: int) -> None:
-    if not (1 <= cols <= MOST_COLS and 1 <= rows <= MOST_ROWS):
+    if not (1 <= cols <= MAX_COLS and 1 <= rows <= MAX_ROWS):
         raise InvalidInput(
-            f"{cols}×{rows} is no size of a terminal", f"give 1…{MOST_COLS} columns and 1…{MOST_ROWS} rows"
+            f"{cols}×{rows} is no size of a terminal", f"give 1…{MAX_COLS} columns and 1…{MAX_ROWS} rows"
         )
 
 

@@ -18,7 +18,7 @@ from dari.errors import InvalidInput
 
 Modifier = Literal["ctrl", "alt", "shift", "super"]
 MODIFIERS: tuple[Modifier, ...] = ("ctrl", "alt", "shift", "super")
-MOST_KEYS = 100_000
+MAX_KEYS = 100_000
 
 _MODIFIER_WORDS: dict[str, Modifier] = {
     **dict.fromkeys(("c", "ctrl", "control", "ctl"), "ctrl"),
@@ -92,10 +92,8 @@ class Key:
 def parse_keys(*words: str) -> list[Key]:
     """The keys that these words name, in order; text that names no key is typed as it is."""
     keys = [key for word in words for key in _parse_word(word)]
-    if len(keys) > MOST_KEYS:
-        raise InvalidInput(
-            f"{len(keys)} keys are too many for one call", f"send at most {MOST_KEYS}, or paste the text"
-        )
+    if len(keys) > MAX_KEYS:
+        raise InvalidInput(f"{len(keys)} keys are too many for one call", f"send at most {MAX_KEYS}, or paste the text")
     return keys
 
 

@@ -1,4 +1,5 @@
-"""Operating system commands that panes act on at their exact place in the stream: OSC 133 and 7700 … 7799.
+"""Operating system commands: OSC 7 (the directory of the shell), and OSC 133 and 7700 … 7799, which panes act on
+at their exact place in the stream.
 
 The watch looks at bytes on their way into an engine. It holds nothing back: a sequence that is cut by the end of
 a chunk goes in at once, and what is missing is awaited in the next chunk.
@@ -7,9 +8,12 @@ a chunk goes in at once, and what is missing is awaited in the next chunk.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
+from functools import cache
+from urllib.parse import unquote
 
-MOST_BYTES = 100_000
+MAX_OSC_BYTES = 100_000
 _BEGIN = re.compile(rb"\x1b\](133|77\d\d);")
 _BEGIN_OURS = re.compile(rb"\x1b\](77\d\d);")
 # What may be the beginning of one at the end of a chunk.
@@ -34,7 +38,7 @@ class OscWatch:
         while begin := search(whole, position):
             end = _END.search(whole, begin.end())
             if end is None or (end[0] == b"\x1b" and end.end() == len(whole)):
-                self.held = whole[begin.start() :] if len(whole) - begin.start() <= MOST_BYTES else b""
+                self.held = whole[begin.start() :] if len(whole) - begin.start() <= MAX_OSC_BYTES else b""
                 return
             position = end.end()
             if end[0] == b"\x1b":  # another sequence began inside: this one was given up
@@ -49,3 +53,20 @@ class OscWatch:
     def is_quiet(self) -> bool:
         """No sequence is awaited; a chunk without ESC at its end and without `ESC ]` needs no watching."""
         return not self.held
+
+
+def parse_osc7_path(told: str) -> str:
+    """The path of a `file://host/path`; empty when it is about another machine or is no path."""
+    for scheme in ("file://", "kitty-shell-cwd://"):
+        if told.startswith(scheme):
+            host, slash, path = told[len(scheme) :].partition("/")
+            if not slash or host.lower() not in _own_names():
+                return ""
+            return unquote("/" + path) if scheme == "file://" else "/" + path
+    return told if told.startswith("/") else ""
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    name = socket.gethostname().lower()
+    return frozenset(("", "localhost", name, name.partition(".")[0]))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from dari.errors import Conflict
 from dari.process.spawner import SpawnedProcess, Spawner
-from dari.terminal.engine.engine import HISTORY_ROWS, Engine, make_engine
+from dari.terminal.engine.engine import DEFAULT_HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
@@ -96,7 +96,7 @@ class Pane:
         env: Mapping[str, str] | None = None,
         base: Mapping[str, str] | None = None,
         socket_path: str = "",
-        history_rows: int = HISTORY_ROWS,
+        history_rows: int = DEFAULT_HISTORY_ROWS,
         prefer: Literal["auto", "ghostty", "bittty"] = "auto",
         engine: Engine | None = None,
         is_plain: bool = False,

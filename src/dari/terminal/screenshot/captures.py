@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from dari.errors import InvalidInput
-from dari.terminal.engine.colors import BACKGROUND, FOREGROUND
 from dari.terminal.engine.engine import Cursor, Engine, Shape, check_size
-from dari.terminal.engine.grid import Cell, Grid, Rgb, Row, Underline
+from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, Cell, Grid, Rgb, Row, Underline
 
 _KIND = b"dari-capture-1\n"
-_MOST_BYTES = 64_000_000
+_MAX_CAPTURE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class ScreenCapture:
     grid: Grid
     cursor: Cursor | None = None
     pane: str = ""
@@ -26,13 +25,13 @@ class Capture:
     """Seconds since 1970."""
 
     @staticmethod
-    def of(engine: Engine, pane: str = "", start: int = 0, end: int | None = None) -> Capture:
+    def of(engine: Engine, pane: str = "", start: int = 0, end: int | None = None) -> ScreenCapture:
         """What a screen shows now; a screen in reverse video (DECSCNM) has its own colours swapped."""
         grid = engine.grid(start, end)
         if engine.modes.reverse_video:
             own = (grid.foreground or FOREGROUND, grid.background or BACKGROUND)
             grid = replace(grid, foreground=own[1], background=own[0])
-        return Capture(grid, engine.cursor, pane, time.time())
+        return ScreenCapture(grid, engine.cursor, pane, time.time())
 
     def stored(self) -> bytes:
         """Bytes that `load` turns back into an equal capture; about 2 kB for a full screen of text."""
@@ -54,13 +53,13 @@ class Capture:
         return _KIND + zlib.compress(msgspec.msgpack.encode(stored), 6)
 
     @staticmethod
-    def load(data: bytes) -> Capture:
+    def load(data: bytes) -> ScreenCapture:
         """The capture that `stored` gave these bytes for; anything else is an InvalidInput."""
         if not data.startswith(_KIND):
             raise InvalidInput(f"{data[:20]!r} begins no capture", "give what a capture was stored as")
         try:
             unpacker = zlib.decompressobj()
-            raw = unpacker.decompress(data[len(_KIND) :], _MOST_BYTES)
+            raw = unpacker.decompress(data[len(_KIND) :], _MAX_CAPTURE_BYTES)
             if not unpacker.eof:
                 raise InvalidInput(f"a capture of {len(data)} bytes is cut off or too large", "take a new one")
             stored = msgspec.msgpack.decode(raw, type=_Stored)
@@ -73,7 +72,7 @@ class Capture:
             raise InvalidInput(f"a capture of {len(data)} bytes cannot be read: {error}", "take a new one") from error
         check_size(stored.cols, max(1, len(rows)))
         grid = Grid(stored.cols, stored.start, tuple(rows), stored.foreground, stored.background)
-        return Capture(grid, Cursor(*stored.cursor) if stored.cursor else None, stored.pane, stored.taken)
+        return ScreenCapture(grid, Cursor(*stored.cursor) if stored.cursor else None, stored.pane, stored.taken)
 
 
 _Packed = tuple[str, int, Rgb | None, Rgb | None, int, Underline, Rgb | None, str]

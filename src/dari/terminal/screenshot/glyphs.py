@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from dari.terminal.screenshot.drawn.canvas import Canvas
-from dari.terminal.screenshot.drawn.missing import draw_code
-from dari.terminal.screenshot.drawn.shapes import draw_shape
+from dari.terminal.screenshot.canvas import TO_LEVELS, Canvas, Metrics
 from dari.terminal.screenshot.fonts import Face, Fonts
-from dari.terminal.screenshot.metrics import Metrics
+from dari.terminal.screenshot.shapes import draw_code, draw_shape
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-LEVELS = 16
-_MOST_KEPT = 8192
-_MOST_CHARACTERS = 32
+_MAX_CACHED_GLYPHS = 8192
+_MAX_CHARACTERS = 32
 _SLANT = 0.2
 _ENLARGED = 3
-_TO_LEVELS = bytes((ink * (LEVELS - 1) + 127) // 255 for ink in range(256))
 _AS_TEXT, _AS_EMOJI = "\ufe0e", "\ufe0f"
 
 
@@ -43,9 +39,9 @@ class Glyphs:
         key = (text, cells, bold, italic)
         glyph = self._kept.get(key)
         if glyph is None:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= _MAX_CACHED_GLYPHS:
                 self._kept.clear()
-            glyph = self._kept[key] = self._draw(text[:_MOST_CHARACTERS], cells, bold, italic)
+            glyph = self._kept[key] = self._draw(text[:_MAX_CHARACTERS], cells, bold, italic)
         return glyph
 
     def _draw(self, text: str, cells: int, bold: bool, italic: bool) -> Glyph:
@@ -150,7 +146,7 @@ class Glyphs:
 
 
 def _finished(ink: bytes | bytearray) -> Glyph:
-    return Glyph(bytes(ink).translate(_TO_LEVELS))
+    return Glyph(bytes(ink).translate(TO_LEVELS))
 
 
 def _is_picture(text: str, cells: int) -> bool:

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 from dari.terminal.engine.engine import Cursor, Shape
 from dari.terminal.engine.grid import BLANK, Cell, Grid, Rgb, Row
+from dari.terminal.screenshot.canvas import Metrics
 from dari.terminal.screenshot.fonts import Fonts
 from dari.terminal.screenshot.glyphs import Glyphs
-from dari.terminal.screenshot.metrics import Metrics
 from dari.terminal.screenshot.palette import Coloring, Palette, TrueColor, fit
 from dari.terminal.screenshot.png import Strip, pack_strip, write_png
-from dari.terminal.screenshot.theme import Theme
-from dari.terminal.screenshot.tiles import FINE, Ink, Tile, Tiles
+from dari.terminal.screenshot.tiles import FINE, Ink, Theme, Tile, Tiles
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_MOST_LINES = 2000
-_MOST_TILES = 8192
-_MOST_CELLS = 30_000
+_MAX_CACHED_LINES = 2000
+_MAX_CACHED_TILES = 8192
+_MAX_CACHED_CELLS = 30_000
 
 Pointer = tuple[int, Shape]
 
@@ -99,11 +98,11 @@ class Painter:
         own = (grid.foreground or self.theme.foreground, grid.background or self.theme.background)
         if own != self._own:
             self._forget(*own)
-        elif len(self._by_value) > _MOST_TILES or len(self._by_identity) > _MOST_CELLS:
+        elif len(self._by_value) > _MAX_CACHED_TILES or len(self._by_identity) > _MAX_CACHED_CELLS:
             self._by_identity.clear()
             self._by_value.clear()
             self._coloring.forget_tiles()
-        while len(self._lines) > _MOST_LINES:
+        while len(self._lines) > _MAX_CACHED_LINES:
             del self._lines[next(iter(self._lines))]
 
     def _forget(self, foreground: Rgb, background: Rgb) -> None:

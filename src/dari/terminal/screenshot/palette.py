@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dari.terminal.engine.grid import Rgb
 from dari.terminal.screenshot.tiles import COARSE, FINE, Ink, Tile
 
-MOST = 256
+MAX_COLORS = 256
 
 
 class Palette:
@@ -30,7 +30,7 @@ class Palette:
             if ink in self._inks:
                 continue
             shades = ink.shades(self.steps)
-            if len(self._numbers) + len({shade for shade in shades if shade not in self._numbers}) > MOST:
+            if len(self._numbers) + len({shade for shade in shades if shade not in self._numbers}) > MAX_COLORS:
                 return False
             for shade in shades:
                 self._numbers.setdefault(shade, len(self._numbers))

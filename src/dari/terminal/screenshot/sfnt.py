@@ -15,7 +15,7 @@ from collections.abc import Sequence
 Content = bytes | mmap.mmap
 
 PRIVATE = 0x100000
-_MOST_PRIVATE = 0xFFFE
+_MAX_PRIVATE = 0xFFFE
 
 
 class Sfnt:
@@ -56,7 +56,7 @@ class Sfnt:
     def by_number(self) -> bytes:
         """The file with the character map replaced: PRIVATE + n is glyph n."""
         (count,) = struct.unpack_from(">H", self.data, self.tables[b"maxp"][0] + 4)
-        last = PRIVATE + min(count, _MOST_PRIVATE) - 1
+        last = PRIVATE + min(count, _MAX_PRIVATE) - 1
         table = struct.pack(">HHHHIHHIIIIII", 0, 1, 3, 10, 12, 12, 0, 28, 0, 1, PRIVATE, last, 0)
         data = bytearray(self.data)
         data += bytes(-len(data) % 4)

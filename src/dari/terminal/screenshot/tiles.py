@@ -1,4 +1,4 @@
-"""A cell as pixels that do not know their colours yet: numbers into the inks of the tile."""
+"""A cell as pixels that do not know their colours yet (numbers into the inks of the tile), and the theme."""
 
 from __future__ import annotations
 
@@ -6,11 +6,30 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from dari.terminal.engine.engine import Shape
-from dari.terminal.engine.grid import Cell, Rgb
-from dari.terminal.screenshot import decorations
-from dari.terminal.screenshot.glyphs import LEVELS, Glyph, Glyphs
-from dari.terminal.screenshot.metrics import Metrics
-from dari.terminal.screenshot.theme import Theme, mix
+from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, Cell, Rgb
+from dari.terminal.screenshot import canvas
+from dari.terminal.screenshot.canvas import LEVELS, Metrics
+from dari.terminal.screenshot.glyphs import Glyph, Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    foreground: Rgb = FOREGROUND
+    background: Rgb = BACKGROUND
+    mark: Rgb = (255, 64, 160)
+    """Frames around what changed in the picture of a difference."""
+    dim: float = 0.55
+    """How much of a dim character's colour is left over its background."""
+
+
+def mix(low: Rgb, high: Rgb, share: float) -> Rgb:
+    """`low` at 0, `high` at 1."""
+    return (
+        round(low[0] + (high[0] - low[0]) * share),
+        round(low[1] + (high[1] - low[1]) * share),
+        round(low[2] + (high[2] - low[2]) * share),
+    )
+
 
 FINE, COARSE = LEVELS, 6
 _PLACES = {steps: [round(level * (steps - 1) / (LEVELS - 1)) for level in range(LEVELS)] for steps in (FINE, COARSE)}
@@ -78,11 +97,11 @@ class Tiles:
             layers.add(glyph.ink or bytes(layers.size), foreground)
         if not cell.invisible:
             if kind := cell.underline or ("single" if cell.link else ""):
-                layers.add(decorations.underline(kind, cells, self._metrics), cell.underline_color or foreground)
+                layers.add(canvas.underline(kind, cells, self._metrics), cell.underline_color or foreground)
             if cell.strike:
-                layers.add(decorations.strike(cells, self._metrics), foreground)
+                layers.add(canvas.strike(cells, self._metrics), foreground)
             if cell.overline:
-                layers.add(decorations.overline(cells, self._metrics), foreground)
+                layers.add(canvas.overline(cells, self._metrics), foreground)
         if cursor in ("bar", "underline"):
             layers.add(_pointer(cursor, cells, self._metrics), pointer)
         return layers.tile()

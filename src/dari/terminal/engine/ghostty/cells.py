@@ -9,12 +9,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from dari.terminal.engine.colors import BACKGROUND, FOREGROUND, PALETTE
 from dari.terminal.engine.ghostty.terminal import NativeTerminal, check
 from dari.terminal.engine.ghostty.values import Values
-from dari.terminal.engine.grid import BLANK, TAIL, Cell, Rgb, Row, Underline
+from dari.terminal.engine.grid import BACKGROUND, BLANK, FOREGROUND, PALETTE, TAIL, Cell, Rgb, Row, Underline
 
-_MOST_KEPT = 50_000
+_MAX_CACHED_CELLS = 50_000
 _UNDERLINES: tuple[Underline, ...] = ("", "single", "double", "curly", "dotted", "dashed")
 # Where libghostty-vt packs what we read; `cell_layout` checks it against the library's own accessors.
 TAG_BITS = 0b11
@@ -133,7 +132,7 @@ class RenderState:
             if cell is None:
                 if number & _PLAIN == 0:
                     cell = Cell(chr(number >> TEXT_SHIFT))
-                    if len(plain) < _MOST_KEPT:
+                    if len(plain) < _MAX_CACHED_CELLS:
                         plain[number] = cell
                 else:
                     if not is_selected:
@@ -179,7 +178,7 @@ class RenderState:
             return _cell(text, width, style, self._uri(x, y)), False
         if width == 0 and style == _NO_STYLE:
             return TAIL, True
-        if len(self._kept) > _MOST_KEPT:
+        if len(self._kept) > _MAX_CACHED_CELLS:
             self._kept.clear()
         key = (text, width, style)
         cell = self._kept.get(key)

@@ -8,11 +8,11 @@ from typing import Any, Self
 import msgspec
 
 from dari.errors import Failed, InvalidInput
-from dari.terminal.engine import legacy, paste
+from dari.terminal.engine import input_encoding
 from dari.terminal.engine.engine import (
-    CLIPBOARD_BYTES,
-    HISTORY_ROWS,
-    TITLE_CHARS,
+    DEFAULT_HISTORY_ROWS,
+    MAX_CLIPBOARD_BYTES,
+    MAX_TITLE_CHARS,
     Cursor,
     Form,
     Mark,
@@ -24,16 +24,20 @@ from dari.terminal.engine.engine import (
 )
 from dari.terminal.engine.ghostty.cells import RenderState, read_history
 from dari.terminal.engine.ghostty.encoding import encoders
-from dari.terminal.engine.ghostty.guard import Guard
-from dari.terminal.engine.ghostty.mending import Mender
-from dari.terminal.engine.ghostty.modes import is_set, read_modes
-from dari.terminal.engine.ghostty.snapshot import decode, draw, encode
-from dari.terminal.engine.ghostty.terminal import CELL_PIXELS, GhosttyMark, NativeTerminal, check
-from dari.terminal.engine.ghostty.values import Values
+from dari.terminal.engine.ghostty.terminal import (
+    CELL_PIXELS,
+    GhosttyMark,
+    NativeTerminal,
+    check,
+    decode_snapshot,
+    draw_snapshot,
+    encode_snapshot,
+)
+from dari.terminal.engine.ghostty.values import Values, is_set, read_modes
+from dari.terminal.engine.ghostty.workarounds import CrashGuard, SequenceRewriter
 from dari.terminal.engine.grid import Grid, Row
 from dari.terminal.engine.keys import Key
-from dari.terminal.engine.location import path_of
-from dari.terminal.engine.osc import OscWatch
+from dari.terminal.engine.osc import OscWatch, parse_osc7_path
 from dari.terminal.engine.render import to_html, to_vt
 
 _MAGIC = b"dari-ghostty-1\n"
@@ -55,7 +59,7 @@ class GhosttyEngine:
 
     name = "ghostty"
 
-    def __init__(self, cols: int, rows: int, history_rows: int = HISTORY_ROWS) -> None:
+    def __init__(self, cols: int, rows: int, history_rows: int = DEFAULT_HISTORY_ROWS) -> None:
         check_size(cols, rows)
         self._adopt(NativeTerminal.blank(cols, rows, history_rows), history_rows)
 
@@ -65,7 +69,7 @@ class GhosttyEngine:
         self._ffi, self._lib = binding.ffi, binding.lib
         self._binding = binding
         self._values = Values(binding, "terminal")
-        self._mender = Mender(native, self._values, Guard(native, self._values))
+        self._mender = SequenceRewriter(native, self._values, CrashGuard(native, self._values))
         self._watch = OscWatch()
         self._history_rows = history_rows
         self._consumed = 0
@@ -104,11 +108,11 @@ class GhosttyEngine:
 
     @property
     def title(self) -> str:
-        return self._string("TITLE")[:TITLE_CHARS]
+        return self._string("TITLE")[:MAX_TITLE_CHARS]
 
     @property
     def cwd(self) -> str:
-        return path_of(self._string("PWD"))
+        return parse_osc7_path(self._string("PWD"))
 
     @property
     def consumed(self) -> int:
@@ -188,7 +192,7 @@ class GhosttyEngine:
         if replies:
             self.on_reply(b"".join(replies))
         for clip in clips:
-            if len(clip) <= CLIPBOARD_BYTES:  # the library's own limit is not applied to OSC 52
+            if len(clip) <= MAX_CLIPBOARD_BYTES:  # the library's own limit is not applied to OSC 52
                 self.on_clipboard(clip)
         if bells:
             self.on_bell()
@@ -327,19 +331,19 @@ class GhosttyEngine:
     def snapshot(self) -> bytes:
         about = msgspec.json.encode(_About(self._history_rows, self._watch.held, self._mender.held))
         try:
-            return _MAGIC + about + b"\n" + encode(self._native)
+            return _MAGIC + about + b"\n" + encode_snapshot(self._native)
         except Failed:
             # Some grids that odd output leaves behind are refused by the library: the same rows, drawn anew, are not.
             clean = self._drawn_anew()
             try:
-                return _MAGIC + about + b"\n" + encode(clean._native)
+                return _MAGIC + about + b"\n" + encode_snapshot(clean._native)
             finally:
                 clean.close()
 
     def _drawn_anew(self) -> GhosttyEngine:
         clean = GhosttyEngine(self.cols, self.rows, self._history_rows)
         told = (self.title, self._string("PWD"))
-        clean._write(draw(list(self.grid(-self.history)), self.cursor, self.modes, told))
+        clean._write(draw_snapshot(list(self.grid(-self.history)), self.cursor, self.modes, told))
         return clean
 
     @classmethod
@@ -353,7 +357,7 @@ class GhosttyEngine:
         except (ValueError, msgspec.MsgspecError) as error:
             raise InvalidInput(f"this is no snapshot of a terminal: {error}", "take one with `snapshot`") from error
         engine = cls.__new__(cls)
-        engine._adopt(decode(body, about.history_rows), about.history_rows)
+        engine._adopt(decode_snapshot(body, about.history_rows), about.history_rows)
         engine._watch.held = about.held
         engine._mender.held = about.cut
         return engine
@@ -369,10 +373,10 @@ class GhosttyEngine:
         # xterm's modifyOtherKeys cannot be read, but it shows in how this key is sent.
         if encoders().key(native, _PROBE) != b"\x01":
             return encoders().key(native, key)
-        return legacy.encode_key(key, application_cursor=self._mode(1), application_keypad=self._mode(66))
+        return input_encoding.encode_key(key, application_cursor=self._mode(1), application_keypad=self._mode(66))
 
     def encode_paste(self, text: str) -> bytes:
-        return paste.encode_paste(text, self._mode(2004))
+        return input_encoding.encode_paste(text, self._mode(2004))
 
     def encode_mouse(
         self, action: MouseAction, button: MouseButton, col: int, row: int, modifiers: frozenset[str] = frozenset()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from dari.errors import Failed
-from dari.terminal.engine.colors import BACKGROUND, FOREGROUND, PALETTE
-from dari.terminal.engine.engine import CLIPBOARD_BYTES
+from dari.errors import Failed, InvalidInput
+from dari.terminal.engine.bittty.replay import flow
+from dari.terminal.engine.engine import MAX_CLIPBOARD_BYTES, Cursor, Modes
 from dari.terminal.engine.ghostty.binding import Binding, load
+from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, PALETTE, Row
 
 GRAPHEME_CLUSTERS = 2027
 # A sequence that a snapshot cuts in two is kept in it up to this length.
@@ -20,7 +21,7 @@ _CELL_BYTES = 8.4
 CELL_PIXELS = (8, 16)
 
 
-class Heard:
+class TerminalEvents:
     """What the parser had to say during a write; C calls only add to these lists."""
 
     __slots__ = ("replies", "clips", "bells", "size", "__weakref__")
@@ -38,7 +39,7 @@ class NativeTerminal:
     def __init__(self, binding: Binding, pointer: Any, history_rows: int, *, is_new: bool = True) -> None:
         self.binding = binding
         self.pointer = pointer
-        self.heard = Heard()
+        self.heard = TerminalEvents()
         self._handle = binding.ffi.new_handle(self.heard)
         self._free = weakref.finalize(self, binding.lib.ghostty_terminal_free, pointer)
         self._free.atexit = False
@@ -58,7 +59,7 @@ class NativeTerminal:
         self._set("USERDATA", self._handle)
         for option, callback in _callbacks(self.binding).items():
             self._set(option, callback)
-        self._set("CLIPBOARD_WRITE_MAX_BYTES", ffi.new("size_t *", CLIPBOARD_BYTES))
+        self._set("CLIPBOARD_WRITE_MAX_BYTES", ffi.new("size_t *", MAX_CLIPBOARD_BYTES))
         self._set("CONTINUATION_MAX_BYTES", ffi.new("size_t *", CONTINUATION_BYTES))
         # No pictures: programs could fill memory with them, and name files to be read as such.
         self._set("KITTY_IMAGE_STORAGE_LIMIT", ffi.new("uint64_t *", 0))
@@ -161,3 +162,47 @@ def _callbacks(binding: Binding) -> dict[str, Any]:
     _made["SIZE"] = ffi.callback("GhosttyTerminalSizeFn", size)
     _made["CLIPBOARD_WRITE"] = ffi.callback("GhosttyTerminalClipboardWriteFn", clip)
     return _made
+
+
+def encode_snapshot(native: NativeTerminal) -> bytes:
+    ffi, lib = native.binding.ffi, native.binding.lib
+    out, size = ffi.new("uint8_t **"), ffi.new("size_t *")
+    if lib.ghostty_snapshot_encode_alloc(native.pointer, ffi.NULL, out, size):
+        # In the middle of a sequence that is too long to be kept: it is cancelled, as CAN does.
+        lib.ghostty_terminal_vt_write(native.pointer, b"\x18", 1)
+        check(lib.ghostty_snapshot_encode_alloc(native.pointer, ffi.NULL, out, size), "take a snapshot")
+    try:
+        return bytes(ffi.buffer(out[0], size[0]))
+    finally:
+        lib.ghostty_free(ffi.NULL, out[0], size[0])
+
+
+def draw_snapshot(rows: list[Row], cursor: Cursor, modes: Modes, told: tuple[str, str]) -> bytes:
+    """The bytes that draw these rows again, with the cursor in its place and the modes of keys and pastes."""
+    title, place = told
+    switches = {1: modes.application_cursor, 1004: modes.focus, 2004: modes.bracketed_paste, 25: cursor.is_visible}
+    parts = ["\x1b[?1049h\x1b[H" if modes.alternate else "", flow(rows)]
+    parts += [f"\x1b[?{number}{'h' if is_on else 'l'}" for number, is_on in switches.items()]
+    parts.append(f"\x1b]2;{title}\x07\x1b]7;{place}\x07\x1b[{cursor.row + 1};{cursor.col + 1}H")
+    return "".join(parts).encode(errors="replace")
+
+
+def decode_snapshot(data: bytes, history_rows: int) -> NativeTerminal:
+    binding = load()
+    ffi, lib = binding.ffi, binding.lib
+    decoder, terminal = ffi.new("GhosttySnapshotDecoder *"), ffi.new("GhosttyTerminal *")
+    memory = ffi.from_buffer("uint8_t[]", data)  # read while decoding, so it is held until then
+    check(lib.ghostty_snapshot_decoder_new_buf(ffi.NULL, decoder, memory, len(data)), "read a snapshot")
+    try:
+        for option, value in (
+            ("MAX_CONTINUATION_BYTES", ffi.new("size_t *", CONTINUATION_BYTES)),
+            ("RETAIN_CONTINUATION", ffi.new("bool *", True)),
+        ):
+            key = getattr(lib, f"GHOSTTY_SNAPSHOT_DECODER_OPT_{option}")
+            check(lib.ghostty_snapshot_decoder_set(decoder[0], key, value), option)
+        if lib.ghostty_snapshot_decoder_decode(decoder[0], terminal):
+            raise InvalidInput("this snapshot of a terminal is damaged", "take a new one")
+    finally:
+        lib.ghostty_snapshot_decoder_free(decoder[0])
+        ffi.release(memory)
+    return NativeTerminal(binding, terminal[0], history_rows, is_new=False)

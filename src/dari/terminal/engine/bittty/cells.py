@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from dari.terminal.engine.colors import PALETTE
-from dari.terminal.engine.grid import BLANK, Cell, Rgb, Row, Underline
+from dari.terminal.engine.grid import BLANK, PALETTE, Cell, Rgb, Row, Underline
 
 
 class CellReader:

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from dari.terminal.engine.engine import CLIPBOARD_BYTES, HISTORY_ROWS
+from dari.terminal.engine.engine import DEFAULT_HISTORY_ROWS, MAX_CLIPBOARD_BYTES
 
 
 class Cable:
@@ -45,7 +45,7 @@ class Display:
 
     keeps_scrollback = True
 
-    def __init__(self, cols: int, history_rows: int = HISTORY_ROWS) -> None:
+    def __init__(self, cols: int, history_rows: int = DEFAULT_HISTORY_ROWS) -> None:
         from bittty.terminals.scrollback import MemoryScrollback
 
         self.store: Any = MemoryScrollback(_most_cells(cols, history_rows))
@@ -84,13 +84,13 @@ class Display:
     def take_clip(self, operation: Any) -> None:
         """OSC 52 in place of the board's own handler, which would answer reads."""
         _selection, payload = operation.args
-        if payload == "?" or len(payload) > CLIPBOARD_BYTES * 4 // 3 + 4:
+        if payload == "?" or len(payload) > MAX_CLIPBOARD_BYTES * 4 // 3 + 4:
             return
         try:
             clip = base64.b64decode(payload, validate=True)
         except (binascii.Error, ValueError):
             return
-        if len(clip) <= CLIPBOARD_BYTES:
+        if len(clip) <= MAX_CLIPBOARD_BYTES:
             self.clips.append(clip)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from math import hypot
 
-from dari.terminal.screenshot.drawn.canvas import Canvas
+from dari.terminal.screenshot.canvas import Canvas
 
 _SIDES = {
     "LEFT": ("left",),

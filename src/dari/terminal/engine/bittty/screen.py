@@ -13,11 +13,13 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dari.errors import InvalidInput
-from dari.terminal.engine import legacy, paste
-from dari.terminal.engine.colors import BACKGROUND, FOREGROUND, PALETTE
+from dari.terminal.engine import input_encoding
+from dari.terminal.engine.bittty import replay
+from dari.terminal.engine.bittty.cells import CellReader
+from dari.terminal.engine.bittty.display import Cable, Display
 from dari.terminal.engine.engine import (
-    HISTORY_ROWS,
-    TITLE_CHARS,
+    DEFAULT_HISTORY_ROWS,
+    MAX_TITLE_CHARS,
     Cursor,
     Form,
     Mark,
@@ -29,13 +31,9 @@ from dari.terminal.engine.engine import (
     Shape,
     check_size,
 )
-from dari.terminal.engine.fallback import replay
-from dari.terminal.engine.fallback.cells import CellReader
-from dari.terminal.engine.fallback.display import Cable, Display
-from dari.terminal.engine.grid import Cell, Grid, Row, joined_cells
+from dari.terminal.engine.grid import BACKGROUND, FOREGROUND, PALETTE, Cell, Grid, Row, joined_cells
 from dari.terminal.engine.keys import Key
-from dari.terminal.engine.location import path_of
-from dari.terminal.engine.osc import OscWatch
+from dari.terminal.engine.osc import OscWatch, parse_osc7_path
 from dari.terminal.engine.render import to_html, to_vt
 
 _MAGIC = b"dari-bittty-1\n"
@@ -77,7 +75,7 @@ class BitttyEngine:
 
     name = "bittty"
 
-    def __init__(self, cols: int, rows: int, history_rows: int = HISTORY_ROWS) -> None:
+    def __init__(self, cols: int, rows: int, history_rows: int = DEFAULT_HISTORY_ROWS) -> None:
         from bittty import BITTTY, Board
         from bittty.caps import TerminalCaps
 
@@ -129,11 +127,11 @@ class BitttyEngine:
 
     @property
     def title(self) -> str:
-        return self._display.title[:TITLE_CHARS]
+        return self._display.title[:MAX_TITLE_CHARS]
 
     @property
     def cwd(self) -> str:
-        return path_of(self._display.told_cwd)
+        return parse_osc7_path(self._display.told_cwd)
 
     @property
     def consumed(self) -> int:
@@ -331,7 +329,7 @@ class BitttyEngine:
         keyboard = self._board.keyboard
         if not keyboard.kitty_flags and keyboard.modify_other_keys < 2:
             modes = self.modes
-            return legacy.encode_key(
+            return input_encoding.encode_key(
                 key, application_cursor=modes.application_cursor, application_keypad=modes.application_keypad
             )
         from bittty import KeyEvent, KeyModifiers
@@ -348,7 +346,7 @@ class BitttyEngine:
         return self._cable.taken()
 
     def encode_paste(self, text: str) -> bytes:
-        return paste.encode_paste(text, bool(self._board.modes.bracketed_paste))
+        return input_encoding.encode_paste(text, bool(self._board.modes.bracketed_paste))
 
     def encode_mouse(
         self, action: MouseAction, button: MouseButton, col: int, row: int, modifiers: frozenset[str] = frozenset()

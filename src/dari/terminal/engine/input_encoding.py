@@ -1,6 +1,8 @@
-"""Keys as terminals have sent them since the VT220 and xterm: what a program gets that asked for nothing newer."""
+"""Input as bytes: keys as the VT220 and xterm send them, and pasted text, in which nothing can act as a key."""
 
 from __future__ import annotations
+
+import re
 
 from dari.terminal.engine.keys import Key
 
@@ -62,3 +64,16 @@ def encode_key(key: Key, *, application_cursor: bool, application_keypad: bool) 
 
 def _escaped(key: Key, text: str) -> bytes:
     return (b"\x1b" if key.alt else b"") + text.encode(errors="replace")
+
+
+_BEGIN, _END = b"\x1b[200~", b"\x1b[201~"
+# C0 and C1 but for tab, line feed and carriage return: a paste is text, never ESC, ^C or ^D.
+_PASTE_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def encode_paste(text: str, is_bracketed: bool) -> bytes:
+    """Line ends become Return, as terminals send them; brackets only where the program asked for them."""
+    safe = _PASTE_CONTROLS.sub("", text)
+    lines = safe.replace("\r\n", "\r").replace("\n", "\r")
+    data = lines.encode(errors="replace")
+    return _BEGIN + data + _END if is_bracketed else data
