@@ -12,7 +12,7 @@ from pathlib import Path
 from dari.cli.kit.console import as_bytes
 from tests.wires import ROOT
 
-START = "import asyncio, sys\nfrom dari.cli.kit.console import ProcessTerminal\nterminal = ProcessTerminal()\n"
+START = "import asyncio, sys\nfrom dari.cli.kit.console import ProcessConsole\nterminal = ProcessConsole()\n"
 
 
 def ran(source: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:

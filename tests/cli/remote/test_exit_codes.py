@@ -13,7 +13,7 @@ from socket import AF_INET, SOCK_STREAM, socket
 
 import pytest
 
-from dari.cli.remote.failures import exit_code
+from dari.cli.remote.context import exit_code
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NeedsApproval, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError, ServerRefused, SessionExpired, Unauthorized
 from tests.cli.remote.rig import shop

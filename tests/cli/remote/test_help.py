@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.kit.parser import EXIT_CODES
 from dari.cli.remote import main
+from dari.cli.remote.main import EXIT_CODES
 from tests.cli.remote.rig import Screen, shop
 
 PROGRAMS = ("crewx mcp remote", "dari remote", "crewx mcp")

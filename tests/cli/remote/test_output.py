@@ -6,7 +6,9 @@ import base64
 import json
 from pathlib import Path
 
-from dari.cli.kit.table import json_for_terminal, print_table, text_width
+from dari.cli.kit.console import escape_json
+from dari.cli.kit.table import print_table
+from dari.text.width import text_width
 from tests.cli.remote.rig import Screen, shop
 from tests.cli.remote.workshop import HANDLERS
 
@@ -85,7 +87,7 @@ async def test_nothing_that_drives_a_terminal_reaches_one(tmp_path: Path) -> Non
 def test_json_on_a_screen_stays_the_same_json() -> None:
     for text in ("\x9d to the end", "a\u202eb", "\U000e0041", "\x7f", "'\"\\", "\u0085\u2028"):
         document = json.dumps({"k": text, "next": [1]}, ensure_ascii=False)
-        shown = json_for_terminal(document)
+        shown = escape_json(document)
         assert json.loads(shown) == {"k": text, "next": [1]}
         assert not set(shown) & {"\x9d", "\u202e", "\U000e0041", "\x7f", "\u0085", "\u2028"}
 

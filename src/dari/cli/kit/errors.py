@@ -1,4 +1,4 @@
-"""The outermost edge of a command: what the operating system refuses is an error with a hint, never a traceback.
+"""The outermost edge of a command: an expected failure is an error with a hint and an exit code, never a traceback.
 
 Loads nothing until something fails: `dari remote` and `crux` start in a few milliseconds.
 """
@@ -10,7 +10,26 @@ import sys
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+
+class ExitCodes:
+    """The exit codes of one program, by the name of an error.
+
+    An error that `by_name` does not list has its own `exit_code`, if that is one of `known`, else `other`.
+    """
+
+    def __init__(self, by_name: Mapping[str, int], *, known: tuple[int, ...] = (), other: int) -> None:
+        self._by_name = by_name
+        self._known = known
+        self._other = other
+
+    def of(self, error: BaseException) -> int:
+        name = getattr(error, "name", "")
+        if name in self._by_name:
+            return self._by_name[name]
+        code: int = getattr(error, "exit_code", self._other)
+        return code if code in self._known else self._other
 
 
 def run_guarded(run: Callable[[], int]) -> int:
@@ -30,7 +49,9 @@ def run_guarded(run: Callable[[], int]) -> int:
         if failure is None:
             raise
         _silence()
-        sys.stderr.write(f"error: {failure.message}\n" + (f"hint: {failure.hint}\n" if failure.hint else ""))
+        from dari.cli.kit.console import ProcessConsole, print_error
+
+        print_error(ProcessConsole(), failure.message, failure.hint)
         return failure.exit_code
 
 

@@ -1,23 +1,25 @@
-"""argparse that belongs to a command, not to a process: it raises instead of printing and leaving."""
+"""argparse that belongs to a command, not to a process: it raises instead of printing and leaving.
+
+A wrong word is `InvalidInput` with a hint that names the program as it was called; each program turns it into its own
+exit code. `--help` is `HelpRequested`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
+from dari.cli.kit.hints import closest
 from dari.errors import InvalidInput
 
 HELP_COLUMNS: ContextVar[int] = ContextVar("columns", default=80)
-"""How wide help is written; each command runs in a context of its own."""
+"""How wide help is written; the hub runs each command in a context of its own."""
 
-EXIT_CODES = """\
-exit codes:
-  0 done · 1 usage, validation or configuration · 2 network, authentication, time or start of a server
-  3 the tool or the server answered with an error · 4 interrupted, or anything else"""
+_INVALID_CHOICE = ": invalid choice: "
+_UNRECOGNIZED = "unrecognized arguments: "
+_INDENTED: dict[str, Any] = {"initial_indent": "      ", "subsequent_indent": "      "}
 
 
 class Command(NamedTuple):
@@ -38,40 +40,47 @@ class Command(NamedTuple):
 
 
 class HelpRequested(Exception):
-    """Help was asked for; it is the whole answer."""
+    """Help was asked for; `text` is the whole answer."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the person's screen. With a width of its own it does not load shutil to ask for one."""
+
     def __init__(self, prog: str) -> None:
         columns = max(40, min(HELP_COLUMNS.get(), 120))
         super().__init__(prog, max_help_position=min(30, columns // 2), width=columns - 2)
 
 
 class Parser(argparse.ArgumentParser):
-    """A wrong word is InvalidInput, `--help` is `Shown`. Parsers made by `add_subparsers` are of this class too."""
+    """A wrong word is InvalidInput, `--help` is HelpRequested. Parsers made by `add_subparsers` are of this class."""
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", _Formatter)
+        settings.setdefault("formatter_class", HelpFormatter)
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(message, self._meant(message) or f"see: {self.prog} --help")
+        likely = self._suggest(message)
+        raise InvalidInput(message, f"{likely}see: {self.prog} --help")
 
-    def _meant(self, message: str) -> str:
-        """What an option that we do not have may be a slip of; how to give a value that looks like an option."""
+    def _suggest(self, message: str) -> str:
+        """What a wrong option or value may be a slip of; how to give a value that looks like an option."""
         if message.endswith(": expected one argument"):
             option = message.removeprefix("argument ").partition(":")[0].rpartition("/")[2]
-            return f"a value that begins with a dash is given as {option}=VALUE; see: {self.prog} --help"
-        said, _, words = message.partition("unrecognized arguments: ")
-        if said or not words.startswith("--"):
-            return ""
-        likely = get_close_matches(words.split()[0].partition("=")[0], self._option_string_actions, n=1)
-        return f"did you mean {likely[0]}? see: {self.prog} --help" if likely else ""
+            return f"a value that begins with a dash is given as {option}=VALUE; "
+        if _INVALID_CHOICE in message:
+            word, _, choices = message.partition(_INVALID_CHOICE)[2].partition(" (choose from ")
+            meant = closest(word.strip("'"), [one.strip(" '") for one in choices.removesuffix(")").split(",")])
+            return f"did you mean {meant}? " if meant else ""
+        before, found, words = message.partition(_UNRECOGNIZED)
+        if found and not before and words.startswith("-"):
+            meant = closest(words.split()[0].partition("=")[0], self._option_string_actions)
+            return f"did you mean {meant}? " if meant else ""
+        return ""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise HelpRequested(message or "")
@@ -80,24 +89,15 @@ class Parser(argparse.ArgumentParser):
         raise HelpRequested(self.format_help())
 
 
-def epilog(program: str, examples: Iterable[tuple[str, str]]) -> str:
-    """`examples` are (what follows the program's name, what it does)."""
+def format_examples(program: str, examples: Iterable[tuple[str, str]], footer: str = "") -> str:
+    """The end of `--help`; `examples` are (what follows the program's name, what it does)."""
+    import textwrap
+
     lines = []
     for words, meaning in examples:
         lines.append(f"  {program} {words}")
         lines.extend(textwrap.wrap(meaning, max(30, min(HELP_COLUMNS.get(), 120) - 8), **_INDENTED))
-    return "\n".join([*(["examples:", *lines, ""] if lines else []), EXIT_CODES])
-
-
-_INDENTED: dict[str, Any] = {"initial_indent": "      ", "subsequent_indent": "      "}
-
-
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """The options that every command takes, before its name as well."""
-    common = parser.add_argument_group("common options")
-    common.add_argument("--log", action="store_true", help="tell on stderr what is sent where, and how long it took")
-    common.add_argument("--config", metavar="FILE", help="accepted for CrewX; profiles are read from mcp.json files")
-    common.add_argument("--no-daemon", action="store_true", help="run in this process instead of the warm daemon")
+    return "\n".join([*(["examples:", *lines, ""] if lines else []), footer])
 
 
 def milliseconds(text: str) -> int:
@@ -107,5 +107,16 @@ def milliseconds(text: str) -> int:
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time; give milliseconds, such as 30000")
+        raise argparse.ArgumentTypeError(f"must be a number of milliseconds above 0, such as 30000; got {text[:40]!r}")
     return value
+
+
+def count_between(minimum: int, maximum: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number within limits."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"must be {minimum} to {maximum}, got {text[:40]!r}")
+        return int(text)
+
+    return parse

@@ -1,142 +1,90 @@
-"""How commands that look after servers lay things out: tables, warnings, and colour where a screen takes it."""
+"""Layout for people: columns that line up by screen cells, prose that wraps, sizes and times in a few characters."""
 
 from __future__ import annotations
 
-import re
-import textwrap
-import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Any
+from dari.cli.kit.console import print_lines
 
-import msgspec
-from msgspec import Raw
+TYPE_CHECKING = False  # `import typing` costs 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
-from dari.cli.kit.console import Console
-from dari.text.invisible import find_hidden
-from dari.text.sanitize import escape_hidden
+    from dari.cli.kit.console import Console
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 GAP = "  "
 
 
 def one_line(text: object) -> str:
-    """One line that no terminal obeys; servers and files of other people are told this way."""
+    """The text on one line, with nothing in it that a terminal obeys: for what servers and files of others say."""
+    from dari.text.sanitize import escape_hidden
+
     return escape_hidden(str(text), one_line=True)
 
 
-def table(rows: Iterable[Sequence[object]], indent: str = "") -> list[str]:
+def format_table(rows: Iterable[Sequence[object]], indent: str = "", gap: str = GAP) -> list[str]:
     """Columns as wide as their widest cell; the last one is left as it is."""
+    from dari.text.width import text_width
+
     cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        (
-            indent + GAP.join([*(cell.ljust(width) for cell, width in zip(row, widths[:-1], strict=False)), row[-1]])
-        ).rstrip()
-        for row in cells
-    ]
+    widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = [cell + " " * (width - text_width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
+        lines.append((indent + gap.join([*padded, row[-1]])).rstrip())
+    return lines
 
 
-def print_lines(terminal: Console, lines: Iterable[str]) -> None:
-    terminal.out("".join(f"{line}\n" for line in lines))
+def format_pairs(values: Mapping[str, object]) -> list[str]:
+    """`name  value` lines; what has no value is left out."""
+    return format_table((name, format_value(value)) for name, value in values.items() if value not in (None, ""))
 
 
-def print_warnings(terminal: Console, warnings: Iterable[str]) -> None:
-    word = "\x1b[33mwarning:\x1b[0m" if terminal.colour and terminal.stderr_is_tty else "warning:"
-    for warning in warnings:
-        terminal.err(f"{word} {one_line(warning)}\n")
+def format_value(value: object) -> str:
+    """A setting as a person writes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_value, value)) or "none"
+    if isinstance(value, dict):
+        from dari.cli.kit.console import encode_json
+
+        return encode_json(value)
+    return str(value)
 
 
-def paint(text: str, style: str, terminal: Console) -> str:
-    """For stdout: coloured where it is a screen that takes colours."""
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if takes_colour(terminal) and style else text
-
-
-def takes_colour(terminal: Console) -> bool:
-    return terminal.colour and terminal.stdout_is_tty
-
-
-# Inside a JSON string control characters are escapes already; outside of one they are blanks.
-_BLANKS = re.compile(r"[\x00-\x08\x0b-\x1f]")
-
-
-def print_raw(terminal: Console, payload: bytes | Raw) -> None:
-    """The payload exactly as it came, and a line end."""
-    _print(terminal, bytes(payload))
-
-
-def print_json(terminal: Console, payload: Any) -> None:
-    """The payload over several lines. A `Raw` keeps its members, order and digits."""
-    data = bytes(payload) if isinstance(payload, Raw) else msgspec.json.encode(payload)
-    try:
-        data = msgspec.json.format(data, indent=2)
-    except msgspec.DecodeError:
-        pass  # what the server sent is no JSON that we can lay out; it is still what it sent
-    _print(terminal, data)
-
-
-def format_json(value: Any) -> str:
-    """A JSON value over several lines, harmless on a terminal."""
-    return json_for_terminal(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def json_for_terminal(text: str) -> str:
-    """JSON of the same value with nothing in it that a terminal obeys or does not show."""
-    text = _BLANKS.sub(" ", text)
-    pieces: list[str] = []
-    done = 0
-    for hidden in find_hidden(text):
-        run = text[hidden.start : hidden.start + hidden.count]
-        pieces += (text[done : hidden.start], "".join(map(_escaped, run)))
-        done = hidden.start + hidden.count
-    return "".join((*pieces, text[done:]))
-
-
-def print_table(terminal: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the last one is cut at the edge of a screen, never in a pipe."""
-    cells = [[escape_hidden(cell, one_line=True) for cell in row] for row in (head, *rows)]
-    widths = [max(text_width(row[at]) for row in cells) for at in range(len(head))]
-    for number, row in enumerate(cells):
-        padded = [cell + " " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True)]
-        line = "  ".join(padded).rstrip()
-        if terminal.stdout_is_tty and terminal.columns > 20:
-            line = truncate(line, terminal.columns)
-        if number == 0 and terminal.colour and terminal.stdout_is_tty:
-            line = f"\x1b[1m{line}\x1b[0m"
-        terminal.out(f"{line}\n")
-
-
-def text_width(text: str) -> int:
-    """Columns on a screen: Korean, Chinese and Japanese characters and emoji take two, marks on a letter none."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_width, text))
+def print_table(console: Console, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table under a bold heading; lines are cut at the edge of a screen, never in a pipe."""
+    lines = format_table([head, *rows])
+    if console.stdout_is_tty and console.columns > 20:
+        lines = [truncate(line, console.columns) for line in lines]
+    if console.colour and console.stdout_is_tty:
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
+    print_lines(console, lines)
 
 
 def truncate(text: str, columns: int) -> str:
     """The text if it fits, else as much as does, with an ellipsis."""
+    from dari.text.width import char_width, text_width
+
     if text_width(text) <= columns:
         return text
     left = columns - 1
     for at, character in enumerate(text):
-        left -= _width(character)
+        left -= char_width(character)
         if left < 0:
             return text[:at] + "…"
     return text
 
 
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def wrap_prose(text: str, columns: int, indent: str = "  ") -> list[str]:
     """Prose of a server, harmless, its own line ends kept."""
+    import textwrap
+
+    from dari.text.sanitize import escape_hidden
+
+    width = max(40, min(columns, 110))
     lines: list[str] = []
     for line in escape_hidden(text).strip().splitlines():
-        lines += textwrap.wrap(line, max(40, min(columns, 110)), initial_indent=indent, subsequent_indent=indent) or [
-            ""
-        ]
+        lines += textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=indent) or [""]
     return lines
 
 
@@ -149,22 +97,22 @@ def first_sentence(description: object) -> str:
     return " ".join((first[: end + 1] if end > 0 else first).split())
 
 
-def format_size(size_bytes: int) -> str:
+def format_size(size_bytes: int | None, *, byte: str = "B") -> str:
+    """Three digits and a unit; `byte` is what the smallest one is called."""
+    if size_bytes is None:
+        return "-"
     if size_bytes < 1000:
-        return f"{size_bytes} bytes"
-    return f"{size_bytes / 1000:.1f} kB" if size_bytes < 1_000_000 else f"{size_bytes / 1_000_000:.1f} MB"
+        return f"{size_bytes} {byte}"
+    value, units = float(size_bytes), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.0f} {units[0]}" if value >= 99.5 else f"{value:.1f} {units[0]}"
 
 
-def _print(terminal: Console, data: bytes) -> None:
-    text = data.decode("utf-8", "surrogateescape")
-    terminal.out((json_for_terminal(text) if terminal.stdout_is_tty else text) + "\n")
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if 0x20 <= code < 0x7F:
-        return character  # a run can reach over the quotes and braces of the JSON itself
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+def format_duration(ms: float | None) -> str:
+    if ms is None:
+        return "-"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1000:.1f} s" if ms < 60_000 else f"{ms / 60_000:.1f} min"

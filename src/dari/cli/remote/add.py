@@ -17,8 +17,9 @@ from dari.bridge.config.profile import Layer, safe_url
 from dari.bridge.config.schema import ProgramName
 from dari.bridge.config.secret import SECRET_MARK, Secret, is_sensitive
 from dari.bridge.config.writer import JsonEntry
+from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines, print_warnings, table
+from dari.cli.kit.table import format_table, one_line
 from dari.cli.remote.context import DECLINED, CommandContext, ask_consent
 from dari.errors import Conflict, InvalidInput
 
@@ -191,8 +192,8 @@ def split_add(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-async def run_add(arguments: argparse.Namespace, world: CommandContext) -> int:
-    terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
+async def run_add(arguments: argparse.Namespace, context: CommandContext) -> int:
+    console, book, layer = context.console, context.view.book, layer_of(arguments)
     if len(arguments.loose) == 1 and arguments.loose[0].startswith(("http://", "https://")) and not arguments.url:
         arguments.url = arguments.loose.pop()
     if arguments.loose:
@@ -200,21 +201,22 @@ async def run_add(arguments: argparse.Namespace, world: CommandContext) -> int:
         raise InvalidInput(
             f"'{arguments.loose[0]}' is no option", f"put -- before the command: add {arguments.id} -- {words}"
         )
-    entries = await _entries(arguments, world)
+    entries = await _entries(arguments, context)
     file = book.around.file_of(layer)
     for id, entry in entries.items():
         try:
             book.add(id, entry, layer, arguments.replace)
         except Conflict as conflict:
             raise Conflict(conflict.message, "choose another name, or overwrite it: --replace") from None
-        terminal.out(f"added '{one_line(id)}' to {one_line(file)}\n")
-        print_warnings(terminal, _advice(id, entry, file, world))
+        console.out(f"added '{one_line(id)}' to {one_line(file)}\n")
+        for advice in _advice(id, entry, file, context):
+            context.warn(advice)
     if arguments.test:
         from dari.cli.remote.test import run_tests
 
-        return await run_tests(world, tuple(entries), as_json=False)
+        return await run_tests(context, tuple(entries), as_json=False)
     first = next(iter(entries))
-    terminal.err(f"try it: {world.program} test {one_line(first)}\n")
+    console.err(f"try it: {context.program} test {one_line(first)}\n")
     return 0
 
 
@@ -223,31 +225,31 @@ def layer_of(arguments: argparse.Namespace) -> Layer:
     return layer
 
 
-async def _entries(arguments: argparse.Namespace, world: CommandContext) -> dict[str, JsonEntry]:
-    around = world.view.book.around
+async def _entries(arguments: argparse.Namespace, context: CommandContext) -> dict[str, JsonEntry]:
+    around = context.view.book.around
     if arguments.json is None:
         if not arguments.id:
-            raise InvalidInput("the server has no name", f"{world.program} add NAME -- command, or --url address")
+            raise InvalidInput("the server has no name", f"{context.program} add NAME -- command, or --url address")
         return {arguments.id: make_entry(arguments, arguments.rest, around)}
     given = ("url", "key", "header", "env", "cwd", "allow", "network", "sandbox", "default")
     if arguments.rest or any(getattr(arguments, name) for name in given):
         raise InvalidInput("--json is the whole entry", "put the other options into it, or leave --json out")
-    return parse_entries(await _json(arguments.json, world), arguments.id)
+    return parse_entries(await _json(arguments.json, context), arguments.id)
 
 
-async def _json(text: str, world: CommandContext) -> str:
+async def _json(text: str, context: CommandContext) -> str:
     if text == "-":
-        return (await world.terminal.read_stdin()).decode("utf-8", "replace")
+        return (await context.console.read_stdin()).decode("utf-8", "replace")
     if not text.startswith("@"):
         return text
-    path = Path(world.view.book.around.cwd, text[1:]).expanduser()
+    path = Path(context.view.book.around.cwd, text[1:]).expanduser()
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", "name a file with JSON in it") from None
 
 
-def _advice(id: str, entry: JsonEntry, file: Path, world: CommandContext) -> list[str]:
+def _advice(id: str, entry: JsonEntry, file: Path, context: CommandContext) -> list[str]:
     """What a person should know about what was just written."""
     told = []
     if fields := find_literal_secrets(entry):
@@ -255,11 +257,11 @@ def _advice(id: str, entry: JsonEntry, file: Path, world: CommandContext) -> lis
             f"{', '.join(fields)} of '{id}' stands in {file} in the clear; "
             "better: ${NAME} (a variable of yours) or ${keyring:service/name}"
         )
-    listed = world.view.book.load().find(id)
+    listed = context.view.book.load().find(id)
     if listed.source.file != str(file):
         told.append(f"'{id}' also stands in {listed.source}, and that one counts")
     elif listed.state == "untrusted":
-        told.append(f"{file} is not trusted, so nothing in it runs: {world.program} trust")
+        told.append(f"{file} is not trusted, so nothing in it runs: {context.program} trust")
     if listed.profile is not None:
         told += listed.profile.notes
     return told
@@ -278,32 +280,34 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the plan, and what was written, as JSON")
 
 
-async def run_import(arguments: argparse.Namespace, world: CommandContext) -> int:
-    terminal, book, layer = world.terminal, world.view.book, layer_of(arguments)
+async def run_import(arguments: argparse.Namespace, context: CommandContext) -> int:
+    console, book, layer = context.console, context.view.book, layer_of(arguments)
     plan = book.plan_import(_chosen(arguments.programs))
     file = book.around.file_of(layer)
     taken = [*plan.of("new"), *(plan.of("conflict") if arguments.take_conflicts else ())]
     if not arguments.json:
-        print_lines(terminal, _table(plan, arguments.take_conflicts, world))
-    print_warnings(terminal, plan.notes)
+        print_lines(console, _table(plan, arguments.take_conflicts, context))
+    for note in plan.notes:
+        context.warn(note)
     if layer == "project":
-        print_warnings(terminal, _exposed(taken, file))
+        for exposed in _exposed(taken, file):
+            context.warn(exposed)
     written: tuple[str, ...] = ()
     code = 0
     if taken and not arguments.dry_run:
         question = f"write {len(taken)} server{'s' * (len(taken) != 1)} to {file}?"
-        if await ask_consent(terminal, question, is_given=arguments.yes, instead="--yes, or --dry-run"):
+        if await ask_consent(console, question, is_given=arguments.yes, instead="--yes, or --dry-run"):
             written = book.run_import(plan, layer, arguments.take_conflicts)
         else:
             code = DECLINED
     if arguments.json:
-        print_json(terminal, _payload(plan, file, written))
+        print_json(console, _payload(plan, file, written))
     elif written:
-        terminal.out(f"wrote {', '.join(map(one_line, written))} to {one_line(file)}\n")
+        console.out(f"wrote {', '.join(map(one_line, written))} to {one_line(file)}\n")
     elif code:
-        terminal.err("nothing was written\n")
+        console.err("nothing was written\n")
     elif not taken:
-        terminal.err("nothing to import\n")
+        console.err("nothing to import\n")
     return code
 
 
@@ -319,16 +323,16 @@ def _chosen(names: list[str]) -> tuple[ProgramName, ...] | None:
     return tuple(program for program in PROGRAMS if program in names) or None
 
 
-def _table(plan: ImportPlan, takes_conflicts: bool, world: CommandContext) -> list[str]:
+def _table(plan: ImportPlan, takes_conflicts: bool, context: CommandContext) -> list[str]:
     if not plan.candidates:
         return ["no servers were found"]
     rows = [("", "NAME", "PROGRAM", "RUNS OR REACHES", "FROM")]
     rows += [(_WORDS[one.status], one.id, one.program, one.address or "-", str(one.source)) for one in plan.candidates]
-    heading, *lines = table(rows)
-    shown = [paint(heading, "bold", world.terminal)]
+    heading, *lines = format_table(rows)
+    shown = [paint(heading, "bold", context.console)]
     for one, line in zip(plan.candidates, lines, strict=True):
         word = _WORDS[one.status]
-        shown.append(paint(word, _STYLES[one.status], world.terminal) + line[len(word) :])
+        shown.append(paint(word, _STYLES[one.status], context.console) + line[len(word) :])
         reason = one.reason
         if one.status == "conflict":
             reason += f"; {'copied' if takes_conflicts else 'with --take-conflicts it is copied'} as '{one.free_id}'"

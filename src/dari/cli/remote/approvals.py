@@ -9,8 +9,9 @@ import time
 
 import msgspec
 
+from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines
+from dari.cli.kit.table import one_line
 from dari.cli.remote.context import CommandContext, decisions
 from dari.core.approval import Approval, ApprovalEvent
 from dari.errors import DariError, InvalidInput, NotFound
@@ -28,29 +29,29 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON; with --watch one line for each change")
 
 
-async def run_approvals(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_approvals(arguments: argparse.Namespace, context: CommandContext) -> int:
     if arguments.for_session and not arguments.approve:
         raise InvalidInput("--for-session says how far --approve goes", "give both")
     if arguments.reason and not arguments.deny:
         raise InvalidInput("--reason is for --deny", "give both")
     if arguments.watch:
-        await _watch(arguments, world)
+        await _watch(arguments, context)
         return 0
     if arguments.approve or arguments.deny:
-        question = _find(arguments.approve or arguments.deny, world)
+        question = _find(arguments.approve or arguments.deny, context)
         answer_approval(
-            world, question, approves=bool(arguments.approve), is_wide=arguments.for_session, reason=arguments.reason
+            context, question, approves=bool(arguments.approve), is_wide=arguments.for_session, reason=arguments.reason
         )
         if arguments.json:
-            print_json(world.terminal, msgspec.to_builtins(question))
+            print_json(context.console, msgspec.to_builtins(question))
         return 0
-    pending = world.bridge.approvals.pending()
+    pending = context.bridge.approvals.pending()
     if arguments.json:
-        print_json(world.terminal, msgspec.to_builtins(pending))
+        print_json(context.console, msgspec.to_builtins(pending))
     elif not pending:
-        world.terminal.err(_nothing_here())
+        context.console.err(_nothing_here())
     for question in () if arguments.json else pending:
-        print_lines(world.terminal, _lines(question, world))
+        print_lines(context.console, _lines(question, context))
     return 0
 
 
@@ -71,22 +72,22 @@ def _nothing_here() -> str:
 
 
 def answer_approval(
-    world: CommandContext, question: Approval, *, approves: bool, is_wide: bool = False, reason: str = ""
+    context: CommandContext, question: Approval, *, approves: bool, is_wide: bool = False, reason: str = ""
 ) -> None:
     """Say yes or no, and write down who said it."""
     if approves:
         if is_wide and not question.session:
             raise InvalidInput(f"the caller of {question.name} has no session", "leave --for-session out")
-        decisions(world).let_through(question.id, for_session=is_wide)
+        decisions(context).let_through(question.id, for_session=is_wide)
     else:
-        decisions(world).deny(question.id, reason)
+        decisions(context).deny(question.id, reason)
     word = "approved" if approves else "denied"
-    world.terminal.err(f"{word} {one_line(question.name)}{' for the session' if is_wide else ''}\n")
+    context.console.err(f"{word} {one_line(question.name)}{' for the session' if is_wide else ''}\n")
 
 
-def _find(start: str, world: CommandContext) -> Approval:
+def _find(start: str, context: CommandContext) -> Approval:
     """By the first letters of its id, as long as they name one."""
-    pending = world.bridge.approvals.pending()
+    pending = context.bridge.approvals.pending()
     found = [one for one in pending if one.id.startswith(start)]
     if len(found) == 1:
         return found[0]
@@ -96,7 +97,7 @@ def _find(start: str, world: CommandContext) -> Approval:
     raise NotFound(f"no call waits under the id {start[:40]!r}", f"waiting: {waiting}" if waiting else "none waits")
 
 
-async def _watch(arguments: argparse.Namespace, world: CommandContext) -> None:
+async def _watch(arguments: argparse.Namespace, context: CommandContext) -> None:
     """Until Ctrl-C. Who reads too slowly misses the oldest changes, never the newest."""
     changes: asyncio.Queue[ApprovalEvent] = asyncio.Queue()
 
@@ -105,43 +106,43 @@ async def _watch(arguments: argparse.Namespace, world: CommandContext) -> None:
             changes.get_nowait()
         changes.put_nowait(told)
 
-    approvals, terminal = world.bridge.approvals, world.terminal
-    asks = terminal.stdin_is_tty and not arguments.json
+    approvals, console = context.bridge.approvals, context.console
+    asks = console.stdin_is_tty and not arguments.json
     stop = approvals.subscribe(hear)
     try:
         for question in approvals.pending():
             changes.put_nowait(ApprovalEvent(change="asked", question=question))
         if not arguments.json:
-            terminal.err("waiting for calls that need a person; Ctrl-C ends it\n")
+            console.err("waiting for calls that need a person; Ctrl-C ends it\n")
         while True:
             told = await changes.get()
             if arguments.json:
-                terminal.out(json.dumps(msgspec.to_builtins(told)) + "\n")
+                console.out(json.dumps(msgspec.to_builtins(told)) + "\n")
             elif told.change == "asked":
-                print_lines(terminal, _lines(told.question, world))
+                print_lines(console, _lines(told.question, context))
                 if asks and told.question in approvals.pending():
-                    await _ask(told.question, world)
+                    await _ask(told.question, context)
             elif told.change != "waiting":
                 by = f" by {one_line(told.by)}" if told.by else ""
-                terminal.out(f"{told.question.id}  {told.change}{by}\n")
-            await terminal.drain()
+                console.out(f"{told.question.id}  {told.change}{by}\n")
+            await console.drain()
     finally:
         stop()
 
 
-async def _ask(question: Approval, world: CommandContext) -> None:
-    said = (await world.terminal.ask("let it through? [y]es, [s]ession, [n]o, Enter leaves it: ")).strip().lower()
+async def _ask(question: Approval, context: CommandContext) -> None:
+    said = (await context.console.ask("let it through? [y]es, [s]ession, [n]o, Enter leaves it: ")).strip().lower()
     if said not in ("y", "yes", "s", "session", "n", "no"):
         return
     try:
-        answer_approval(world, question, approves=said[0] != "n", is_wide=said[0] == "s")
+        answer_approval(context, question, approves=said[0] != "n", is_wide=said[0] == "s")
     except DariError as error:  # it ended while the person was thinking
-        world.terminal.err(f"{one_line(error.message)}\n")
+        context.console.err(f"{one_line(error.message)}\n")
 
 
-def _lines(question: Approval, world: CommandContext) -> list[str]:
+def _lines(question: Approval, context: CommandContext) -> list[str]:
     left_s = max(0, round(question.expires_unix - time.time()))
-    name = paint(one_line(question.name), "bold", world.terminal)
+    name = paint(one_line(question.name), "bold", context.console)
     arguments = json.dumps(question.arguments, ensure_ascii=False)
     return [
         f"{question.id}  {name}  asked by {one_line(question.who)}, {left_s} s left",

@@ -278,15 +278,15 @@ def add_params_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def read_arguments(arguments: argparse.Namespace, world: CommandContext, tool: str, schema: Any) -> bytes:
+async def read_arguments(arguments: argparse.Namespace, context: CommandContext, tool: str, schema: Any) -> bytes:
     """The arguments as JSON: flags win over `--params`. InvalidInput before anything is sent."""
     shape = ObjectSchema(schema)
-    given, text = await _params(arguments.params, world)
+    given, text = await _params(arguments.params, context)
     flags = read_flags(arguments.rest, shape, tool)
     joined = merge_arguments(given, flags)
     if absent := list_missing(shape, joined):
         raise InvalidInput(
-            f"'{tool}' needs {', '.join(absent)}", f"see them all: {world.program} {_command(world)} {tool} --help"
+            f"'{tool}' needs {', '.join(absent)}", f"see them all: {context.program} {_command(context)} {tool} --help"
         )
     if not flags and text is not None:
         return text  # as it was written: numbers of any size, and every digit
@@ -296,10 +296,10 @@ async def read_arguments(arguments: argparse.Namespace, world: CommandContext, t
         raise InvalidInput("an argument is no UTF-8 text", "pass binary data as base64") from None
 
 
-async def _params(params: str | None, world: CommandContext) -> tuple[dict[str, Any], bytes | None]:
+async def _params(params: str | None, context: CommandContext) -> tuple[dict[str, Any], bytes | None]:
     if params is None:
         return {}, None
-    data, where = await _source(params, world)
+    data, where = await _source(params, context)
     if len(data) > _MAX_BYTES:
         raise InvalidInput(f"{where} has {len(data)} bytes", f"{_MAX_BYTES} is the most")
     try:
@@ -320,22 +320,22 @@ async def _params(params: str | None, world: CommandContext) -> tuple[dict[str, 
     return value, text.encode()
 
 
-async def _source(params: str, world: CommandContext) -> tuple[bytes, str]:
+async def _source(params: str, context: CommandContext) -> tuple[bytes, str]:
     if params in ("-", "@-"):
-        if world.terminal.stdin_is_tty:
-            world.note("reading arguments as JSON; end with Ctrl-D")
-        return await world.terminal.read_stdin(), "stdin"
+        if context.console.stdin_is_tty:
+            context.note("reading arguments as JSON; end with Ctrl-D")
+        return await context.console.read_stdin(), "stdin"
     if not params.startswith("@"):
         return params.encode("utf-8", "surrogateescape"), "--params"
-    path = world.view.around.cwd / params[1:]
+    path = context.view.around.cwd / params[1:]
     try:
         return path.read_bytes(), params
     except OSError as error:
         raise InvalidInput(f"cannot read {params[1:]}: {error.strerror}", "name a file that holds JSON") from None
 
 
-def _command(world: CommandContext) -> str:
-    return "call-tool" if world.program.endswith("remote") else "call_tool"
+def _command(context: CommandContext) -> str:
+    return "call-tool" if context.program.endswith("remote") else "call_tool"
 
 
 class _Wrong(ValueError):

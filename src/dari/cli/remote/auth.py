@@ -15,10 +15,10 @@ from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.oauth.persistent import oauth_for
 from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
 from dari.bridge.upstream.connect import Connector
+from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, print_json, print_table
-from dari.cli.remote.context import CommandContext, make_recorder
-from dari.cli.remote.failures import to_usage_error
+from dari.cli.kit.table import one_line, print_table
+from dari.cli.remote.context import CommandContext, make_recorder, to_usage_error
 from dari.errors import DariError, InvalidInput, NotFound
 from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream
 
 
-def open_login_store(world: CommandContext) -> LoginStore:
-    return LoginStore(world.bridge.home)
+def open_login_store(context: CommandContext) -> LoginStore:
+    return LoginStore(context.bridge.home)
 
 
-def oauth_server(world: CommandContext, id: str) -> Upstream:
+def oauth_server(context: CommandContext, id: str) -> Upstream:
     """The server, if it is one that a person can log in to."""
     try:
-        upstream = world.view.upstream(id)
+        upstream = context.view.upstream(id)
     except DariError as error:
         raise to_usage_error(error) from None
     connection = upstream.profile.connection
@@ -51,10 +51,10 @@ def oauth_server(world: CommandContext, id: str) -> Upstream:
     return upstream
 
 
-def kept_login(world: CommandContext, upstream: Upstream) -> StoredLogin:
+def kept_login(context: CommandContext, upstream: Upstream) -> StoredLogin:
     connection = cast(HttpSettings, upstream.profile.connection)
     uses_keyring = connection.auth.uses_keyring
-    return open_login_store(world).login(upstream.id, connection.url, uses_keyring=uses_keyring)
+    return open_login_store(context).login(upstream.id, connection.url, uses_keyring=uses_keyring)
 
 
 BROWSER_TIMEOUT_S = 10.0
@@ -66,19 +66,19 @@ def add_login(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="drop the tokens that are kept, and log in anew")
 
 
-async def run_login(arguments: argparse.Namespace, world: CommandContext) -> int:
-    upstream = oauth_server(world, arguments.id)
+async def run_login(arguments: argparse.Namespace, context: CommandContext) -> int:
+    upstream = oauth_server(context, arguments.id)
     connection = cast(HttpSettings, upstream.profile.connection)
-    kept = kept_login(world, upstream)
-    record = make_recorder(world)
+    kept = kept_login(context, upstream)
+    record = make_recorder(context)
     if arguments.again:
         await _drop_tokens(kept)
-    person = LoginPerson(world, opens_browser=arguments.browser)
+    person = LoginPerson(context, opens_browser=arguments.browser)
 
     def make_oauth(profile: Profile, url: str) -> OAuth | None:
-        return oauth_for(profile, url, home=world.bridge.home, interact=person)
+        return oauth_for(profile, url, home=context.bridge.home, interact=person)
 
-    opening = Connector(upstream.target, lambda: world.bridge.children, make_oauth)
+    opening = Connector(upstream.target, lambda: context.bridge.children, make_oauth)
     options: ClientOptions = {"open_timeout_s": upstream.profile.init_timeout_ms / 1000}
     session = await opening.http(connection.url, None, None, options)
     try:
@@ -89,14 +89,14 @@ async def run_login(arguments: argparse.Namespace, world: CommandContext) -> int
     name = one_line(upstream.id)
     if not person.was_asked:
         known = login is not None and login.has_tokens
-        world.say(f"already logged in to '{name}'" if known else f"'{name}' asks for no login")
+        context.say(f"already logged in to '{name}'" if known else f"'{name}' asks for no login")
     else:
         record("login", server=upstream.id)
         place = "the keyring" if login is not None and login.place == "keyring" else "a file that only you may read"
-        world.say(f"logged in to '{name}'; the tokens are in {place}")
-        await world.bridge.stop_server(upstream.id)  # sessions that were refused start anew
+        context.say(f"logged in to '{name}'; the tokens are in {place}")
+        await context.bridge.stop_server(upstream.id)  # sessions that were refused start anew
     if tools is not None:
-        world.note(f"it has {tools} tools: {world.program} list-tools --server {upstream.id}")
+        context.note(f"it has {tools} tools: {context.program} list-tools --server {upstream.id}")
     return 0
 
 
@@ -105,32 +105,32 @@ class LoginPerson:
 
     can_ask = True
 
-    def __init__(self, world: CommandContext, *, opens_browser: bool) -> None:
+    def __init__(self, context: CommandContext, *, opens_browser: bool) -> None:
         self.was_asked = False
-        self._world = world
+        self._context = context
         self._opens_browser = opens_browser
 
     async def show(self, url: str, redirect_url: str) -> None:
-        world = self._world
+        context = self._context
         self.was_asked = True
-        if self._opens_browser and await open_browser(url, world.view.around.environ):
-            world.note("the browser opens; if it does not, this is the address:")
+        if self._opens_browser and await open_browser(url, context.view.around.environ):
+            context.note("the browser opens; if it does not, this is the address:")
         else:
-            world.note("open this address in a browser and allow the access:")
-        world.terminal.err(f"\n  {one_line(url)}\n\n")
-        await world.terminal.drain()
+            context.note("open this address in a browser and allow the access:")
+        context.console.err(f"\n  {one_line(url)}\n\n")
+        await context.console.drain()
 
     async def pasted(self, complaint: str) -> str:
-        world = self._world
-        if not world.terminal.stdin_is_tty:
+        context = self._context
+        if not context.console.stdin_is_tty:
             never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             return await never
         if complaint:
-            world.warn(complaint)
+            context.warn(complaint)
         try:
-            return await world.terminal.ask("waiting for the browser; or paste the address that it ended up at: ")
+            return await context.console.ask("waiting for the browser; or paste the address that it ended up at: ")
         except asyncio.CancelledError:
-            world.terminal.err("\n")  # the browser was faster: leave the line of the question
+            context.console.err("\n")  # the browser was faster: leave the line of the question
             raise
 
 
@@ -177,17 +177,17 @@ def add_logout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="the name of the server")
 
 
-async def run_logout(arguments: argparse.Namespace, world: CommandContext) -> int:
-    upstream = oauth_server(world, arguments.id)
-    kept = kept_login(world, upstream)
-    record = make_recorder(world)
+async def run_logout(arguments: argparse.Namespace, context: CommandContext) -> int:
+    upstream = oauth_server(context, arguments.id)
+    kept = kept_login(context, upstream)
+    record = make_recorder(context)
     async with kept.turn(LOGOUT_TIMEOUT_S):
         was_there = await kept.remove()
     if not was_there:
-        raise NotFound(f"nobody is logged in to '{one_line(upstream.id)}'", f"see: {world.program} auth-status")
+        raise NotFound(f"nobody is logged in to '{one_line(upstream.id)}'", f"see: {context.program} auth-status")
     record("logout", server=upstream.id)
-    await world.bridge.stop_server(upstream.id)
-    world.say(f"logged out of '{one_line(upstream.id)}'")
+    await context.bridge.stop_server(upstream.id)
+    context.say(f"logged out of '{one_line(upstream.id)}'")
     return 0
 
 
@@ -195,16 +195,16 @@ def add_auth_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone, as JSON")
 
 
-async def run_auth_status(arguments: argparse.Namespace, world: CommandContext) -> int:
-    logins = [_shown(login) for login in open_login_store(world).all()]
+async def run_auth_status(arguments: argparse.Namespace, context: CommandContext) -> int:
+    logins = [_shown(login) for login in open_login_store(context).all()]
     if arguments.json:
-        print_json(world.terminal, logins)
+        print_json(context.console, logins)
     elif logins:
         rows = [(one["server"], one["state"], one["until"] or "-", one["kept_in"], one["url"]) for one in logins]
-        print_table(world.terminal, ("SERVER", "STATE", "UNTIL", "KEPT IN", "ADDRESS"), rows)
+        print_table(context.console, ("SERVER", "STATE", "UNTIL", "KEPT IN", "ADDRESS"), rows)
     else:
-        world.say("nobody is logged in anywhere")
-        world.note(f"hint: {world.program} login ID")
+        context.say("nobody is logged in anywhere")
+        context.note(f"hint: {context.program} login ID")
     return 0
 
 

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Raw, Struct, structs
 
-from dari.cli.kit.console import QuietConsole
+from dari.cli.kit.console import QuietConsole, print_raw
 from dari.cli.kit.hints import name_program
-from dari.cli.kit.parser import Command
-from dari.cli.kit.table import print_raw
+from dari.cli.kit.parser import Command, count_between
 from dari.cli.remote.call import find_tool
-from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
-from dari.cli.remote.failures import NETWORK, OK, OTHER, TOOL, exit_code
+from dari.cli.remote.context import (
+    NETWORK,
+    OK,
+    OTHER,
+    TOOL,
+    CommandContext,
+    add_server_options,
+    exit_code,
+    select_upstream,
+    split_address,
+)
 from dari.cli.remote.progress import Deadline, open_caller, trace_exchange
 from dari.errors import DariError, InvalidInput
 from dari.rpc.codec import decode_any, encode
@@ -41,10 +49,10 @@ class BatchCall(NamedTuple):
     arguments: dict[str, Any]
 
 
-async def read_calls(file: str, world: CommandContext) -> list[BatchCall]:
+async def read_calls(file: str, context: CommandContext) -> list[BatchCall]:
     """InvalidInput names the first line that does not hold a call."""
     calls: list[BatchCall] = []
-    for number, line in enumerate((await _text(file, world)).splitlines(), 1):
+    for number, line in enumerate((await _text(file, context)).splitlines(), 1):
         if line.strip():
             calls.append(_call(line, number, len(calls) + 1))
         if len(calls) > MAX_CALLS:
@@ -52,14 +60,14 @@ async def read_calls(file: str, world: CommandContext) -> list[BatchCall]:
     return calls
 
 
-async def _text(file: str, world: CommandContext) -> str:
+async def _text(file: str, context: CommandContext) -> str:
     if file == "-":
-        if world.terminal.stdin_is_tty:
-            world.note("reading calls as JSON lines; end with Ctrl-D")
-        data = await world.terminal.read_stdin()
+        if context.console.stdin_is_tty:
+            context.note("reading calls as JSON lines; end with Ctrl-D")
+        data = await context.console.read_stdin()
     else:
         try:
-            data = (world.view.around.cwd / file).read_bytes()
+            data = (context.view.around.cwd / file).read_bytes()
         except OSError as error:
             raise InvalidInput(f"cannot read {file}: {error.strerror}", "name a file with one call a line") from None
     if len(data) > MAX_BATCH_BYTES:
@@ -119,14 +127,14 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parallel",
         metavar="N",
-        type=lambda text: _count(text, 1, MAX_PARALLEL),
+        type=count_between(1, MAX_PARALLEL),
         default=DEFAULT_PARALLEL,
         help=f"how many calls run at once, 1 to {MAX_PARALLEL} (default: %(default)s)",
     )
     parser.add_argument(
         "--retries",
         metavar="N",
-        type=lambda text: _count(text, 0, MAX_RETRIES),
+        type=count_between(0, MAX_RETRIES),
         default=0,
         help="how often a call that may be repeated is, after it failed on its way (default: %(default)s)",
     )
@@ -134,9 +142,9 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     add_server_options(parser)
 
 
-async def run_batch(arguments: argparse.Namespace, world: CommandContext) -> int:
-    calls = await read_calls(arguments.file, world)
-    batch = _Batch(arguments, world, calls)
+async def run_batch(arguments: argparse.Namespace, context: CommandContext) -> int:
+    calls = await read_calls(arguments.file, context)
+    batch = _Batch(arguments, context, calls)
     workers = [asyncio.create_task(batch.work()) for _ in range(min(arguments.parallel, len(calls)))]
     try:
         await asyncio.gather(*workers)
@@ -145,16 +153,16 @@ async def run_batch(arguments: argparse.Namespace, world: CommandContext) -> int
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     if batch.failed:
-        world.note(f"error: {batch.failed} of {len(calls)} calls failed")
+        context.note(f"error: {batch.failed} of {len(calls)} calls failed")
     return batch.code
 
 
 class _Batch:
-    def __init__(self, arguments: argparse.Namespace, world: CommandContext, calls: list[BatchCall]) -> None:
+    def __init__(self, arguments: argparse.Namespace, context: CommandContext, calls: list[BatchCall]) -> None:
         self._arguments = arguments
-        self._terminal = world.terminal
+        self._console = context.console
         # Several calls share one screen, and stdin was read to its end: no progress bars, no questions.
-        self._world = structs.replace(world, terminal=QuietConsole(world.terminal))
+        self._context = structs.replace(context, console=QuietConsole(context.console))
         self._left: Iterator[tuple[int, BatchCall]] = iter(enumerate(calls))
         self._waiting: dict[int, BatchOutcome] = {}
         self._printed = 0
@@ -176,7 +184,7 @@ class _Batch:
                 self._printed += 1
 
     def _print(self, outcome: BatchOutcome) -> None:
-        print_raw(self._terminal, encode(outcome))
+        print_raw(self._console, encode(outcome))
 
     async def _outcome(self, call: BatchCall) -> tuple[BatchOutcome, int]:
         outcome = BatchOutcome(id=call.id, server=call.server, tool=call.tool, ok=False)
@@ -206,23 +214,23 @@ class _Batch:
         if call.server:
             server, name = call.server, call.tool
         else:
-            named, name = split_address(call.tool, given, self._world)
+            named, name = split_address(call.tool, given, self._context)
             server = named or ""
         upstream = self._upstream(given, server)
         outcome.server, outcome.tool = upstream.id, name
         # One question for a server's tools, not one for each call that waits for them.
         async with self._meeting.setdefault(upstream.id, asyncio.Lock()):
-            tool = await find_tool(upstream, name, Deadline(given.timeout), self._world)
+            tool = await find_tool(upstream, name, Deadline(given.timeout), self._context)
         payload = json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
         await tool.check(payload)
         return await self._tried(upstream, tool, payload, outcome)
 
     def _upstream(self, given: argparse.Namespace, server: str) -> Upstream:
-        if given.stdio is not None and self._world.temporary and not server:
-            return self._world.temporary[0]
+        if given.stdio is not None and self._context.temporary and not server:
+            return self._context.temporary[0]
         if server and given.server:
             given.server = None
-        return select_upstream(given, self._world, server or None)
+        return select_upstream(given, self._context, server or None)
 
     async def _tried(self, upstream: Upstream, tool: RemoteTool, payload: bytes, outcome: BatchOutcome) -> Raw:
         pause_s = _FIRST_PAUSE_S
@@ -231,8 +239,8 @@ class _Batch:
             outcome.attempts += 1
             deadline = Deadline(self._arguments.timeout)
             try:
-                async with open_caller(self._world, upstream, label, deadline) as caller:
-                    with trace_exchange(self._world, upstream, "tools/call", tool.name):
+                async with open_caller(self._context, upstream, label, deadline) as caller:
+                    with trace_exchange(self._context, upstream, "tools/call", tool.name):
                         async with deadline.over(label):
                             return await upstream.call_tool(tool.name, payload, caller, timeout_s=deadline.limit_s)
             except DariError as error:
@@ -246,12 +254,6 @@ class _Batch:
 def _is_error(result: Raw) -> bool:
     value = decode_any(result)
     return isinstance(value, dict) and value.get("isError") is True
-
-
-def _count(text: str, least: int, most: int) -> int:
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"must be {least} to {most}, got {text[:40]!r}")
-    return int(text)
 
 
 COMMANDS = (

@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 from msgspec import Raw
 
 from dari.bridge.search.fuzzy import nearest_names
-from dari.cli.kit.parser import Command, Parser, add_common, milliseconds
-from dari.cli.kit.table import first_sentence, print_json, print_table
+from dari.cli.kit.console import print_json
+from dari.cli.kit.parser import Command, Parser, milliseconds
+from dari.cli.kit.table import first_sentence, format_duration, print_table
 from dari.cli.remote.arguments import add_params_option, read_arguments
 from dari.cli.remote.call import split_words, wants_help
-from dari.cli.remote.context import CommandContext
+from dari.cli.remote.context import OK, CommandContext, add_common_options
 from dari.cli.remote.describe import describe_tool
 from dari.cli.remote.elicitation import answer_server_request
-from dari.cli.remote.failures import OK
-from dari.cli.remote.progress import ProgressLine, format_duration
+from dari.cli.remote.progress import ProgressLine
 from dari.cli.remote.render import add_output_options, make_content_store, show_result
 from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
 from dari.core.scopes import MCP_GRANT
@@ -59,12 +59,12 @@ def find_built_in(name: str) -> Tool:
     raise NotFound(f"there is no built-in tool '{name[:100]}'", hint)
 
 
-async def run_built_in(tool: Tool, arguments: bytes, world: CommandContext, timeout_s: float | None) -> Raw:
+async def run_built_in(tool: Tool, arguments: bytes, context: CommandContext, timeout_s: float | None) -> Raw:
     """A `CallToolResult`; a failure of the tool is one too. InvalidInput when the arguments are wrong."""
     limit_s = tool.timeout_s if timeout_s is None else timeout_s
-    context = _ShellContext(world, tool.name)
+    tool_context = _ShellContext(context, tool.name)
     try:
-        value = tool.run(arguments, context)
+        value = tool.run(arguments, tool_context)
         if tool.is_async:
             async with asyncio.timeout(limit_s):
                 value = await value
@@ -75,18 +75,18 @@ async def run_built_in(tool: Tool, arguments: bytes, world: CommandContext, time
     except (DariError, Exception) as error:
         return Raw(error_result(to_dari_error(error, f"{tool.name} failed")))
     finally:
-        context.close()
+        tool_context.close()
     return Raw((render if tool.output_schema is None else render_structured)(value))
 
 
 class _ShellContext(Context):
     """The person at the shell as the caller of a tool of ours: everything a local user may do."""
 
-    def __init__(self, world: CommandContext, name: str) -> None:
+    def __init__(self, context: CommandContext, name: str) -> None:
         self.grant = MCP_GRANT
         self.request_id = 1
-        self._world = world
-        self._meter = ProgressLine(world.terminal, name)
+        self._context = context
+        self._meter = ProgressLine(context.console, name)
         self._state: dict[str, Any] = {}
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -98,14 +98,14 @@ class _ShellContext(Context):
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         self._meter.clear()
-        self._world.log(f"{SERVER} [{level}] {data if isinstance(data, str) else encode(data).decode()}")
+        self._context.log(f"{SERVER} [{level}] {data if isinstance(data, str) else encode(data).decode()}")
 
     async def ask(self, questions: Mapping[str, ClientRequest]) -> dict[str, Any]:
         self._meter.clear()
         return {key: await self._answer(question) for key, question in questions.items()}
 
     async def _answer(self, question: ClientRequest) -> Any:
-        told = await answer_server_request(question.method, Raw(encode(question.params())), self._world, SERVER)
+        told = await answer_server_request(question.method, Raw(encode(question.params())), self._context, SERVER)
         is_form = question.method == "elicitation/create"
         return Elicited(told["action"], told.get("content")) if is_form else told
 
@@ -139,23 +139,28 @@ def add_call_built_in(parser: argparse.ArgumentParser) -> None:
 def split_call_built_in(words: list[str]) -> tuple[list[str], list[str]]:
     parser = Parser()
     add_call_built_in(parser)
-    add_common(parser)
+    add_common_options(parser)
     return split_words(words, parser)
 
 
-async def run_call_built_in(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_call_built_in(arguments: argparse.Namespace, context: CommandContext) -> int:
     tool = find_built_in(arguments.tool)
     if wants_help(arguments.rest):
-        describe_tool(SERVER, tool.listing(), world, "call_tool")
+        describe_tool(SERVER, tool.listing(), context, "call_tool")
         return OK
-    given = await read_arguments(arguments, world, tool.name, tool.input_schema)
+    given = await read_arguments(arguments, context, tool.name, tool.input_schema)
     began = time.perf_counter()
-    world.log(f"→ {tool.name} · in this process")
-    result = await run_built_in(tool, given, world, None if arguments.timeout is None else arguments.timeout / 1000)
+    context.log(f"→ {tool.name} · in this process")
+    result = await run_built_in(tool, given, context, None if arguments.timeout is None else arguments.timeout / 1000)
     ms = (time.perf_counter() - began) * 1000
-    world.log(f"← {tool.name} · {format_duration(ms)}")
+    context.log(f"← {tool.name} · {format_duration(ms)}")
     return show_result(
-        result, arguments, world, f"{SERVER}/{tool.name}", make_content_store(arguments.output, world, tool.name), ms
+        result,
+        arguments,
+        context,
+        f"{SERVER}/{tool.name}",
+        make_content_store(arguments.output, context, tool.name),
+        ms,
     )
 
 
@@ -163,14 +168,14 @@ def add_list_built_in(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone: an array of tools with their server")
 
 
-async def run_list_built_in(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_list_built_in(arguments: argparse.Namespace, context: CommandContext) -> int:
     tools = built_in_tools().values()
     if arguments.json:
-        print_json(world.terminal, [{"server": SERVER, **tool.listing()} for tool in tools])
+        print_json(context.console, [{"server": SERVER, **tool.listing()} for tool in tools])
         return OK
-    world.say(f"server '{SERVER}' (built in): {len(tools)} tools\n")
+    context.say(f"server '{SERVER}' (built in): {len(tools)} tools\n")
     rows = [(f"{SERVER}/{tool.name}", first_sentence(tool.description)) for tool in tools]
-    print_table(world.terminal, ("SERVER/TOOL", "WHAT IT DOES"), rows)
+    print_table(context.console, ("SERVER/TOOL", "WHAT IT DOES"), rows)
     return OK
 
 

@@ -9,11 +9,18 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dari.cli.kit.parser import Command, Parser, add_common
+from dari.cli.kit.parser import Command, Parser
 from dari.cli.kit.table import format_size
 from dari.cli.remote.arguments import add_params_option, read_arguments
-from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
-from dari.cli.remote.failures import OK, to_usage_error
+from dari.cli.remote.context import (
+    OK,
+    CommandContext,
+    add_common_options,
+    add_server_options,
+    select_upstream,
+    split_address,
+    to_usage_error,
+)
 from dari.cli.remote.input_schema import ObjectSchema
 from dari.cli.remote.progress import Deadline, open_caller, trace_exchange
 from dari.cli.remote.render import add_output_options, make_content_store, show_result
@@ -182,41 +189,41 @@ def split_call_tool(words: list[str]) -> tuple[list[str], list[str]]:
     return split_words(words, _own_parser())
 
 
-async def run_call_tool(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_call_tool(arguments: argparse.Namespace, context: CommandContext) -> int:
     expression = parse_call(arguments.tool)
-    server, name = split_address(expression.address if expression else arguments.tool, arguments, world)
-    upstream = _upstream(arguments, world, server, name)
+    server, name = split_address(expression.address if expression else arguments.tool, arguments, context)
+    upstream = _upstream(arguments, context, server, name)
     deadline = Deadline(arguments.timeout)
-    tool = await find_tool(upstream, name, deadline, world)
+    tool = await find_tool(upstream, name, deadline, context)
     if wants_help(arguments.rest):
         from dari.cli.remote.describe import describe_tool
 
-        describe_tool(upstream.id, tool.shown, world)
+        describe_tool(upstream.id, tool.shown, context)
         return OK
     if expression is not None:
         arguments.rest = [
             *to_flags(expression, ObjectSchema(tool.shown.get("inputSchema")), tool.name),
             *arguments.rest,
         ]
-    _warn_of_own_options(arguments, tool, world)
-    given = await read_arguments(arguments, world, tool.name, tool.shown.get("inputSchema"))
+    _warn_of_own_options(arguments, tool, context)
+    given = await read_arguments(arguments, context, tool.name, tool.shown.get("inputSchema"))
     await tool.check(given)
     label = f"{upstream.id}/{tool.name}"
-    async with open_caller(world, upstream, label, deadline) as caller:
-        with trace_exchange(world, upstream, "tools/call", tool.name) as trace:
+    async with open_caller(context, upstream, label, deadline) as caller:
+        with trace_exchange(context, upstream, "tools/call", tool.name) as trace:
             async with deadline.over(label):
                 result = await upstream.call_tool(tool.name, given, caller, timeout_s=deadline.limit_s)
-            trace.note(format_size(len(bytes(result))))
+            trace.note(format_size(len(bytes(result)), byte="bytes"))
     return show_result(
-        result, arguments, world, label, make_content_store(arguments.output, world, tool.name), trace.ms
+        result, arguments, context, label, make_content_store(arguments.output, context, tool.name), trace.ms
     )
 
 
-async def find_tool(upstream: Upstream, name: str, deadline: Deadline, world: CommandContext) -> RemoteTool:
+async def find_tool(upstream: Upstream, name: str, deadline: Deadline, context: CommandContext) -> RemoteTool:
     """The tool; unknown, held and filtered ones are usage errors: nothing was called."""
-    is_new = upstream in world.temporary and not upstream.is_active  # what is remembered may be an older version's
+    is_new = upstream in context.temporary and not upstream.is_active  # what is remembered may be an older version's
     if is_new or all(tool.name != name for tool in upstream.known_tools() or ()):
-        with trace_exchange(world, upstream, "tools/list"):
+        with trace_exchange(context, upstream, "tools/list"):
             async with deadline.over("tools/list"):
                 await upstream.tools(fresh=True)  # what fails here is the server's or the network's fault
     try:
@@ -235,16 +242,16 @@ def _suggestion(name: str, names: Sequence[str], error: DariError) -> str:
     return f"did you mean {' or '.join(likely)}?" if likely else error.hint
 
 
-def _upstream(arguments: argparse.Namespace, world: CommandContext, server: str | None, name: str) -> Upstream:
+def _upstream(arguments: argparse.Namespace, context: CommandContext, server: str | None, name: str) -> Upstream:
     try:
-        return select_upstream(arguments, world, server)
+        return select_upstream(arguments, context, server)
     except InvalidInput as error:
         if arguments.server or arguments.endpoint or arguments.stdio or server:
             raise
-        owners = [each.id for each in world.view.upstreams() if _shows(each, name)]
+        owners = [each.id for each in context.view.upstreams() if _shows(each, name)]
         if not owners:
             raise
-        addresses = " or ".join(f"{world.program} call-tool {owner}/{name}" for owner in owners)
+        addresses = " or ".join(f"{context.program} call-tool {owner}/{name}" for owner in owners)
         raise InvalidInput(error.message, addresses) from None
 
 
@@ -252,11 +259,11 @@ def _shows(upstream: Upstream, name: str) -> bool:
     return any(tool.name == name for tool in upstream.known_tools() or ())
 
 
-def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, world: CommandContext) -> None:
+def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, context: CommandContext) -> None:
     """Who types `--output x` for a tool that has an `output` should hear where it went."""
     for name in ObjectSchema(tool.shown.get("inputSchema")).properties:
         if name in OWN_OPTIONS and getattr(arguments, name, None):
-            world.warn(
+            context.warn(
                 f"--{name} was taken as an option of call-tool, and '{tool.name}' has an argument of that name",
                 f"write the tool's own after a lone --: … -- --{name} VALUE",
             )
@@ -266,7 +273,7 @@ def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, world:
 def _own_parser() -> Parser:
     parser = Parser(add_help=True)
     add_call_tool(parser)
-    add_common(parser)
+    add_common_options(parser)
     return parser
 
 

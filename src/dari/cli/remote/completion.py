@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import first_sentence
 from dari.cli.remote import main
-from dari.cli.remote.context import CommandContext
-from dari.cli.remote.failures import OK
+from dari.cli.remote.context import OK, CommandContext
 from dari.cli.remote.input_schema import ObjectSchema, choices_of, type_text, types_of
 from dari.errors import DariError
 from dari.text.sanitize import escape_hidden
@@ -73,8 +72,8 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=tuple(SCRIPTS), help="which shell it is for")
 
 
-async def run_completion(arguments: argparse.Namespace, world: CommandContext) -> int:
-    world.terminal.out(SCRIPTS[arguments.shell])
+async def run_completion(arguments: argparse.Namespace, context: CommandContext) -> int:
+    context.console.out(SCRIPTS[arguments.shell])
     return OK
 
 
@@ -96,12 +95,12 @@ def add_complete(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("line", metavar="LINE", help="the command line up to the cursor")
 
 
-async def run_complete(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_complete(arguments: argparse.Namespace, context: CommandContext) -> int:
     words, current = _words(arguments.line)
-    for each in dict.fromkeys(_candidates(words, current, world)):
+    for each in dict.fromkeys(_candidates(words, current, context)):
         if each.value.startswith(current):
             meaning = escape_hidden(each.meaning, one_line=True)[:100]
-            world.say(f"{escape_hidden(each.value, one_line=True)}\t{meaning}")
+            context.say(f"{escape_hidden(each.value, one_line=True)}\t{meaning}")
     return OK
 
 
@@ -122,10 +121,10 @@ def _words(line: str) -> tuple[list[str], str]:
     return [os.path.basename(words[names[0]]), *words[names[0] + 1 :]], current
 
 
-def _candidates(words: list[str], current: str, world: CommandContext) -> Iterator[CompletionCandidate]:
+def _candidates(words: list[str], current: str, context: CommandContext) -> Iterator[CompletionCandidate]:
     for program, following in (("crewx mcp remote", 3), ("dari remote", 2)):
         if words[:following] == program.split():
-            yield from _remote(program, words[following:], current, world)
+            yield from _remote(program, words[following:], current, context)
             return
     if words == ["crewx", "mcp", "call_tool"]:
         from dari.cli.remote.built_in import built_in_tools
@@ -136,7 +135,7 @@ def _candidates(words: list[str], current: str, world: CommandContext) -> Iterat
     yield from map(CompletionCandidate, _TOP.get(tuple(words), ()))
 
 
-def _remote(program: str, words: list[str], current: str, world: CommandContext) -> Iterator[CompletionCandidate]:
+def _remote(program: str, words: list[str], current: str, context: CommandContext) -> Iterator[CompletionCandidate]:
     while words[:1] and words[0].startswith("-"):
         del words[: 2 if words[0] == "--config" else 1]
     commands = main.commands_of(program)
@@ -148,14 +147,14 @@ def _remote(program: str, words: list[str], current: str, world: CommandContext)
         return
     command = next((each for each in commands if each.name == words[0]), None)
     if command is not None:
-        yield from _Line(main.parser_of(command, program), words, world).candidates(current)
+        yield from _Line(main.parser_of(command, program), words, context).candidates(current)
 
 
 class _Line:
     """A command with the words that follow it."""
 
-    def __init__(self, parser: argparse.ArgumentParser, words: list[str], world: CommandContext) -> None:
-        self._world = world
+    def __init__(self, parser: argparse.ArgumentParser, words: list[str], context: CommandContext) -> None:
+        self._context = context
         self._command = words[0]
         self._parser = parser
         self._options = {option: action for action in parser._actions for option in action.option_strings}
@@ -279,16 +278,16 @@ class _Line:
         return None
 
     def _servers(self) -> Iterator[CompletionCandidate]:
-        for one in self._world.view.catalog().listed:
+        for one in self._context.view.catalog().listed:
             yield CompletionCandidate(one.id, f"{one.kind} {one.state}".strip())
 
     def _chosen(self) -> list[Upstream]:
         """The named server, or all; those whose secrets are not there have no names to offer."""
         found: list[Upstream] = []
-        for one in self._world.view.catalog().listed:
+        for one in self._context.view.catalog().listed:
             if one.state == "ready" and self._given.get("--server", one.id) == one.id:
                 try:
-                    found.append(self._world.view.upstream(one.id))
+                    found.append(self._context.view.upstream(one.id))
                 except DariError:
                     continue
         return found

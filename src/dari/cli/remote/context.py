@@ -12,11 +12,13 @@ from msgspec import Struct
 from dari.bridge.config.overrides import stdio_profile
 from dari.bridge.decisions import Decisions
 from dari.bridge.upstream.resolved import pin_name
-from dari.cli.kit.console import Console
+from dari.cli.kit.console import Console, escape_json, print_error, print_warning
+from dari.cli.kit.errors import ExitCodes
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import milliseconds
-from dari.cli.remote.failures import OTHER, paint_err, to_usage_error
 from dari.errors import DariError, InvalidInput
+from dari.mcp.client.errors import RemoteError
+from dari.rpc.codec import encode
 from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
@@ -25,8 +27,15 @@ if TYPE_CHECKING:
     from dari.bridge.view import ServerView
 
 
+OK, USAGE, NETWORK, TOOL, OTHER = range(5)
+# Design 001 §4 and §9. A conflict is the person's to resolve: nothing was sent.
+_EXIT_CODES = ExitCodes({"conflict": USAGE}, known=(USAGE, NETWORK, TOOL), other=OTHER)
+
+
 class CommandContext(Struct):
-    terminal: Console
+    """Handed to every command."""
+
+    console: Console
     bridge: Bridge
     view: ServerView
     program: str
@@ -38,21 +47,57 @@ class CommandContext(Struct):
 
     def say(self, line: str) -> None:
         """A line of the result, for a person. What a server wrote in it was made harmless before."""
-        self.terminal.out(f"{line}\n")
+        self.console.out(f"{line}\n")
 
     def note(self, line: str) -> None:
         """A line on stderr; made harmless here."""
-        self.terminal.err(f"{escape_hidden(name_program(line))}\n")
+        self.console.err(f"{escape_hidden(name_program(line))}\n")
 
     def warn(self, text: str, hint: str = "") -> None:
-        self.terminal.err(f"{paint_err('warning:', '33', self.terminal)} {escape_hidden(name_program(text))}\n")
-        if hint:
-            self.terminal.err(f"{paint_err('hint:', '36', self.terminal)} {escape_hidden(name_program(hint))}\n")
+        print_warning(self.console, name_program(text), name_program(hint))
 
     def log(self, line: str) -> None:
         """A line for `--log`; the caller has masked its secrets."""
         if self.logs:
-            self.terminal.err(f"[log] {escape_hidden(line, one_line=True)}\n")
+            self.console.err(f"[log] {escape_hidden(line, one_line=True)}\n")
+
+
+def exit_code(error: BaseException) -> int:
+    return _EXIT_CODES.of(error)
+
+
+def show_error(error: BaseException, console: Console) -> None:
+    """`error: …` and, where something can be done, `hint: …`; a server's error also as it sent it (design 001 §9)."""
+    if isinstance(error, RemoteError):
+        message, hint = f"the server answered: {error.message} (JSON-RPC error {error.remote_code})", error.hint
+        original = {"code": error.remote_code, "message": error.message, "data": error.data}
+        console.err(escape_json(encode({"error": original}).decode()) + "\n")
+    elif isinstance(error, DariError):
+        message, hint = error.message, error.hint
+    else:
+        message = f"{type(error).__name__}: {error}"
+        hint = "this is a fault of ours; the same command with --log tells more"
+    print_error(console, name_program(message), name_program(hint))
+
+
+def to_usage_error(error: DariError) -> DariError:
+    """The same fact as a matter of configuration: nothing was sent, so neither the network nor the tool failed."""
+    return error if exit_code(error) == USAGE else InvalidInput(error.message, error.hint)
+
+
+def name_server(error: DariError, server: str) -> DariError:
+    """The same error with the server's name in front, where the message does not name it."""
+    if server not in error.message:
+        error.message = f"server '{server}': {error.message}"
+    return error
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """The options that every command takes, before its name as well."""
+    common = parser.add_argument_group("common options")
+    common.add_argument("--log", action="store_true", help="tell on stderr what is sent where, and how long it took")
+    common.add_argument("--config", metavar="FILE", help="accepted for CrewX; profiles are read from mcp.json files")
+    common.add_argument("--no-daemon", action="store_true", help="run in this process instead of the warm daemon")
 
 
 def add_server_options(parser: argparse.ArgumentParser, *, has_all: bool = False) -> None:
@@ -80,44 +125,44 @@ def add_server_options(parser: argparse.ArgumentParser, *, has_all: bool = False
     group.add_argument("--timeout", metavar="MS", type=milliseconds, help="give up after this time (default: 15000)")
 
 
-def select_upstream(arguments: argparse.Namespace, world: CommandContext, id: str | None = None) -> Upstream:
+def select_upstream(arguments: argparse.Namespace, context: CommandContext, id: str | None = None) -> Upstream:
     """The server that `--server`, `id` or the default names. Nothing is started; every error is a usage error."""
     if arguments.stdio is not None:
-        return _started_here(arguments, world, id)
+        return _started_here(arguments, context, id)
     chosen: dict[str, Any] = {"endpoint": arguments.endpoint, "key": arguments.key, "headers": tuple(arguments.header)}
     try:
         return _patient(
-            arguments.timeout, lambda **given: world.view.upstream(arguments.server or id, **chosen, **given)
+            arguments.timeout, lambda **given: context.view.upstream(arguments.server or id, **chosen, **given)
         )
     except DariError as error:
         raise to_usage_error(error) from None
 
 
-def _started_here(arguments: argparse.Namespace, world: CommandContext, id: str | None) -> Upstream:
+def _started_here(arguments: argparse.Namespace, context: CommandContext, id: str | None) -> Upstream:
     """The server of `--stdio`. It ends with the command: who edits it gets the new one with the next call."""
     if id is not None:
         raise InvalidInput("--stdio and a server's name are two servers", "give one of them")
     if arguments.key or arguments.header:
         raise InvalidInput("--key and --header are for a server behind an address", "leave them out")
-    upstream = world.view.of(stdio_profile(arguments.stdio, arguments.timeout))
-    world.temporary.append(upstream)
+    upstream = context.view.of(stdio_profile(arguments.stdio, arguments.timeout))
+    context.temporary.append(upstream)
     return upstream
 
 
-def select_upstreams(arguments: argparse.Namespace, world: CommandContext) -> tuple[Upstream, ...]:
+def select_upstreams(arguments: argparse.Namespace, context: CommandContext) -> tuple[Upstream, ...]:
     """The chosen server, or with `--all` every one that may run; what may not is told on stderr."""
     if not arguments.all:
-        return (select_upstream(arguments, world),)
+        return (select_upstream(arguments, context),)
     if arguments.key or arguments.header:
         raise InvalidInput("--key and --header are for one server, --all is for every one", "name the server")
-    found = world.view.upstreams()
-    for problem in world.view.problems:
-        world.warn(problem)
-    for one in world.view.catalog().listed:
+    found = context.view.upstreams()
+    for problem in context.view.problems:
+        context.warn(problem)
+    for one in context.view.catalog().listed:
         if one.message:
-            world.warn(one.message, one.hint)
+            context.warn(one.message, one.hint)
     return tuple(
-        _patient(arguments.timeout, lambda id=each.id, **given: world.view.upstream(id, **given)) for each in found
+        _patient(arguments.timeout, lambda id=each.id, **given: context.view.upstream(id, **given)) for each in found
     )
 
 
@@ -130,7 +175,7 @@ def _patient(timeout_ms: int | None, get: Callable[..., Upstream]) -> Upstream:
     return get(timeout_ms=timeout_ms)
 
 
-def split_address(address: str, arguments: argparse.Namespace, world: CommandContext) -> tuple[str | None, str]:
+def split_address(address: str, arguments: argparse.Namespace, context: CommandContext) -> tuple[str | None, str]:
     """`server/tool` or `server.tool` as (server, tool). What follows no server's name belongs to the tool.
 
     `https://host/mcp.tool` names an address and a tool.
@@ -144,24 +189,24 @@ def split_address(address: str, arguments: argparse.Namespace, world: CommandCon
     if arguments.endpoint or arguments.stdio:
         return None, address
     if not slash or not name:
-        return _split_at_dot(address, arguments, world)
+        return _split_at_dot(address, arguments, context)
     if arguments.server:
         return None, name if server == arguments.server else address
-    catalog = world.view.catalog()
+    catalog = context.view.catalog()
     if any(one.id == server for one in catalog.listed):
         return server, name
     if "." in server:
-        return _split_at_dot(address, arguments, world)
+        return _split_at_dot(address, arguments, context)
     if catalog.default_id is None:
         catalog.find(server)  # says which servers there are
     return None, address
 
 
-def _split_at_dot(address: str, arguments: argparse.Namespace, world: CommandContext) -> tuple[str | None, str]:
+def _split_at_dot(address: str, arguments: argparse.Namespace, context: CommandContext) -> tuple[str | None, str]:
     """Server and tool, at the dot behind the longest name of a server; tools and servers may have dots of their own."""
     if "." not in address:
         return None, address
-    ids = [arguments.server] if arguments.server else [one.id for one in world.view.catalog().listed]
+    ids = [arguments.server] if arguments.server else [one.id for one in context.view.catalog().listed]
     fitting = [id for id in ids if address.startswith(f"{id}.") and len(address) > len(id) + 1]
     if not fitting:
         return None, address
@@ -173,13 +218,13 @@ DECLINED = OTHER
 """Exit code of a command whose person said no."""
 
 
-async def ask_consent(terminal: Console, question: str, *, is_given: bool, instead: str = "--yes") -> bool:
+async def ask_consent(console: Console, question: str, *, is_given: bool, instead: str = "--yes") -> bool:
     """Whether the person agrees. Without a terminal, and without `--yes`, it is an error that names `instead`."""
     if is_given:
         return True
-    if not terminal.stdin_is_tty:
+    if not console.stdin_is_tty:
         raise InvalidInput("this needs a person's yes, and stdin is no terminal", f"look first, then add {instead}")
-    answer = await terminal.ask(f"{question} [y/N] ")
+    answer = await console.ask(f"{question} [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -193,17 +238,17 @@ def login_name() -> str:
         return f"uid {os.geteuid()}" if hasattr(os, "geteuid") else os.environ.get("USERNAME", "someone")
 
 
-def decisions(world: CommandContext) -> Decisions:
+def decisions(context: CommandContext) -> Decisions:
     """Of the person who runs this command."""
-    return Decisions(world.bridge, login_name())
+    return Decisions(context.bridge, login_name())
 
 
-def make_recorder(world: CommandContext) -> Callable[..., None]:
+def make_recorder(context: CommandContext) -> Callable[..., None]:
     """`record(event, server=…, …)` for a decision of this person that `Decisions` does not know.
 
     Ask for it before the decision is carried out: what cannot be recorded is not done.
     """
-    audit = world.bridge.audit
+    audit = context.bridge.audit
     if audit is not None:
         audit.check()
 
@@ -214,12 +259,12 @@ def make_recorder(world: CommandContext) -> Callable[..., None]:
     return record
 
 
-def resolve_pin_name(world: CommandContext, name: str) -> str:
+def resolve_pin_name(context: CommandContext, name: str) -> str:
     """A server as the pins know it: the one that is meant here, or a name that `approve` and `doctor` showed."""
-    catalog = world.view.catalog()
+    catalog = context.view.catalog()
     listed = next((one for one in catalog.listed if one.id == name), None)
     if listed is not None:
         return pin_name(name, listed)
-    if not world.bridge.pins.pinned(name) and not world.bridge.pins.held(name):
+    if not context.bridge.pins.pinned(name) and not context.bridge.pins.held(name):
         catalog.find(name)  # says that there is none, with a guess at what was meant
     return name

@@ -7,11 +7,11 @@ import json
 import shlex
 from typing import Any
 
+from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import print_json, wrap_prose
+from dari.cli.kit.table import wrap_prose
 from dari.cli.remote.call import OWN_OPTIONS, find_tool
-from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
-from dari.cli.remote.failures import OK
+from dari.cli.remote.context import OK, CommandContext, add_server_options, select_upstream, split_address
 from dari.cli.remote.input_schema import ObjectSchema, Schema, SchemaArgument, example_of, type_text, types_of
 from dari.cli.remote.progress import Deadline
 from dari.text.sanitize import escape_hidden
@@ -25,24 +25,24 @@ _HINTS = (
 )
 
 
-def describe_tool(server: str, shown: dict[str, Any], world: CommandContext, command: str = "call-tool") -> None:
+def describe_tool(server: str, shown: dict[str, Any], context: CommandContext, command: str = "call-tool") -> None:
     name = escape_hidden(str(shown.get("name", "")), one_line=True)
     title = shown.get("title")
-    world.say(f"{server}/{name}" + (f" – {escape_hidden(title, one_line=True)}" if isinstance(title, str) else ""))
+    context.say(f"{server}/{name}" + (f" – {escape_hidden(title, one_line=True)}" if isinstance(title, str) else ""))
     description = shown.get("description")
-    for line in wrap_prose(description, world.terminal.columns) if isinstance(description, str) else ():
-        world.say(line)
+    for line in wrap_prose(description, context.console.columns) if isinstance(description, str) else ():
+        context.say(line)
     shape = ObjectSchema(shown.get("inputSchema"))
-    _say_arguments(shape, world)
+    _say_arguments(shape, context)
     output = ObjectSchema(shown.get("outputSchema")) if isinstance(shown.get("outputSchema"), dict) else None
     if output is not None:
         members = ", ".join(f"{each.name} ({type_text(each.schema, output.root)})" for each in output.arguments)
         _say_part(
-            world, "returns", [f"  {escape_hidden(members, one_line=True)}" if members else "  structured content"]
+            context, "returns", [f"  {escape_hidden(members, one_line=True)}" if members else "  structured content"]
         )
     if hints := _hints(shown):
-        _say_part(world, "the server says", [f"  {hints}"])
-    _say_part(world, "example", example_calls(server, name, shape, world.program, command))
+        _say_part(context, "the server says", [f"  {hints}"])
+    _say_part(context, "example", example_calls(server, name, shape, context.program, command))
 
 
 def example_calls(server: str, name: str, shape: ObjectSchema, program: str, command: str) -> list[str]:
@@ -69,9 +69,9 @@ def _flags(argument: SchemaArgument, value: Any, root: Schema) -> list[str]:
     return [flag, shlex.quote(text)]
 
 
-def _say_arguments(shape: ObjectSchema, world: CommandContext) -> None:
+def _say_arguments(shape: ObjectSchema, context: CommandContext) -> None:
     if not shape.arguments:
-        _say_part(world, "arguments", ["  any: --name value" if shape.takes_any else "  none"])
+        _say_part(context, "arguments", ["  any: --name value" if shape.takes_any else "  none"])
         return
     lines: list[str] = []
     for each in shape.arguments:
@@ -83,8 +83,8 @@ def _say_arguments(shape: ObjectSchema, world: CommandContext) -> None:
         lines.append(
             "  " + escape_hidden(f"--{each.name}  ({'; '.join([*facts, *_bounds(each.schema)])})", one_line=True)
         )
-        lines += wrap_prose(each.description, world.terminal.columns, "      ")
-    _say_part(world, "arguments", lines)
+        lines += wrap_prose(each.description, context.console.columns, "      ")
+    _say_part(context, "arguments", lines)
 
 
 def _bounds(schema: Schema) -> list[str]:
@@ -111,10 +111,10 @@ def _hints(shown: dict[str, Any]) -> str:
     return f"it {', '.join(told)}" if told else ""
 
 
-def _say_part(world: CommandContext, head: str, lines: list[str]) -> None:
-    world.say(f"\n{head}:")
+def _say_part(context: CommandContext, head: str, lines: list[str]) -> None:
+    context.say(f"\n{head}:")
     for line in lines:
-        world.say(line)
+        context.say(line)
 
 
 def add_describe(parser: argparse.ArgumentParser) -> None:
@@ -123,14 +123,14 @@ def add_describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the tool alone, as JSON")
 
 
-async def run_describe(arguments: argparse.Namespace, world: CommandContext) -> int:
-    server, name = split_address(arguments.tool, arguments, world)
-    upstream = select_upstream(arguments, world, server)
-    tool = await find_tool(upstream, name, Deadline(arguments.timeout), world)
+async def run_describe(arguments: argparse.Namespace, context: CommandContext) -> int:
+    server, name = split_address(arguments.tool, arguments, context)
+    upstream = select_upstream(arguments, context, server)
+    tool = await find_tool(upstream, name, Deadline(arguments.timeout), context)
     if arguments.json:
-        print_json(world.terminal, {"server": upstream.id, **tool.shown})
+        print_json(context.console, {"server": upstream.id, **tool.shown})
     else:
-        describe_tool(upstream.id, tool.shown, world)
+        describe_tool(upstream.id, tool.shown, context)
     return OK
 
 

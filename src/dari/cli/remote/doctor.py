@@ -16,12 +16,11 @@ from typing import Literal
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile
 from dari.bridge.config.profile import StdioSettings
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.cli.kit.console import ProcessConsole
+from dari.cli.kit.console import ProcessConsole, paint, print_json, print_lines
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines
-from dari.cli.remote.context import CommandContext
-from dari.cli.remote.failures import USAGE
+from dari.cli.kit.table import one_line
+from dari.cli.remote.context import USAGE, CommandContext
 from dari.errors import DariError
 from dari.installation import install_extra
 from dari.process.environment import build_environment
@@ -49,33 +48,35 @@ class DoctorCheck:
     hint: str = ""
 
 
-async def run_checks(world: CommandContext) -> list[DoctorCheck]:
-    catalog = world.view.catalog()
+async def run_checks(context: CommandContext) -> list[DoctorCheck]:
+    catalog = context.view.catalog()
     return [
-        *_files(world, catalog),
-        *(await _servers(world, catalog)),
-        *_daemon(world),
+        *_files(context, catalog),
+        *(await _servers(context, catalog)),
+        *_daemon(context),
         *(await _sandbox()),
-        *_programs(world, catalog),
+        *_programs(context, catalog),
         *_extras(),
         await _keyring(),
-        *_waiting(world),
-        await _audit(world),
+        *_waiting(context),
+        await _audit(context),
     ]
 
 
-def _files(world: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+def _files(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
     for file in catalog.files:
-        yield _file(world, file)
+        yield _file(context, file)
     told = {problem for file in catalog.files for problem in file.contents.problems}
     for problem in catalog.problems:
         if problem not in told:
             yield DoctorCheck("file", "warning", problem)
     if not catalog.files:
-        yield DoctorCheck("file", "ok", "there is no mcp.json yet", f"{world.program} add, or {world.program} import")
+        yield DoctorCheck(
+            "file", "ok", "there is no mcp.json yet", f"{context.program} add, or {context.program} import"
+        )
 
 
-def _file(world: CommandContext, file: LoadedFile) -> DoctorCheck:
+def _file(context: CommandContext, file: LoadedFile) -> DoctorCheck:
     contents = file.contents
     try:
         mode = f"{stat.S_IMODE(os.stat(contents.path).st_mode):04o}"
@@ -91,52 +92,52 @@ def _file(world: CommandContext, file: LoadedFile) -> DoctorCheck:
     if not file.is_trusted:
         changed = f", changed: {'; '.join(file.changes)}" if file.changes else ""
         return DoctorCheck(
-            "file", "warning", f"{found}, not trusted{changed}", f"look at it: {world.program} trust {contents.path}"
+            "file", "warning", f"{found}, not trusted{changed}", f"look at it: {context.program} trust {contents.path}"
         )
     if contents.problems:
         return DoctorCheck("file", "warning", f"{found}; {'; '.join(contents.problems)}")
     return DoctorCheck("file", "ok", found)
 
 
-async def _servers(world: CommandContext, catalog: Catalog) -> list[DoctorCheck]:
+async def _servers(context: CommandContext, catalog: Catalog) -> list[DoctorCheck]:
     states = Counter(one.state for one in catalog.listed)
     told = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
-    checks = [DoctorCheck("servers", "ok", told, "" if catalog.listed else f"{world.program} add")]
+    checks = [DoctorCheck("servers", "ok", told, "" if catalog.listed else f"{context.program} add")]
     ready = [one for one in catalog.listed if one.state == "ready"]
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-            checks += await asyncio.to_thread(lambda: [check for one in ready for check in _server(world, one)])
+            checks += await asyncio.to_thread(lambda: [check for one in ready for check in _server(context, one)])
     except TimeoutError:
         checks.append(
             DoctorCheck(
                 "servers", "warning", f"references did not resolve within {RESOLVE_TIMEOUT_S:g} s", "unlock the keyring"
             )
         )
-    for status in world.bridge.statuses():
+    for status in context.bridge.statuses():
         if status.state in _ILL and status.last_error:
             found = f"{status.id} is in state {status.state}: {status.last_error}"
-            checks.append(DoctorCheck("servers", "warning", found, f"{world.program} test {status.id}"))
+            checks.append(DoctorCheck("servers", "warning", found, f"{context.program} test {status.id}"))
     return checks
 
 
-def _server(world: CommandContext, listed: CatalogEntry) -> Iterator[DoctorCheck]:
+def _server(context: CommandContext, listed: CatalogEntry) -> Iterator[DoctorCheck]:
     """Nothing is started: do its references resolve, is its program there?"""
     try:
-        target = ResolvedServer.of(world.view.book.resolve(listed), world.view.around, listed)
+        target = ResolvedServer.of(context.view.book.resolve(listed), context.view.around, listed)
         if (spec := target.spec) is not None:
             find_program(spec.command[0], build_environment(spec.env, spec.inherit_env, spec.environ), spec.cwd)
     except DariError as error:
         yield DoctorCheck("servers", "failed", f"{listed.id}: {error.message}", error.hint)
 
 
-def _daemon(world: CommandContext) -> Iterator[DoctorCheck]:
+def _daemon(context: CommandContext) -> Iterator[DoctorCheck]:
     from dari.bridge.cli_socket.protocol import SOCKET_NAME
     from dari.daemon.probe import answers
     from dari.paths import runtime_path
 
     path = runtime_path("bridge") / SOCKET_NAME
-    if not isinstance(world.terminal, ProcessConsole):
-        count = len(world.bridge.statuses())
+    if not isinstance(context.console, ProcessConsole):
+        count = len(context.bridge.statuses())
         yield DoctorCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")
     elif answers(path):
         yield DoctorCheck("daemon", "ok", f"runs on {path}; this command was told not to use it")
@@ -164,8 +165,8 @@ def _verdict(finding: object) -> str:
     return f"{finding.aspect}: {verdict}" + (f" ({finding.note})" if finding.note else "")
 
 
-def _programs(world: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
-    path = world.view.around.environ.get("PATH", os.defpath)
+def _programs(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+    path = context.view.around.environ.get("PATH", os.defpath)
     used = {
         os.path.basename(profile.connection.command)
         for profile in catalog.ready()
@@ -199,26 +200,26 @@ async def _keyring() -> DoctorCheck:
     return DoctorCheck("keyring", "ok", "none: logins are kept in a 0600 file, ${keyring:…} does not resolve")
 
 
-def _waiting(world: CommandContext) -> Iterator[DoctorCheck]:
-    held = Counter(one.server for one in world.bridge.pins.held() if not one.rejected_by)
+def _waiting(context: CommandContext) -> Iterator[DoctorCheck]:
+    held = Counter(one.server for one in context.bridge.pins.held() if not one.rejected_by)
     for server, count in held.items():
         found = f"{count} item{'s' * (count != 1)} of {server} changed, and wait for your look"
-        yield DoctorCheck("held", "warning", found, f"{world.program} approve {server}")
+        yield DoctorCheck("held", "warning", found, f"{context.program} approve {server}")
     if not held:
         yield DoctorCheck("held", "ok", "no server changed what it shows")
-    pending = world.bridge.approvals.pending()
+    pending = context.bridge.approvals.pending()
     if pending:
         names = ", ".join(dict.fromkeys(one.name for one in pending))
-        yield DoctorCheck("approvals", "warning", f"{len(pending)} calls wait: {names}", f"{world.program} approvals")
+        yield DoctorCheck("approvals", "warning", f"{len(pending)} calls wait: {names}", f"{context.program} approvals")
     else:
         yield DoctorCheck("approvals", "ok", "no call waits for a person")
 
 
-async def _audit(world: CommandContext) -> DoctorCheck:
+async def _audit(context: CommandContext) -> DoctorCheck:
     from dari.core.audit.verify import verify
 
-    directory = world.bridge.home / "audit"
-    log = world.bridge.audit if "audit" in vars(world.bridge) else None
+    directory = context.bridge.home / "audit"
+    log = context.bridge.audit if "audit" in vars(context.bridge) else None
     if log is not None:
         if log.problem:
             return DoctorCheck("audit", "failed", f"{directory} cannot be written: {log.problem}", "free disk space")
@@ -242,23 +243,23 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
 
 
-async def run_doctor(arguments: argparse.Namespace, world: CommandContext) -> int:
-    checks = await run_checks(world)
+async def run_doctor(arguments: argparse.Namespace, context: CommandContext) -> int:
+    checks = await run_checks(context)
     worst = max((check.mark for check in checks), key=_ORDER.index, default="ok")
     if arguments.json:
         told = [
             {"name": one.name, "status": one.mark, "found": one.found, "hint": name_program(one.hint)} for one in checks
         ]
-        print_json(world.terminal, {"status": worst, "checks": told})
+        print_json(context.console, {"status": worst, "checks": told})
     else:
         for check in checks:
-            print_lines(world.terminal, _lines(check, world))
+            print_lines(context.console, _lines(check, context))
     return USAGE if worst == "failed" else 0
 
 
-def _lines(check: DoctorCheck, world: CommandContext) -> list[str]:
+def _lines(check: DoctorCheck, context: CommandContext) -> list[str]:
     word, style = _MARKS[check.mark]
-    told = [f"{paint(word, style, world.terminal)}  {check.name:<9} {one_line(check.found)}"]
+    told = [f"{paint(word, style, context.console)}  {check.name:<9} {one_line(check.found)}"]
     return told + [f"      hint: {line}" for line in escape_hidden(name_program(check.hint)).splitlines()]
 
 

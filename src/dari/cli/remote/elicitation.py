@@ -26,14 +26,14 @@ class AnswerDeclined(Exception):
     """The person gave no answer to a field that must have one."""
 
 
-async def answer_server_request(method: str, params: Raw, world: CommandContext, server: str) -> Any:
+async def answer_server_request(method: str, params: Raw, context: CommandContext, server: str) -> Any:
     """The result of `elicitation/create`; sampling is refused, because a shell has no model."""
     if method == "elicitation/create":
-        return await _elicit(read(params, Elicitation, "elicitation/create request"), world, server)
+        return await _elicit(read(params, Elicitation, "elicitation/create request"), context, server)
     if method == "roots/list":
-        return {"roots": [{"uri": world.view.around.cwd.as_uri()}]}
+        return {"roots": [{"uri": context.view.around.cwd.as_uri()}]}
     if method == "sampling/createMessage":
-        world.warn(
+        context.warn(
             f"server '{server}' asked for a language model; a shell has none, so it was declined",
             "call the tool through an agent that offers sampling (dari up, dari mcp)",
         )
@@ -41,41 +41,41 @@ async def answer_server_request(method: str, params: Raw, world: CommandContext,
     raise RemoteError(METHOD_NOT_FOUND, f"a shell does not answer {method}", {"method": method})
 
 
-async def _elicit(asked: Elicitation, world: CommandContext, server: str) -> dict[str, Any]:
+async def _elicit(asked: Elicitation, context: CommandContext, server: str) -> dict[str, Any]:
     message = escape_hidden(asked.message)
-    if not world.terminal.stdin_is_tty:
-        world.warn(f"server '{server}' asked: {message} – declined, because nobody is at a terminal", "run it in one")
+    if not context.console.stdin_is_tty:
+        context.warn(f"server '{server}' asked: {message} – declined, because nobody is at a terminal", "run it in one")
         return _DECLINED
-    world.note(f"Server '{server}' asks: {message}")
+    context.note(f"Server '{server}' asks: {message}")
     if asked.mode == "url":
-        world.note(f"  Open this page yourself if you trust it: {asked.url}")
-        is_yes = await ask_yes_no(world, "  Have you opened it, and go on?")
+        context.note(f"  Open this page yourself if you trust it: {asked.url}")
+        is_yes = await ask_yes_no(context, "  Have you opened it, and go on?")
         return {"action": "accept"} if is_yes else _DECLINED
     shape = ObjectSchema(asked.requested_schema)
     content: dict[str, Any] = {}
     try:
         for field in shape.arguments:
-            value = await _field(field, shape.root, world)
+            value = await _field(field, shape.root, context)
             if value is not _NOTHING:
                 content[field.name] = value
-        if not shape.arguments and not await ask_yes_no(world, "  Accept?"):
+        if not shape.arguments and not await ask_yes_no(context, "  Accept?"):
             return _DECLINED
     except AnswerDeclined:
-        world.note("  declined")
+        context.note("  declined")
         return _DECLINED
     return {"action": "accept", "content": content}
 
 
-async def ask_yes_no(world: CommandContext, question: str) -> bool:
+async def ask_yes_no(context: CommandContext, question: str) -> bool:
     """A yes that was typed; anything else is no."""
-    return (await world.terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+    return (await context.console.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
 
 
-async def _field(field: SchemaArgument, root: Schema, world: CommandContext) -> Any:
+async def _field(field: SchemaArgument, root: Schema, context: CommandContext) -> Any:
     """The value that was typed, `_NOTHING` for an optional field left empty. Declined when one is needed."""
     default = field.schema.get("default", _NOTHING)
     for _ in range(_TRIES):
-        line = await world.terminal.ask(_prompt(field, root, default))
+        line = await context.console.ask(_prompt(field, root, default))
         if not line.strip():
             if default is not _NOTHING:
                 return default
@@ -85,7 +85,7 @@ async def _field(field: SchemaArgument, root: Schema, world: CommandContext) -> 
         try:
             return _typed(line, field, root)
         except InvalidInput as error:
-            world.note(f"  {error.message}; {error.hint}")
+            context.note(f"  {error.message}; {error.hint}")
     raise AnswerDeclined
 
 

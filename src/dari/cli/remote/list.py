@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dari.bridge.config.catalog import Catalog, CatalogEntry, to_public_json
 from dari.bridge.upstream.status import UpstreamStatus
+from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import first_sentence, print_json, print_table
-from dari.cli.remote.context import CommandContext, add_server_options, select_upstreams
-from dari.cli.remote.failures import OK, exit_code, name_server, show_error
+from dari.cli.kit.table import first_sentence, print_table
+from dari.cli.remote.context import (
+    OK,
+    CommandContext,
+    add_server_options,
+    exit_code,
+    name_server,
+    select_upstreams,
+    show_error,
+)
 from dari.cli.remote.progress import Deadline, trace_exchange
 from dari.errors import DariError, InvalidInput
 
@@ -36,34 +44,34 @@ class ListResults(Generic[Item]):
 
 async def gather_lists(
     arguments: argparse.Namespace,
-    world: CommandContext,
+    context: CommandContext,
     method: str,
     ask: Callable[[Upstream], Awaitable[Sequence[Item]]],
     note: Callable[[Upstream], str] = lambda _: "",
 ) -> ListResults[Item]:
     """Ask every chosen server. `note` is read before the question, for `--log`."""
-    chosen = select_upstreams(arguments, world)
+    chosen = select_upstreams(arguments, context)
     limit_ms = arguments.timeout
-    answers = await asyncio.gather(*(_asked(each, world, method, ask, note(each), limit_ms) for each in chosen))
+    answers = await asyncio.gather(*(_asked(each, context, method, ask, note(each), limit_ms) for each in chosen))
     found = [(each, items) for each, items in zip(chosen, answers, strict=True) if not isinstance(items, int)]
     return ListResults(found, max((code for code in answers if isinstance(code, int)), default=OK))
 
 
 async def _asked(
     upstream: Upstream,
-    world: CommandContext,
+    context: CommandContext,
     method: str,
     ask: Callable[[Upstream], Awaitable[Sequence[Item]]],
     note: str,
     limit_ms: int | None,
 ) -> Sequence[Item] | int:
     try:
-        with trace_exchange(world, upstream, method) as trace:
+        with trace_exchange(context, upstream, method) as trace:
             async with Deadline(limit_ms).over(method):
                 items = await ask(upstream)
             trace.note(f"{len(items)} items{note}")
     except DariError as error:
-        show_error(name_server(error, upstream.id), world.terminal)
+        show_error(name_server(error, upstream.id), context.console)
         return exit_code(error)
     return items
 
@@ -77,7 +85,7 @@ def add_list_tools(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone: an array of tools with their server")
 
 
-async def run_list_tools(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_list_tools(arguments: argparse.Namespace, context: CommandContext) -> int:
     _take_word(arguments)
     is_fresh = arguments.refresh or arguments.stdio is not None
 
@@ -85,13 +93,13 @@ async def run_list_tools(arguments: argparse.Namespace, world: CommandContext) -
         is_known = upstream.known_tools() is not None
         return ", from the cache" if is_known and not is_fresh else ""
 
-    gathered = await gather_lists(arguments, world, "tools/list", lambda one: one.tools(fresh=is_fresh), source)
+    gathered = await gather_lists(arguments, context, "tools/list", lambda one: one.tools(fresh=is_fresh), source)
     if arguments.json:
-        print_json(world.terminal, [{"server": id, **tool.shown} for id, tool in gathered.rows()])
+        print_json(context.console, [{"server": id, **tool.shown} for id, tool in gathered.rows()])
     else:
-        _show(gathered, world)
+        _show(gathered, context)
     for upstream, _ in gathered.found:
-        _tell_held(upstream, world)
+        _tell_held(upstream, context)
     return gathered.code
 
 
@@ -106,22 +114,22 @@ def _take_word(arguments: argparse.Namespace) -> None:
         arguments.server = arguments.id
 
 
-def _tell_held(upstream: Upstream, world: CommandContext) -> None:
+def _tell_held(upstream: Upstream, context: CommandContext) -> None:
     held = upstream.status().held
     if held:
-        world.warn(
+        context.warn(
             f"server '{upstream.id}' holds back {held} item{'s' if held > 1 else ''}: new, or not what they were",
             f"look at the difference, then agree: dari remote approve {upstream.target.pin_name}",
         )
 
 
-def _show(gathered: ListResults[RemoteTool], world: CommandContext) -> None:
+def _show(gathered: ListResults[RemoteTool], context: CommandContext) -> None:
     for upstream, tools in gathered.found:
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
-        world.say(f"server '{upstream.id}' ({upstream.profile.kind}): {count}")
+        context.say(f"server '{upstream.id}' ({upstream.profile.kind}): {count}")
     if rows := [(f"{id}/{tool.name}", _line(tool.shown)) for id, tool in gathered.rows()]:
-        world.say("")
-        print_table(world.terminal, ("SERVER/TOOL", "WHAT IT DOES"), rows)
+        context.say("")
+        print_table(context.console, ("SERVER/TOOL", "WHAT IT DOES"), rows)
 
 
 def _line(shown: dict[str, Any]) -> str:
@@ -134,16 +142,16 @@ def add_list_prompts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone, as JSON")
 
 
-async def run_list_prompts(arguments: argparse.Namespace, world: CommandContext) -> int:
-    gathered = await gather_lists(arguments, world, "prompts/list", lambda one: one.prompts(fresh=arguments.refresh))
+async def run_list_prompts(arguments: argparse.Namespace, context: CommandContext) -> int:
+    gathered = await gather_lists(arguments, context, "prompts/list", lambda one: one.prompts(fresh=arguments.refresh))
     if arguments.json:
-        print_json(world.terminal, [{"server": id, **item} for id, item in gathered.rows()])
+        print_json(context.console, [{"server": id, **item} for id, item in gathered.rows()])
         return gathered.code
     for upstream, items in gathered.found:
-        world.say(f"server '{upstream.id}': {len(items)} prompt{'' if len(items) == 1 else 's'}")
+        context.say(f"server '{upstream.id}': {len(items)} prompt{'' if len(items) == 1 else 's'}")
     if rows := [_prompt_row(id, item) for id, item in gathered.rows()]:
-        world.say("")
-        print_table(world.terminal, ("SERVER/PROMPT", "ARGUMENTS", "WHAT IT IS FOR"), rows)
+        context.say("")
+        print_table(context.console, ("SERVER/PROMPT", "ARGUMENTS", "WHAT IT IS FOR"), rows)
     return gathered.code
 
 
@@ -169,21 +177,21 @@ def add_list_resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone: resources, then templates, as JSON")
 
 
-async def run_list_resources(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_list_resources(arguments: argparse.Namespace, context: CommandContext) -> int:
     async def both(upstream: Upstream) -> Sequence[dict[str, Any]]:
         resources = await upstream.resources(fresh=arguments.refresh)
         return [*resources, *await upstream.templates(fresh=arguments.refresh)]
 
-    gathered = await gather_lists(arguments, world, "resources/list", both)
+    gathered = await gather_lists(arguments, context, "resources/list", both)
     if arguments.json:
-        print_json(world.terminal, [{"server": id, **item} for id, item in gathered.rows()])
+        print_json(context.console, [{"server": id, **item} for id, item in gathered.rows()])
         return gathered.code
     for upstream, items in gathered.found:
         templates = sum("uriTemplate" in item for item in items)
-        world.say(f"server '{upstream.id}': {len(items) - templates} resources, {templates} templates")
+        context.say(f"server '{upstream.id}': {len(items) - templates} resources, {templates} templates")
     if rows := [_resource_row(id, item) for id, item in gathered.rows()]:
-        world.say("")
-        print_table(world.terminal, ("SERVER", "ADDRESS", "TYPE", "WHAT IT IS"), rows)
+        context.say("")
+        print_table(context.console, ("SERVER", "ADDRESS", "TYPE", "WHAT IT IS"), rows)
     return gathered.code
 
 
@@ -197,33 +205,33 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list alone, as JSON")
 
 
-async def run_servers(arguments: argparse.Namespace, world: CommandContext) -> int:
-    catalog = world.view.catalog()
+async def run_servers(arguments: argparse.Namespace, context: CommandContext) -> int:
+    catalog = context.view.catalog()
     if arguments.json:
-        statuses = _statuses(world)
-        print_json(world.terminal, [_as_json(one, catalog, statuses.get(one.id)) for one in catalog.listed])
+        statuses = _statuses(context)
+        print_json(context.console, [_as_json(one, catalog, statuses.get(one.id)) for one in catalog.listed])
     elif catalog.listed:
-        statuses = _statuses(world)
+        statuses = _statuses(context)
         rows = [_server_row(one, catalog, statuses.get(one.id)) for one in catalog.listed]
-        print_table(world.terminal, ("SERVER", "KIND", "STATE", "NOW", "DEFAULT", "ADDRESS", "WRITTEN IN"), rows)
+        print_table(context.console, ("SERVER", "KIND", "STATE", "NOW", "DEFAULT", "ADDRESS", "WRITTEN IN"), rows)
         for status in statuses.values():
-            _tell(status, world)
+            _tell(status, context)
     else:
-        world.say("no server profiles")
-        world.note("hint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json")
+        context.say("no server profiles")
+        context.note("hint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json")
     for problem in catalog.problems:
-        world.warn(problem)
+        context.warn(problem)
     for one in catalog.listed:
         if one.message:
-            world.warn(one.message, one.hint)
+            context.warn(one.message, one.hint)
     return OK
 
 
-def _statuses(world: CommandContext) -> dict[str, UpstreamStatus]:
+def _statuses(context: CommandContext) -> dict[str, UpstreamStatus]:
     """Of the servers that somebody has used since the daemon's start, from here; the worst state of each name."""
     found: dict[str, UpstreamStatus] = {}
-    here = {listed.id for listed in world.view.catalog().listed}
-    for status in world.bridge.statuses():
+    here = {listed.id for listed in context.view.catalog().listed}
+    for status in context.bridge.statuses():
         if status.id in here and (status.id not in found or status.failures > found[status.id].failures):
             found[status.id] = status
     return found
@@ -249,25 +257,25 @@ def _server_row(listed: CatalogEntry, catalog: Catalog, status: UpstreamStatus |
     return listed.id, listed.kind or "-", listed.state, now, default, address, str(listed.source)
 
 
-def _tell(status: UpstreamStatus, world: CommandContext) -> None:
+def _tell(status: UpstreamStatus, context: CommandContext) -> None:
     """What a person should know about a server that does not simply work."""
     if status.doing:
-        world.note(f"{status.id}: {status.doing}")
+        context.note(f"{status.id}: {status.doing}")
     elif status.state in ("backoff", "crash-loop"):
         when = "" if status.retry_in_s is None else f", next try in {status.retry_in_s:.0f} s"
-        hint = f"mend it, then try it at once: {world.program} prewarm --server {status.id}"
-        world.warn(f"{status.id}: {status.state}{when}: {status.last_error}", hint)
+        hint = f"mend it, then try it at once: {context.program} prewarm --server {status.id}"
+        context.warn(f"{status.id}: {status.state}{when}: {status.last_error}", hint)
 
 
 def add_list(parser: argparse.ArgumentParser) -> None:
     add_list_tools(parser)
 
 
-async def run_list(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_list(arguments: argparse.Namespace, context: CommandContext) -> int:
     names_one = (arguments.id, arguments.server, arguments.endpoint, arguments.stdio, arguments.all, arguments.refresh)
     if any(names_one):
-        return await run_list_tools(arguments, world)
-    return await run_servers(arguments, world)
+        return await run_list_tools(arguments, context)
+    return await run_servers(arguments, context)
 
 
 COMMANDS = (

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dari.cli.kit.console import Console, ProcessConsole
 from dari.cli.kit.hints import PROGRAM
-from dari.cli.kit.parser import EXIT_CODES, HELP_COLUMNS, Command, HelpRequested, Parser, add_common, epilog
-from dari.cli.remote.context import CommandContext
-from dari.cli.remote.failures import OTHER, USAGE, exit_code, show_error
+from dari.cli.kit.parser import HELP_COLUMNS, Command, HelpRequested, Parser, format_examples
+from dari.cli.remote.context import OTHER, USAGE, CommandContext, add_common_options, exit_code, show_error
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
 from dari.text.sanitize import escape_hidden
@@ -20,6 +19,12 @@ from dari.text.sanitize import escape_hidden
 if TYPE_CHECKING:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.service import Bridge
+
+
+EXIT_CODES = """\
+exit codes:
+  0 done · 1 usage, validation or configuration · 2 network, authentication, time or start of a server
+  3 the tool or the server answered with an error · 4 interrupted, or anything else"""
 
 
 class CommandEntry(NamedTuple):
@@ -77,28 +82,28 @@ _REMOTE_SAYS = "Other people's MCP servers from the shell: find, call, watch and
 _GLOBAL_FLAGS = ("--log", "--no-daemon")
 
 
-async def run(program: str, argv: list[str], terminal: Console, bridge: Bridge, around: ClientEnvironment) -> int:
+async def run(program: str, argv: list[str], console: Console, bridge: Bridge, around: ClientEnvironment) -> int:
     """One command from words to exit code. Cancelling the task is Ctrl-C: the caller makes it exit code 4."""
-    HELP_COLUMNS.set(terminal.columns)
+    HELP_COLUMNS.set(console.columns)
     PROGRAM.set(program)
     try:
-        return await _run(program, argv, terminal, bridge, around)
+        return await _run(program, argv, console, bridge, around)
     except HelpRequested as shown:
-        terminal.out(shown.text)
+        console.out(shown.text)
         return 0
     except DariError as error:
-        show_error(error, terminal)
+        show_error(error, console)
         return exit_code(error)
     except Exception as error:
         if (refused := from_os_error(error)) is not None:
-            show_error(refused, terminal)
+            show_error(refused, console)
             return exit_code(refused)
         if "--log" in argv:
-            terminal.err(escape_hidden("".join(traceback.format_exception(error))))
-        show_error(error, terminal)
+            console.err(escape_hidden("".join(traceback.format_exception(error))))
+        show_error(error, console)
         return OTHER
     finally:
-        await terminal.drain()
+        await console.drain()
 
 
 def run_here(program: str, argv: list[str]) -> int:
@@ -107,19 +112,19 @@ def run_here(program: str, argv: list[str]) -> int:
     from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
 
-    terminal = ProcessConsole()
+    console = ProcessConsole()
 
     async def handle() -> int:
         place = BridgePaths()
         async with Bridge(place.state_path, protected=place.protected, is_guest=True) as bridge:
-            return await run(program, argv, terminal, bridge, ClientEnvironment.of_process())
+            return await run(program, argv, console, bridge, ClientEnvironment.of_process())
 
     try:
         return asyncio.run(handle())
     except (KeyboardInterrupt, asyncio.CancelledError):
         return OTHER
     except (DariError, OSError) as error:  # a home or a working directory that is not usable
-        show_error(error, terminal)
+        show_error(error, console)
         return exit_code(error)
 
 
@@ -143,18 +148,18 @@ def _parser(entry: CommandEntry, program: str, columns: int) -> Parser:
     parser = Parser(
         prog=f"{program} {command.name}",
         description=command.description or command.help,
-        epilog=epilog(program, command.examples),
+        epilog=format_examples(program, command.examples, EXIT_CODES),
     )
     command.add(parser)
-    add_common(parser)
+    add_common_options(parser)
     return parser
 
 
-async def _run(program: str, argv: list[str], terminal: Console, bridge: Bridge, around: ClientEnvironment) -> int:
+async def _run(program: str, argv: list[str], console: Console, bridge: Bridge, around: ClientEnvironment) -> int:
     logs, words = _global_options(argv)
     commands = commands_of(program)
     if not words:
-        terminal.err(overview(program))
+        console.err(overview(program))
         return USAGE
     name, words = words[0], words[1:]
     if name in ("-h", "--help", "help"):
@@ -164,11 +169,11 @@ async def _run(program: str, argv: list[str], terminal: Console, bridge: Bridge,
     words, rest = command.split(words) if command.split is not None else (words, [])
     arguments = parser_of(entry, program).parse_args(words)
     arguments.rest = rest
-    world = CommandContext(terminal, bridge, bridge.view(around), program, logs or arguments.log)
+    context = CommandContext(console, bridge, bridge.view(around), program, logs or arguments.log)
     try:
-        code = await command.run(arguments, world)
+        code = await command.run(arguments, context)
     finally:
-        for upstream in world.temporary:
+        for upstream in context.temporary:
             await upstream.stop()
     return code
 

@@ -16,11 +16,20 @@ from msgspec import to_builtins
 
 from dari.bridge.paths import BridgePaths
 from dari.bridge.upstream.status import UpstreamStatus
+from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, print_json, print_table
-from dari.cli.remote.context import CommandContext, add_server_options, resolve_pin_name, select_upstreams
-from dari.cli.remote.failures import OK, exit_code, name_server, show_error
-from dari.cli.remote.progress import Deadline, format_duration, trace_exchange
+from dari.cli.kit.table import format_duration, one_line, print_table
+from dari.cli.remote.context import (
+    OK,
+    CommandContext,
+    add_server_options,
+    exit_code,
+    name_server,
+    resolve_pin_name,
+    select_upstreams,
+    show_error,
+)
+from dari.cli.remote.progress import Deadline, trace_exchange
 from dari.daemon.lock import lock_holder
 from dari.errors import DariError, InvalidInput, NotFound
 from dari.text.sanitize import escape_hidden
@@ -35,30 +44,30 @@ def add_prewarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what is warm, as JSON")
 
 
-async def run_prewarm(arguments: argparse.Namespace, world: CommandContext) -> int:
-    chosen = select_upstreams(arguments, world)
-    answers = await asyncio.gather(*(_warmed(each, arguments.timeout, world) for each in chosen))
+async def run_prewarm(arguments: argparse.Namespace, context: CommandContext) -> int:
+    chosen = select_upstreams(arguments, context)
+    answers = await asyncio.gather(*(_warmed(each, arguments.timeout, context) for each in chosen))
     warm = [each for each in answers if not isinstance(each, int)]
     if arguments.json:
-        print_json(world.terminal, warm)
+        print_json(context.console, warm)
     else:
         for each in warm:
             who = " ".join(part for part in (each["name"], each["serverVersion"]) if part) or "it"
             tools = "unknown tools" if each["tools"] is None else f"{each['tools']} tools"
             took = format_duration(each["ms"])
             line = f"✓ {each['server']} is warm: {who}, protocol {each['protocol']}, {tools} ({took})"
-            world.say(escape_hidden(line, one_line=True))
+            context.say(escape_hidden(line, one_line=True))
     return max((code for code in answers if isinstance(code, int)), default=OK)
 
 
-async def _warmed(upstream: Upstream, limit_ms: int | None, world: CommandContext) -> dict[str, Any] | int:
+async def _warmed(upstream: Upstream, limit_ms: int | None, context: CommandContext) -> dict[str, Any] | int:
     try:
-        with trace_exchange(world, upstream, "open") as trace:
+        with trace_exchange(context, upstream, "open") as trace:
             async with Deadline(limit_ms).over("the start"):
                 upstream.retry()
                 about = await upstream.start()
     except DariError as error:
-        show_error(name_server(error, upstream.id), world.terminal)
+        show_error(name_server(error, upstream.id), context.console)
         return exit_code(error)
     return {
         "server": upstream.id,
@@ -84,63 +93,63 @@ def add_daemon(parser: argparse.ArgumentParser) -> None:
     status.add_argument("--json", action="store_true", help="print it as JSON")
 
 
-async def run_daemon(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_daemon(arguments: argparse.Namespace, context: CommandContext) -> int:
     if arguments.word == "status":
-        return _status(arguments, world)
+        return _status(arguments, context)
     if not _is_daemon():
         raise InvalidInput(
             f"this command runs without a daemon, so there is none to {arguments.word}",
             "leave --no-daemon out; where a warning says why none can be used, mend that first",
         )
     if arguments.word == "start":
-        return await _start(arguments, world)
-    return await _stop(arguments, world)
+        return await _start(arguments, context)
+    return await _stop(arguments, context)
 
 
-async def _start(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def _start(arguments: argparse.Namespace, context: CommandContext) -> int:
     if arguments.server or arguments.endpoint or arguments.all:
-        return await run_prewarm(arguments, world)
+        return await run_prewarm(arguments, context)
     if arguments.json:
-        print_json(world.terminal, _about())
+        print_json(context.console, _about())
     else:
-        world.say(f"The daemon runs (pid {os.getpid()}) and stays until: {world.program} daemon stop")
+        context.say(f"The daemon runs (pid {os.getpid()}) and stays until: {context.program} daemon stop")
     return OK
 
 
-async def _stop(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def _stop(arguments: argparse.Namespace, context: CommandContext) -> int:
     if not arguments.server:
-        raise InvalidInput("the daemon does not end itself from within", f"run: {world.program} daemon stop")
-    running = {status.id for status in world.bridge.statuses()}
+        raise InvalidInput("the daemon does not end itself from within", f"run: {context.program} daemon stop")
+    running = {status.id for status in context.bridge.statuses()}
     if arguments.server not in running:
-        world.view.catalog().find(arguments.server)  # says which ones there are
-    stopped = await world.bridge.stop_server(arguments.server)
+        context.view.catalog().find(arguments.server)  # says which ones there are
+    stopped = await context.bridge.stop_server(arguments.server)
     if arguments.json:
-        print_json(world.terminal, {"server": arguments.server, "stopped": stopped > 0})
+        print_json(context.console, {"server": arguments.server, "stopped": stopped > 0})
     elif stopped:
-        world.say(escape_hidden(f"'{arguments.server}' has ended; its next use starts it again", one_line=True))
+        context.say(escape_hidden(f"'{arguments.server}' has ended; its next use starts it again", one_line=True))
     else:
-        world.say(escape_hidden(f"'{arguments.server}' was not running", one_line=True))
+        context.say(escape_hidden(f"'{arguments.server}' was not running", one_line=True))
     return OK
 
 
-def _status(arguments: argparse.Namespace, world: CommandContext) -> int:
-    statuses = world.bridge.statuses()
+def _status(arguments: argparse.Namespace, context: CommandContext) -> int:
+    statuses = context.bridge.statuses()
     is_daemon = _is_daemon()
     if arguments.json:
         about = _about() if is_daemon else {"running": False}
-        print_json(world.terminal, {**about, "servers": [to_builtins(status) for status in statuses]})
+        print_json(context.console, {**about, "servers": [to_builtins(status) for status in statuses]})
         return OK
     if not is_daemon:
-        world.say(f"This command runs without a daemon. To start one: {world.program} daemon start")
+        context.say(f"This command runs without a daemon. To start one: {context.program} daemon start")
         return OK
     minutes = max(0.0, time.time() - _since()) / 60
     up = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-    world.say(f"The daemon runs: pid {os.getpid()}, dari {VERSION}, for {up}")
+    context.say(f"The daemon runs: pid {os.getpid()}, dari {VERSION}, for {up}")
     if statuses:
         head = ("SERVER", "STATE", "PID", "SESSIONS", "CALLS", "TOOLS", "HELD", "RESTARTS", "ADDRESS", "LAST ERROR")
-        print_table(world.terminal, head, map(_row, statuses))
+        print_table(context.console, head, map(_row, statuses))
     else:
-        world.say("No server has been used yet.")
+        context.say("No server has been used yet.")
     return OK
 
 
@@ -189,29 +198,31 @@ def add_rename(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", help="its new name")
 
 
-async def run_rename(arguments: argparse.Namespace, world: CommandContext) -> int:
-    pins = resolve_pin_name(world, arguments.id)
-    path = world.view.book.rename(arguments.id, arguments.new)
-    world.terminal.out(f"renamed '{one_line(arguments.id)}' to '{one_line(arguments.new)}' in {one_line(path)}\n")
-    if world.bridge.pins.pinned(pins):
-        world.terminal.err("its pins stay under the old name: the next use under the new one is a first use\n")
+async def run_rename(arguments: argparse.Namespace, context: CommandContext) -> int:
+    pins = resolve_pin_name(context, arguments.id)
+    path = context.view.book.rename(arguments.id, arguments.new)
+    context.console.out(f"renamed '{one_line(arguments.id)}' to '{one_line(arguments.new)}' in {one_line(path)}\n")
+    if context.bridge.pins.pinned(pins):
+        context.console.err("its pins stay under the old name: the next use under the new one is a first use\n")
     return 0
 
 
-async def stop_servers(world: CommandContext, path: Path, id: str | None = None) -> None:
+async def stop_servers(context: CommandContext, path: Path, id: str | None = None) -> None:
     """What runs of this file, or of one server in it, ends now and not when it has been idle for a while."""
-    for upstream in world.bridge.pool:
+    for upstream in context.bridge.pool:
         if upstream.profile.source.file == str(path) and id in (None, upstream.id):
             await upstream.stop()
 
 
-def report_switch(world: CommandContext, id: str, what: str, path: Path) -> int:
-    world.terminal.out(f"{what} '{one_line(id)}' in {one_line(path)}\n")
-    listed = world.view.book.load().find(id)
+def report_switch(context: CommandContext, id: str, what: str, path: Path) -> int:
+    context.console.out(f"{what} '{one_line(id)}' in {one_line(path)}\n")
+    listed = context.view.book.load().find(id)
     if listed.state == "untrusted":
-        world.terminal.err(f"the file is not trusted, so nothing in it runs: {world.program} trust {one_line(path)}\n")
+        context.console.err(
+            f"the file is not trusted, so nothing in it runs: {context.program} trust {one_line(path)}\n"
+        )
     elif listed.state == "broken":
-        world.terminal.err(f"it cannot be read, though: {one_line(listed.message)}\n")
+        context.console.err(f"it cannot be read, though: {one_line(listed.message)}\n")
     return 0
 
 
@@ -219,18 +230,18 @@ def add_remove(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="the name of the server")
 
 
-async def run_remove(arguments: argparse.Namespace, world: CommandContext) -> int:
-    book, terminal = world.view.book, world.terminal
+async def run_remove(arguments: argparse.Namespace, context: CommandContext) -> int:
+    book, console = context.view.book, context.console
     id = arguments.id
-    pins = resolve_pin_name(world, id)
+    pins = resolve_pin_name(context, id)
     path = book.remove(id)
-    await stop_servers(world, path, id)
-    terminal.out(f"removed '{one_line(id)}' from {one_line(path)}\n")
+    await stop_servers(context, path, id)
+    console.out(f"removed '{one_line(id)}' from {one_line(path)}\n")
     again = next((one for one in book.load().listed if one.id == id), None)
     if again is not None:
-        terminal.err(f"'{one_line(id)}' of {one_line(again.source)} counts now\n")
-    elif world.bridge.pins.pinned(pins):
-        terminal.err(f"what was pinned of it stays; to forget it: {world.program} forget-pins {one_line(pins)}\n")
+        console.err(f"'{one_line(id)}' of {one_line(again.source)} counts now\n")
+    elif context.bridge.pins.pinned(pins):
+        console.err(f"what was pinned of it stays; to forget it: {context.program} forget-pins {one_line(pins)}\n")
     return 0
 
 
@@ -238,29 +249,29 @@ def add_enable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="the name of the server")
 
 
-async def run_enable(arguments: argparse.Namespace, world: CommandContext) -> int:
-    path = world.view.book.enable(arguments.id)
-    return report_switch(world, arguments.id, "enabled", path)
+async def run_enable(arguments: argparse.Namespace, context: CommandContext) -> int:
+    path = context.view.book.enable(arguments.id)
+    return report_switch(context, arguments.id, "enabled", path)
 
 
 def add_disable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="the name of the server")
 
 
-async def run_disable(arguments: argparse.Namespace, world: CommandContext) -> int:
-    path = world.view.book.disable(arguments.id)
-    await stop_servers(world, path, arguments.id)
-    return report_switch(world, arguments.id, "disabled", path)
+async def run_disable(arguments: argparse.Namespace, context: CommandContext) -> int:
+    path = context.view.book.disable(arguments.id)
+    await stop_servers(context, path, arguments.id)
+    return report_switch(context, arguments.id, "disabled", path)
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """It takes no options of its own."""
 
 
-async def run_schema(arguments: argparse.Namespace, world: CommandContext) -> int:
+async def run_schema(arguments: argparse.Namespace, context: CommandContext) -> int:
     from dari.bridge.config.json_schema import schema_text
 
-    world.terminal.out(schema_text())
+    context.console.out(schema_text())
     return 0
 
 

@@ -12,8 +12,9 @@ from dari.bridge.trust.diff_text import diff, heading
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.trust.pins import Pins
+from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines, table, takes_colour
+from dari.cli.kit.table import format_table, one_line
 from dari.cli.remote.context import DECLINED, CommandContext, ask_consent, decisions, resolve_pin_name
 from dari.errors import Conflict, NotFound
 
@@ -24,13 +25,13 @@ def add_pins(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
-async def run_pins(arguments: argparse.Namespace, world: CommandContext) -> int:
-    pins, terminal, server = world.bridge.pins, world.terminal, resolve_pin_name(world, arguments.server)
+async def run_pins(arguments: argparse.Namespace, context: CommandContext) -> int:
+    pins, console, server = context.bridge.pins, context.console, resolve_pin_name(context, arguments.server)
     pinned, held = pins.pinned(server), pins.held(server)
     history = pins.history(server)
     if arguments.json:
         told = {"server": server, "pinned": pinned, "held": held, "history": history if arguments.history else []}
-        print_json(terminal, msgspec.to_builtins(told))
+        print_json(console, msgspec.to_builtins(told))
         return 0
     if arguments.history:
         rows = [
@@ -44,19 +45,21 @@ async def run_pins(arguments: argparse.Namespace, world: CommandContext) -> int:
             )
             for one in history
         ]
-        print_lines(terminal, table(rows) if rows else [f"nothing has happened to the pins of {one_line(server)}"])
+        print_lines(
+            console, format_table(rows) if rows else [f"nothing has happened to the pins of {one_line(server)}"]
+        )
         return 0
     if not pinned and not held:
-        terminal.out(f"nothing is pinned of {one_line(server)}: its next listing is a first use\n")
+        console.out(f"nothing is pinned of {one_line(server)}: its next listing is a first use\n")
         return 0
     several = len({one.profile for one in pinned}) > 1
     items: list[tuple[str, ...]] = [
         (one.kind, one.name or "-", one.digest[:12], one.state, one.profile[:8] if several else "") for one in pinned
     ]
     items += [(one.kind, one.name or "-", one.digest[:12], f"held: {one.reason}", one.rejected_by) for one in held]
-    print_lines(terminal, table(items))
+    print_lines(console, format_table(items))
     if held:
-        terminal.err(f"look at what is held: {world.program} approve {one_line(server)}\n")
+        console.err(f"look at what is held: {context.program} approve {one_line(server)}\n")
     return 0
 
 
@@ -75,33 +78,33 @@ def add_approve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what is held, with its contents, as JSON")
 
 
-async def run_approve(arguments: argparse.Namespace, world: CommandContext) -> int:
-    pins, terminal = world.bridge.pins, world.terminal
-    held = _wanted(arguments, world)
+async def run_approve(arguments: argparse.Namespace, context: CommandContext) -> int:
+    pins, console = context.bridge.pins, context.console
+    held = _wanted(arguments, context)
     if arguments.json and not arguments.yes:
-        print_json(terminal, [held_payload(pins, one) for one in held])
+        print_json(console, [held_payload(pins, one) for one in held])
         return 0
     if arguments.server is None or not held:
-        print_lines(terminal, _overview(held, world) if held else ["nothing is held"])
+        print_lines(console, _overview(held, context) if held else ["nothing is held"])
         return 0
     for one in held:
         style = "dim" if one.rejected_by else "bold"
-        lines = diff(*pins.contents(one), colour=takes_colour(terminal))
-        print_lines(terminal, [paint(heading(one), style, terminal), *(f"  {line}" for line in lines), ""])
+        lines = diff(*pins.contents(one), colour=console.colour and console.stdout_is_tty)
+        print_lines(console, [paint(heading(one), style, console), *(f"  {line}" for line in lines), ""])
     if arguments.diff:
         return 0
     open_ones = [one for one in held if not (arguments.reject and one.rejected_by)]
     if not open_ones:
-        terminal.out("all of it is rejected already\n")
+        console.out("all of it is rejected already\n")
         return 0
     word = "reject" if arguments.reject else "approve"
     question = f"{word} {len(open_ones)} item{'s' * (len(open_ones) != 1)} of {one_line(arguments.server)}?"
-    if not await ask_consent(terminal, question, is_given=arguments.yes):
-        terminal.err("nothing was decided; it stays held\n")
+    if not await ask_consent(console, question, is_given=arguments.yes):
+        console.err("nothing was decided; it stays held\n")
         return DECLINED
-    count = decisions(world).decide_on(open_ones, approves=not arguments.reject)
-    done = paint("rejected" if arguments.reject else "approved", "green", terminal)
-    terminal.out(f"{done} {count} item{'s' * (count != 1)} of {one_line(arguments.server)}\n")
+    count = decisions(context).decide_on(open_ones, approves=not arguments.reject)
+    done = paint("rejected" if arguments.reject else "approved", "green", console)
+    console.out(f"{done} {count} item{'s' * (count != 1)} of {one_line(arguments.server)}\n")
     return 0
 
 
@@ -116,19 +119,19 @@ def held_payload(pins: Pins, held: HeldItem) -> dict[str, object]:
     }
 
 
-def _wanted(arguments: argparse.Namespace, world: CommandContext) -> list[HeldItem]:
+def _wanted(arguments: argparse.Namespace, context: CommandContext) -> list[HeldItem]:
     if arguments.server is None:
-        return world.bridge.pins.held()
-    held = world.bridge.pins.held(resolve_pin_name(world, arguments.server))
+        return context.bridge.pins.held()
+    held = context.bridge.pins.held(resolve_pin_name(context, arguments.server))
     if arguments.kind or arguments.name is not None or arguments.digest:
         if not any(_is_named(one, arguments) for one in held):
             what = " ".join(filter(None, (arguments.kind or "item", arguments.name)))
-            raise NotFound(f"no {what} of {arguments.server} is held", f"see: {world.program} approve --diff")
+            raise NotFound(f"no {what} of {arguments.server} is held", f"see: {context.program} approve --diff")
         held = [one for one in held if _is_named(one, arguments)]
         if arguments.digest and not any(one.digest.startswith(arguments.digest.lower()) for one in held):
             raise Conflict(
                 f"what is held of {arguments.server} has another hash than {arguments.digest[:20]}",
-                f"the server changed it again; look: {world.program} approve {arguments.server} --diff",
+                f"the server changed it again; look: {context.program} approve {arguments.server} --diff",
             )
         if arguments.digest:
             held = [one for one in held if one.digest.startswith(arguments.digest.lower())]
@@ -139,10 +142,10 @@ def _is_named(held: HeldItem, arguments: argparse.Namespace) -> bool:
     return arguments.kind in (None, held.kind) and arguments.name in (None, held.name)
 
 
-def _overview(held: list[HeldItem], world: CommandContext) -> list[str]:
+def _overview(held: list[HeldItem], context: CommandContext) -> list[str]:
     servers = sorted({one.server for one in held})
     lines = [heading(one) for one in held]
-    return [*lines, "", *(f"look at the differences: {world.program} approve {one_line(one)}" for one in servers)]
+    return [*lines, "", *(f"look at the differences: {context.program} approve {one_line(one)}" for one in servers)]
 
 
 def add_forget_pins(parser: argparse.ArgumentParser) -> None:
@@ -150,20 +153,20 @@ def add_forget_pins(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", "-y", action="store_true", help="without a question")
 
 
-async def run_forget_pins(arguments: argparse.Namespace, world: CommandContext) -> int:
-    pins, terminal, server = world.bridge.pins, world.terminal, resolve_pin_name(world, arguments.server)
+async def run_forget_pins(arguments: argparse.Namespace, context: CommandContext) -> int:
+    pins, console, server = context.bridge.pins, context.console, resolve_pin_name(context, arguments.server)
     pinned, held = pins.pinned(server), pins.held(server)
     if not pinned and not held:
-        terminal.err(f"nothing is pinned of {one_line(server)}\n")
+        console.err(f"nothing is pinned of {one_line(server)}\n")
         return 0
     if held:
-        terminal.err(f"{len(held)} of its items are held now, and would be shown without a look at them\n")
+        console.err(f"{len(held)} of its items are held now, and would be shown without a look at them\n")
     question = f"forget {len(pinned)} pins of {one_line(server)}, and trust what it shows next?"
-    if not await ask_consent(terminal, question, is_given=arguments.yes):
-        terminal.err("nothing was forgotten\n")
+    if not await ask_consent(console, question, is_given=arguments.yes):
+        console.err("nothing was forgotten\n")
         return DECLINED
-    count = decisions(world).forget(server)
-    terminal.out(f"forgot {count} pins of {one_line(server)}\n")
+    count = decisions(context).forget(server)
+    console.out(f"forgot {count} pins of {one_line(server)}\n")
     return 0
 
 

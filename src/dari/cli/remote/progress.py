@@ -14,8 +14,8 @@ from msgspec import Raw
 from dari.bridge.config.catalog import mask_arguments
 from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.upstream.caller import Caller
-from dari.cli.kit.console import Console
-from dari.cli.kit.table import format_json, truncate
+from dari.cli.kit.console import Console, format_json
+from dari.cli.kit.table import format_duration, truncate
 from dari.cli.remote.context import CommandContext
 from dari.core.approval import Approval, ApprovalEvent
 from dari.core.context import LoggingMessage, Progress
@@ -89,24 +89,24 @@ class Trace:
 
 
 @contextmanager
-def trace_exchange(world: CommandContext, upstream: Upstream, method: str, what: str = "") -> Iterator[Trace]:
+def trace_exchange(context: CommandContext, upstream: Upstream, method: str, what: str = "") -> Iterator[Trace]:
     """Tell of an exchange when `--log` asks for it; errors pass through, and are told with their time."""
     trace = Trace()
     name = f"{method} {what}".rstrip()
-    _log(world, upstream, f"→ {name} · {describe_target(upstream.profile)}")
-    hears_no_more = upstream.start_notes.subscribe(lambda note: world.note(f"{upstream.id}: {note}"))
+    _log(context, upstream, f"→ {name} · {describe_target(upstream.profile)}")
+    hears_no_more = upstream.start_notes.subscribe(lambda note: context.note(f"{upstream.id}: {note}"))
     try:
         yield trace
     except DariError as error:
-        _log(world, upstream, f"← {name} · {format_duration(trace.ms)} · {error.name}: {error.message}")
+        _log(context, upstream, f"← {name} · {format_duration(trace.ms)} · {error.name}: {error.message}")
         raise
     except BaseException as error:
-        _log(world, upstream, f"← {name} · {format_duration(trace.ms)} · {type(error).__name__}")
+        _log(context, upstream, f"← {name} · {format_duration(trace.ms)} · {type(error).__name__}")
         raise
     finally:
         hears_no_more()
     outcome = f" · {trace.outcome}" if trace.outcome else ""
-    _log(world, upstream, f"← {name} · {format_duration(trace.ms)}{outcome}")
+    _log(context, upstream, f"← {name} · {format_duration(trace.ms)}{outcome}")
 
 
 def describe_target(profile: Profile) -> str:
@@ -119,13 +119,9 @@ def describe_target(profile: Profile) -> str:
     return f"POST {profile.address}{headers}"
 
 
-def format_duration(ms: float) -> str:
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
-
-
-def _log(world: CommandContext, upstream: Upstream, line: str) -> None:
-    if world.logs:
-        world.log(mask_secrets(upstream, line))
+def _log(context: CommandContext, upstream: Upstream, line: str) -> None:
+    if context.logs:
+        context.log(mask_secrets(upstream, line))
 
 
 def mask_secrets(upstream: Upstream, text: str) -> str:
@@ -142,14 +138,14 @@ _BAR = 24
 class ProgressLine:
     """Draws on a tty only; at most twenty times a second, and always the last step."""
 
-    def __init__(self, terminal: Console, name: str) -> None:
-        self._terminal = terminal
+    def __init__(self, console: Console, name: str) -> None:
+        self._console = console
         self._name = escape_hidden(name, one_line=True)
         self._drawn_s = 0.0
         self._is_drawn = False
 
     def show(self, progress: Progress) -> None:
-        if not self._terminal.stderr_is_tty:
+        if not self._console.stderr_is_tty:
             return
         total = progress.total if isinstance(progress.total, int | float) and progress.total > 0 else None
         is_last = total is not None and progress.progress >= total
@@ -158,13 +154,13 @@ class ProgressLine:
             return
         self._drawn_s = now_s
         self._is_drawn = True
-        self._terminal.err(f"\r\x1b[K{truncate(self._line(progress, total), max(20, self._terminal.columns - 1))}")
+        self._console.err(f"\r\x1b[K{truncate(self._line(progress, total), max(20, self._console.columns - 1))}")
 
     def clear(self) -> None:
         """Take the line away, so that what follows starts on an empty one."""
         if self._is_drawn:
             self._is_drawn = False
-            self._terminal.err("\r\x1b[K")
+            self._console.err("\r\x1b[K")
 
     def _line(self, progress: Progress, total: float | None) -> str:
         said = escape_hidden(progress.message, one_line=True) if isinstance(progress.message, str) else ""
@@ -181,11 +177,11 @@ CALLER_NAME = "cli"
 
 @asynccontextmanager
 async def open_caller(
-    world: CommandContext, upstream: Upstream, name: str, deadline: Deadline
+    context: CommandContext, upstream: Upstream, name: str, deadline: Deadline
 ) -> AsyncIterator[Caller]:
     """A caller for one command. What it asked for ends with it: sessions of its own, and questions."""
-    person = _Person(world, upstream, name, deadline)
-    stop = world.bridge.approvals.subscribe(person.told)
+    person = _Person(context, upstream, name, deadline)
+    stop = context.bridge.approvals.subscribe(person.told)
     try:
         yield person.caller
     finally:
@@ -196,11 +192,11 @@ async def open_caller(
 
 
 class _Person:
-    def __init__(self, world: CommandContext, upstream: Upstream, name: str, deadline: Deadline) -> None:
-        self._world = world
+    def __init__(self, context: CommandContext, upstream: Upstream, name: str, deadline: Deadline) -> None:
+        self._context = context
         self._upstream = upstream
         self._deadline = deadline
-        self._meter = ProgressLine(world.terminal, name)
+        self._meter = ProgressLine(context.console, name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waits = ExitStack()
         # One prompt at a time: two questions on one line get each other's answers.
@@ -212,8 +208,8 @@ class _Person:
             capabilities={"elicitation": {"form": {}, "url": {}}, "roots": {}},
             on_progress=self._meter.show,
             on_waiting=self._waiting,
-            on_log=self._log if world.logs else None,
-            log_level="debug" if world.logs else None,
+            on_log=self._log if context.logs else None,
+            log_level="debug" if context.logs else None,
         )
 
     def told(self, told: ApprovalEvent) -> None:
@@ -231,9 +227,9 @@ class _Person:
             task.add_done_callback(self._tasks.discard)
         else:
             self._meter.clear()
-            self._world.warn(
+            self._context.warn(
                 f"{told.question.name} waits for a person (approval {told.question.id})",
-                f"in a terminal: {_remote(self._world)} approvals",
+                f"in a terminal: {_remote(self._context)} approvals",
             )
 
     def close(self) -> None:
@@ -244,24 +240,24 @@ class _Person:
 
     @property
     def _can_ask(self) -> bool:
-        return self._world.terminal.stdin_is_tty and self._world.terminal.stderr_is_tty
+        return self._context.console.stdin_is_tty and self._context.console.stderr_is_tty
 
     async def _approve(self, question: Approval) -> None:
         from dari.cli.remote.elicitation import ask_yes_no
 
         async with self._turn:
             self._meter.clear()
-            self._world.note(f"{question.name} needs your approval. Its arguments:")
-            self._world.note(format_json(question.arguments))
-            is_yes = await ask_yes_no(self._world, "Run it?")
-        approvals = self._world.bridge.approvals
+            self._context.note(f"{question.name} needs your approval. Its arguments:")
+            self._context.note(format_json(question.arguments))
+            is_yes = await ask_yes_no(self._context, "Run it?")
+        approvals = self._context.bridge.approvals
         try:
             if is_yes:
                 approvals.approve(question.id, by="the person at the terminal")
             else:
                 approvals.deny(question.id, by="the person at the terminal")
         except (Conflict, NotFound) as error:
-            self._world.warn(error.message)  # somebody answered elsewhere, or the time is over
+            self._context.warn(error.message)  # somebody answered elsewhere, or the time is over
 
     async def _ask(self, method: str, params: Raw) -> Any:
         from dari.cli.remote.elicitation import answer_server_request
@@ -269,18 +265,18 @@ class _Person:
         with self._deadline.paused():
             async with self._turn:
                 self._meter.clear()
-                return await answer_server_request(method, params, self._world, self._upstream.id)
+                return await answer_server_request(method, params, self._context, self._upstream.id)
 
     def _waiting(self, question: Approval) -> None:
         self._meter.clear()
-        self._world.note(f"{question.name} still waits for a person (approval {question.id})")
+        self._context.note(f"{question.name} still waits for a person (approval {question.id})")
 
     def _log(self, record: LoggingMessage) -> None:
         self._meter.clear()
         source = f"{record.logger}: " if isinstance(record.logger, str) else ""
         data = record.data if isinstance(record.data, str) else format_json(record.data)
-        self._world.log(mask_secrets(self._upstream, f"{self._upstream.id} [{record.level}] {source}{data}"))
+        self._context.log(mask_secrets(self._upstream, f"{self._upstream.id} [{record.level}] {source}{data}"))
 
 
-def _remote(world: CommandContext) -> str:
-    return world.program if world.program.endswith("remote") else f"{world.program} remote"
+def _remote(context: CommandContext) -> str:
+    return context.program if context.program.endswith("remote") else f"{context.program} remote"

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Raw
 
 from dari.bridge.search.fuzzy import nearest_names
+from dari.cli.kit.console import format_json, print_json, print_raw
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import format_json, format_size, print_json, print_raw
-from dari.cli.remote.context import CommandContext, add_server_options, select_upstream, split_address
-from dari.cli.remote.failures import OK
+from dari.cli.kit.table import format_size
+from dari.cli.remote.context import OK, CommandContext, add_server_options, select_upstream, split_address
 from dari.cli.remote.list import arguments_of
 from dari.cli.remote.progress import Deadline, open_caller, trace_exchange
 from dari.cli.remote.render import (
@@ -35,33 +35,33 @@ def add_read_resource(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser)
 
 
-async def run_read_resource(arguments: argparse.Namespace, world: CommandContext) -> int:
-    upstream = select_upstream(arguments, world)
+async def run_read_resource(arguments: argparse.Namespace, context: CommandContext) -> int:
+    upstream = select_upstream(arguments, context)
     deadline = Deadline(arguments.timeout)
-    async with open_caller(world, upstream, arguments.uri, deadline) as caller:
-        with trace_exchange(world, upstream, "resources/read", arguments.uri) as trace:
+    async with open_caller(context, upstream, arguments.uri, deadline) as caller:
+        with trace_exchange(context, upstream, "resources/read", arguments.uri) as trace:
             async with deadline.over("resources/read"):
                 result = await upstream.read_resource(arguments.uri, caller, timeout_s=deadline.limit_s)
-            trace.note(format_size(len(bytes(result))))
-    texts = _texts(result, arguments, world)
+            trace.note(format_size(len(bytes(result)), byte="bytes"))
+    texts = _texts(result, arguments, context)
     if arguments.raw:
-        print_raw(world.terminal, result)
+        print_raw(context.console, result)
     elif arguments.json:
-        print_json(world.terminal, result)
+        print_json(context.console, result)
     else:
         for text in texts:
-            world.say(text)
+            context.say(text)
     return OK
 
 
-def _texts(result: Raw, arguments: argparse.Namespace, world: CommandContext) -> list[str]:
+def _texts(result: Raw, arguments: argparse.Namespace, context: CommandContext) -> list[str]:
     if (arguments.json or arguments.raw) and not arguments.output:
         return []
     try:
         contents = read(result, ReadResult, "resources/read result").contents
     except DariError:
         return [format_json(decode_any(result))]
-    store = make_content_store(arguments.output, world, arguments.uri.rpartition("/")[2] or arguments.uri)
+    store = make_content_store(arguments.output, context, arguments.uri.rpartition("/")[2] or arguments.uri)
     # One text is printed as it is, so that it can be piped on.
     if len(contents) == 1 and isinstance(contents[0].text, str):
         return [format_text(contents[0].text)]
@@ -77,29 +77,29 @@ def add_get_prompt(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser)
 
 
-async def run_get_prompt(arguments: argparse.Namespace, world: CommandContext) -> int:
-    server, name = split_address(arguments.name, arguments, world)
-    upstream = select_upstream(arguments, world, server)
+async def run_get_prompt(arguments: argparse.Namespace, context: CommandContext) -> int:
+    server, name = split_address(arguments.name, arguments, context)
+    upstream = select_upstream(arguments, context, server)
     given = _given(arguments.arg)
     deadline = Deadline(arguments.timeout)
     async with deadline.over("prompts/list"):
         prompts = {str(each.get("name")): each for each in await upstream.prompts()}
         if name not in prompts:
             prompts = {str(each.get("name")): each for each in await upstream.prompts(fresh=True)}
-    _check(upstream.id, name, prompts, given, world)
-    async with open_caller(world, upstream, f"{upstream.id}/{name}", deadline) as caller:
-        with trace_exchange(world, upstream, "prompts/get", name) as trace:
+    _check(upstream.id, name, prompts, given, context)
+    async with open_caller(context, upstream, f"{upstream.id}/{name}", deadline) as caller:
+        with trace_exchange(context, upstream, "prompts/get", name) as trace:
             async with deadline.over("prompts/get"):
                 result = await upstream.get_prompt(name, given, caller, timeout_s=deadline.limit_s)
-            trace.note(format_size(len(bytes(result))))
+            trace.note(format_size(len(bytes(result)), byte="bytes"))
     if arguments.raw:
-        print_raw(world.terminal, result)
+        print_raw(context.console, result)
     elif arguments.json:
-        print_json(world.terminal, result)
+        print_json(context.console, result)
     if arguments.output or not (arguments.raw or arguments.json):
-        lines = _messages(result, make_content_store(arguments.output, world, name))
+        lines = _messages(result, make_content_store(arguments.output, context, name))
         for line in lines if not (arguments.raw or arguments.json) else ():
-            world.say(line)
+            context.say(line)
     return OK
 
 
@@ -116,13 +116,15 @@ def _given(pairs: list[str]) -> dict[str, str]:
 
 
 def _check(
-    server: str, name: str, prompts: dict[str, dict[str, Any]], given: dict[str, str], world: CommandContext
+    server: str, name: str, prompts: dict[str, dict[str, Any]], given: dict[str, str], context: CommandContext
 ) -> None:
     prompt = prompts.get(name)
     if prompt is None:
         likely = nearest_names(name, prompts)
         hint = (
-            f"did you mean {' or '.join(likely)}?" if likely else f"see: {world.program} list-prompts --server {server}"
+            f"did you mean {' or '.join(likely)}?"
+            if likely
+            else f"see: {context.program} list-prompts --server {server}"
         )
         raise NotFound(f"server '{server}' has no prompt '{name[:100]}'", hint)
     listed = arguments_of(prompt)

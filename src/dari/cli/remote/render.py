@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dari.cli.kit.table import format_json, format_size, print_json, print_raw
-from dari.cli.remote.context import CommandContext
-from dari.cli.remote.failures import OK, TOOL
-from dari.cli.remote.progress import format_duration
+from dari.cli.kit.console import format_json, print_json, print_raw
+from dari.cli.kit.table import format_duration, format_size
+from dari.cli.remote.context import OK, TOOL, CommandContext
 from dari.core.content import AudioContent, Contents, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from dari.errors import DariError, InvalidInput
 from dari.mcp.client.decode import read
@@ -51,7 +50,7 @@ class ContentStore:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             return f"{mime_type or 'binary'}, no base64"
-        told = f"{mime_type or 'binary'}, {format_size(len(content))}"
+        told = f"{mime_type or 'binary'}, {format_size(len(content), byte='bytes')}"
         if self._folder is None:
             return told
         return f"{told}, saved to {self.write(content, mime_type)}"
@@ -82,9 +81,9 @@ class ContentStore:
             ) from error
 
 
-def make_content_store(output: str | None, world: CommandContext, stem: str) -> ContentStore:
+def make_content_store(output: str | None, context: CommandContext, stem: str) -> ContentStore:
     """For `--output DIR`, seen from where the command was typed."""
-    return ContentStore(None if output is None else world.view.around.cwd / output, stem)
+    return ContentStore(None if output is None else context.view.around.cwd / output, stem)
 
 
 def format_block(block: Block, store: ContentStore) -> str:
@@ -140,25 +139,25 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_result(
-    result: Raw, arguments: argparse.Namespace, world: CommandContext, name: str, store: ContentStore, ms: float
+    result: Raw, arguments: argparse.Namespace, context: CommandContext, name: str, store: ContentStore, ms: float
 ) -> int:
     """Print, and return the exit code: a failure that the tool reports is 3, with its payload on stdout."""
     told = _read(result)
     is_error = told is not None and told.is_error
     if arguments.raw:
-        print_raw(world.terminal, result)
+        print_raw(context.console, result)
     elif arguments.json:
-        print_json(world.terminal, result)
+        print_json(context.console, result)
     else:
         mark = "✗" if is_error else "✓"
-        world.say(f"{mark} {escape_hidden(name, one_line=True)} ({format_duration(ms)})")
+        context.say(f"{mark} {escape_hidden(name, one_line=True)} ({format_duration(ms)})")
         for text in _texts(result, told, store):
-            world.say(text)
+            context.say(text)
     if arguments.output and (arguments.raw or arguments.json):
         _texts(result, told, store)
     if not is_error:
         return OK
-    world.note(f"error: {name} reported an error{_summary(told)}")
+    context.note(f"error: {name} reported an error{_summary(told)}")
     return TOOL
 
 

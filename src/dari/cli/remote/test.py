@@ -23,12 +23,11 @@ from dari.bridge.schemas.checker import SchemaWorker, WorkerStopped, can_check
 from dari.bridge.schemas.worker import BadSchema
 from dari.bridge.upstream.connect import Connector
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.cli.kit.console import Console
+from dari.cli.kit.console import Console, paint, print_json, print_lines
 from dari.cli.kit.hints import name_program
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines
-from dari.cli.remote.context import CommandContext
-from dari.cli.remote.failures import NETWORK
+from dari.cli.kit.table import one_line
+from dari.cli.remote.context import NETWORK, CommandContext
 from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
 from dari.installation import install_extra
 from dari.mcp.client.client import Client
@@ -294,41 +293,41 @@ def add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print every step as JSON")
 
 
-async def run_test(arguments: argparse.Namespace, world: CommandContext) -> int:
-    catalog = world.view.catalog()
+async def run_test(arguments: argparse.Namespace, context: CommandContext) -> int:
+    catalog = context.view.catalog()
     if bool(arguments.ids) == arguments.all:
-        raise InvalidInput("name servers, or use --all", f"{world.program} test NAME")
+        raise InvalidInput("name servers, or use --all", f"{context.program} test NAME")
     if arguments.all:
         ids = tuple(one.id for one in catalog.listed if one.state != "disabled")
         if not ids:
-            raise InvalidInput("there is no server to test", f"add one: {world.program} add")
+            raise InvalidInput("there is no server to test", f"add one: {context.program} add")
     else:
         ids = tuple(dict.fromkeys(arguments.ids))
     for id in ids:
         catalog.find(id)  # a name that does not exist is an error before anything starts
-    return await run_tests(world, ids, as_json=arguments.json)
+    return await run_tests(context, ids, as_json=arguments.json)
 
 
-async def run_tests(world: CommandContext, ids: Sequence[str], *, as_json: bool) -> int:
+async def run_tests(context: CommandContext, ids: Sequence[str], *, as_json: bool) -> int:
     """0, or 2 when one of them failed. One alone is told while it goes on, several one after another."""
-    terminal = world.terminal
+    console = context.console
     is_live = len(ids) == 1 and not as_json
     trials = [
         ConnectionTest(
             id,
-            on_step=(lambda step: print_lines(terminal, _lines(step, terminal))) if is_live else lambda step: None,
-            on_note=partial(_note, world, id),
+            on_step=(lambda step: print_lines(console, _lines(step, console))) if is_live else lambda step: None,
+            on_note=partial(_note, context, id),
             is_alone=len(ids) == 1,
         )
         for id in ids
     ]
     if is_live:
-        print_lines(terminal, [paint(one_line(ids[0]), "bold", terminal)])
+        print_lines(console, [paint(one_line(ids[0]), "bold", console)])
 
-    catalog = world.view.catalog()
+    catalog = context.view.catalog()
 
     async def go(trial: ConnectionTest) -> ConnectionTest:
-        await trial.run(world.bridge, world.view, catalog)
+        await trial.run(context.bridge, context.view, catalog)
         return trial
 
     async with asyncio.TaskGroup() as group:
@@ -336,23 +335,23 @@ async def run_tests(world: CommandContext, ids: Sequence[str], *, as_json: bool)
         for done in asyncio.as_completed(tasks):
             trial = await done
             if not as_json and not is_live:
-                lines = [line for step in trial.steps for line in _lines(step, terminal)]
-                print_lines(terminal, [paint(one_line(trial.id), "bold", terminal), *lines])
+                lines = [line for step in trial.steps for line in _lines(step, console)]
+                print_lines(console, [paint(one_line(trial.id), "bold", console), *lines])
     failed = [trial.id for trial in trials if not trial.is_ok]
     if as_json:
-        print_json(terminal, {"ok": not failed, "servers": [_payload(trial) for trial in trials]})
+        print_json(console, {"ok": not failed, "servers": [_payload(trial) for trial in trials]})
     elif not is_live:
-        terminal.out(f"{len(trials) - len(failed)} of {len(trials)} servers work\n")
+        console.out(f"{len(trials) - len(failed)} of {len(trials)} servers work\n")
     return NETWORK if failed else 0
 
 
-def _note(world: CommandContext, id: str, note: str) -> None:
-    world.note(f"{id}: {note}")
+def _note(context: CommandContext, id: str, note: str) -> None:
+    context.note(f"{id}: {note}")
 
 
-def _lines(step: TestStep, terminal: Console) -> list[str]:
+def _lines(step: TestStep, console: Console) -> list[str]:
     word, style = _MARKS[step.mark]
-    told = [f"  {paint(word, style, terminal)}  {step.name:<10} {step.ms:7.1f} ms  {one_line(step.found)}".rstrip()]
+    told = [f"  {paint(word, style, console)}  {step.name:<10} {step.ms:7.1f} ms  {one_line(step.found)}".rstrip()]
     # The last words of a child have several lines.
     for number, line in enumerate(escape_hidden(name_program(step.hint)).splitlines() if step.hint else ()):
         told.append(f"        {'hint: ' if number == 0 else '  '}{line}")

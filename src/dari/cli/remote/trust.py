@@ -12,9 +12,9 @@ from dari.bridge.config.loader import FileContents
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings, safe_url
 from dari.bridge.config.service import ConfigService
 from dari.bridge.config.trust import TrustState
-from dari.cli.kit.console import Console
+from dari.cli.kit.console import Console, paint, print_json, print_lines
 from dari.cli.kit.parser import Command
-from dari.cli.kit.table import one_line, paint, print_json, print_lines, table
+from dari.cli.kit.table import format_table, one_line
 from dari.cli.remote.context import DECLINED, CommandContext, ask_consent, decisions
 from dari.cli.remote.manage import stop_servers
 from dari.errors import InvalidInput
@@ -24,15 +24,15 @@ def add_distrust(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="default: ./.crewx/mcp.json")
 
 
-async def run_distrust(arguments: argparse.Namespace, world: CommandContext) -> int:
-    book = world.view.book
+async def run_distrust(arguments: argparse.Namespace, context: CommandContext) -> int:
+    book = context.view.book
     given = Path(book.around.cwd, arguments.file).expanduser() if arguments.file else None
     path = given or book.trust_state()[0]
-    if not decisions(world).distrust(book, path):
-        world.terminal.err(f"{one_line(path)} was not trusted\n")
+    if not decisions(context).distrust(book, path):
+        context.console.err(f"{one_line(path)} was not trusted\n")
         return 0
-    await stop_servers(world, path)
-    world.terminal.out(f"{one_line(path)} is not trusted any more\n")
+    await stop_servers(context, path)
+    context.console.out(f"{one_line(path)} is not trusted any more\n")
     return 0
 
 
@@ -59,10 +59,10 @@ class ProjectFile:
             raise InvalidInput(f"{path} is changing", "try again")
         return cls(path, digest, state, contents)
 
-    def lines(self, terminal: Console) -> list[str]:
+    def lines(self, console: Console) -> list[str]:
         word, style = _STATES[self.state.state]
-        told = [paint(one_line(self.path), "bold", terminal), f"  sha256  {self.digest}"]
-        told.append(f"  state   {paint(word, style, terminal)}")
+        told = [paint(one_line(self.path), "bold", console), f"  sha256  {self.digest}"]
+        told.append(f"  state   {paint(word, style, console)}")
         runs = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, StdioSettings)]
         reaches = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, HttpSettings)]
         if runs:
@@ -70,7 +70,7 @@ class ProjectFile:
             for profile, stdio in runs:
                 told += _command_lines(profile, stdio)
         if reaches:
-            told += ["", "would reach:", *table([_address_row(*one) for one in reaches], "  ")]
+            told += ["", "would reach:", *format_table([_address_row(*one) for one in reaches], "  ")]
         if self.contents.broken:
             told += ["", "cannot be read:", *(f"  {one_line(one.message)}" for one in self.contents.broken)]
         if self.contents.imports:
@@ -142,8 +142,8 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what it holds; pins only with --yes or --sha256")
 
 
-async def run_trust(arguments: argparse.Namespace, world: CommandContext) -> int:
-    terminal, book = world.terminal, world.view.book
+async def run_trust(arguments: argparse.Namespace, context: CommandContext) -> int:
+    console, book = context.console, context.view.book
     if arguments.sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", arguments.sha256):
         raise InvalidInput("--sha256 needs 64 hexadecimal digits", "the command without it shows the hash")
     given = Path(book.around.cwd, arguments.file).expanduser() if arguments.file else None
@@ -152,24 +152,24 @@ async def run_trust(arguments: argparse.Namespace, world: CommandContext) -> int
     is_trusted = file.state.state == "trusted"
     if arguments.json:
         if agreed and not is_trusted:
-            _pin(file, arguments.sha256, world)
-        print_json(terminal, file.payload(is_trusted=agreed or is_trusted))
+            _pin(file, arguments.sha256, context)
+        print_json(console, file.payload(is_trusted=agreed or is_trusted))
         return 0
-    print_lines(terminal, file.lines(terminal))
+    print_lines(console, file.lines(console))
     if is_trusted:
-        terminal.out("it is trusted already\n")
+        console.out("it is trusted already\n")
         return 0
-    if not await ask_consent(terminal, "let it run this?", is_given=agreed, instead=f"--sha256 {file.digest}"):
-        terminal.err("not trusted; nothing of it runs\n")
+    if not await ask_consent(console, "let it run this?", is_given=agreed, instead=f"--sha256 {file.digest}"):
+        console.err("not trusted; nothing of it runs\n")
         return DECLINED
-    _pin(file, arguments.sha256, world)
-    terminal.out(f"{paint('trusted', 'green', terminal)} {one_line(file.path)}\n")
+    _pin(file, arguments.sha256, context)
+    console.out(f"{paint('trusted', 'green', console)} {one_line(file.path)}\n")
     return 0
 
 
-def _pin(file: ProjectFile, wanted: str | None, world: CommandContext) -> None:
+def _pin(file: ProjectFile, wanted: str | None, context: CommandContext) -> None:
     """What was shown is what is pinned: another content by now is refused."""
-    decisions(world).trust(world.view.book, file.path, (wanted or file.digest).lower())
+    decisions(context).trust(context.view.book, file.path, (wanted or file.digest).lower())
 
 
 COMMANDS = (
