@@ -22,9 +22,9 @@ from dari.terminal.out_of_band import KEY
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
 from dari.terminal.panes.shell_integration import find_shell, kind_of
+from dari.terminal.policy.ast import Dialect
+from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy, Verdict
-from dari.terminal.policy.typed import TypedLine
-from dari.terminal.policy.words import Dialect
 from dari.text.sanitize import escape_hidden
 
 SHOWN_CHARS = 2000
@@ -120,7 +120,7 @@ class PaneInputPolicy:
     def __init__(self, pane: Pane, guard: PolicyEnforcer) -> None:
         self._pane = pane
         self._guard = guard
-        self._line = TypedLine()
+        self._line = LineBuffer()
         self._ahead = ""
         """What a full-screen program was sent last: if it ended in the middle, the shell has the rest."""
         self._last = self._tail = ""

@@ -124,7 +124,7 @@ def local_service(
 ) -> TerminalService:
     """The service of panes in this process."""
     from dari.terminal.approvals import Approvals
-    from dari.terminal.sessions.store import SessionStore
+    from dari.terminal.session_store import SessionStore
 
     approvals = Approvals(sessions_path.with_name("approvals.jsonl"))
     attaching = AttachApi(multiplexer, lambda: len(approvals.waiting()))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dari.errors import Conflict
-from dari.terminal.layout.arranging import Preset
 from dari.terminal.layout.cells import Area, Orientation
+from dari.terminal.layout.presets import Preset
 from dari.terminal.layout.tab import Tab
 from dari.terminal.layout.windows import Layout, Window
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from dari.errors import Conflict
-from dari.terminal.layout.arranging import PRESETS, arrange
-from dari.terminal.layout.directions import Side
+from dari.terminal.layout.cells import Side
 from dari.terminal.layout.notation import read_layout, write_layout
+from dari.terminal.layout.presets import PRESETS, arrange
 from dari.terminal.layout.tree import Tree
 from tests.terminal.tmux.server import Tmux
 

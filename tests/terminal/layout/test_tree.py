@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.terminal.layout.arranging import PRESETS, arrange, find_preset
 from dari.terminal.layout.cells import Cell, Leaf
 from dari.terminal.layout.notation import read_layout, write_layout
+from dari.terminal.layout.presets import PRESETS, arrange, find_preset
 from dari.terminal.layout.tree import Tree
 
 Draw = st.DataObject

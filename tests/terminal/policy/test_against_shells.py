@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.terminal.policy.reach import program, reach
-from dari.terminal.policy.words import Dialect, ShellError
+from dari.terminal.policy.ast import Dialect, ShellError
+from dari.terminal.policy.commands_run import find_commands_run, program
 
 STUBS = ("alpha", "beta", "gamma", "delta", "victim")
 SHELLS: list[tuple[Dialect, list[str]]] = [
@@ -162,7 +162,7 @@ def test_what_a_shell_ran_was_listed_or_doubted(dialect: Dialect, call: list[str
         )
         started = set(ran.read_text().split())
         try:
-            found = reach(text, dialect)
+            found = find_commands_run(text, dialect)
         except ShellError:
             assert not _is_plain(text), text
             continue
@@ -208,4 +208,4 @@ def test_a_text_that_the_shell_refuses_is_not_read(
     done = subprocess.run([*call[:-1], "-n", "-c", text], capture_output=True, timeout=20, env=environment)
     assert done.returncode != 0
     with pytest.raises(ShellError):
-        reach(text, dialect)
+        find_commands_run(text, dialect)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.policy import Policy
-from dari.terminal.policy.words import Dialect
 from tests.terminal.policy import corpus
 
 POLICY = Policy(

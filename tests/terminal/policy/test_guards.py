@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.errors import Denied, InvalidInput, Unavailable
+from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.cleaning import clean_output
 from dari.terminal.policy.config import Security
+from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
 from dari.terminal.policy.rate import RateLimit
 from dari.terminal.policy.regexes import check_regex
 from dari.terminal.policy.signals import parse_signal
-from dari.terminal.policy.typed import TypedLine
-from dari.terminal.policy.words import Dialect
 
 
 def test_a_command_sent_in_pieces_is_judged_whole() -> None:
-    line = TypedLine()
+    line = LineBuffer()
     assert line.add("rm -rf ") is None
     entry = line.add("/\n")
     assert entry is not None and entry.text == "rm -rf /" and entry.is_certain
@@ -28,7 +28,7 @@ def test_a_command_sent_in_pieces_is_judged_whole() -> None:
 
 
 def test_a_paste_of_several_lines_is_one_entry_and_the_rest_stays() -> None:
-    line = TypedLine()
+    line = LineBuffer()
     entry = line.add("\x1b[200~ls\ncat x\nrm y\x1b[201~")
     assert entry is not None and entry.text == "ls\ncat x"
     assert line.pending == "rm y"
@@ -37,7 +37,7 @@ def test_a_paste_of_several_lines_is_one_entry_and_the_rest_stays() -> None:
 
 
 def test_looking_ahead_remembers_nothing() -> None:
-    line = TypedLine()
+    line = LineBuffer()
     line.add("echo ")
     assert line.peek("x\r") is not None
     assert line.pending == "echo "
@@ -45,14 +45,14 @@ def test_looking_ahead_remembers_nothing() -> None:
 
 @pytest.mark.parametrize("sent", ["\x12rm", "\x1b[A", "\t", "\x19", "\x10"])
 def test_editing_that_cannot_be_followed_makes_the_line_uncertain(sent: str) -> None:
-    line = TypedLine()
+    line = LineBuffer()
     line.add("ls" + sent)
     entry = line.add("\r")
     assert entry is not None and not entry.is_certain
 
 
 def test_keys_that_clear_the_line_make_it_certain_again() -> None:
-    line = TypedLine()
+    line = LineBuffer()
     line.add("rm\x1b[A")
     line.press("C-c")
     entry = line.add("lss\x7f\n")
@@ -63,17 +63,17 @@ def test_keys_that_clear_the_line_make_it_certain_again() -> None:
 
 def test_keys_that_clear_nothing_leave_the_line_as_it_is() -> None:
     for keys in ("\x04", "\x01\x15", "\x1b[D\x15"):
-        line = TypedLine()
+        line = LineBuffer()
         line.add("rm x" + keys)
         entry = line.add("\r")
         assert entry is not None and not entry.is_certain
-    line = TypedLine()
+    line = LineBuffer()
     line.add("\x04")
     assert (entry := line.add("ls\r")) is not None and entry.is_certain
 
 
 def test_an_editor_on_the_line_is_an_enter_that_nobody_can_read() -> None:
-    line = TypedLine()
+    line = LineBuffer()
     line.add("ls\x18")
     entry = line.add("\x05")
     assert entry is not None and not entry.is_certain

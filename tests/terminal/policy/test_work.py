@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench.terminal.policy_inputs import hard_texts
+from dari.terminal.policy.ast import ShellError
 from dari.terminal.policy.carriers import MAX_STEPS, MAX_TRIED
+from dari.terminal.policy.commands_run import find_commands_run
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.policy import Policy
-from dari.terminal.policy.reach import reach
-from dari.terminal.policy.words import ShellError
 
 POLICIES = {
     "without a file": Policy(Security(), Path("/home/somebody")),
@@ -58,7 +58,7 @@ def test_the_longest_texts_get_a_verdict_and_no_more_work_than_is_allowed(name: 
         verdict = policy.judge(text, "/srv")
         assert verdict.decision in ("allow", "ask", "deny") and verdict.reason
     try:
-        assert reach(text).steps <= MAX_STEPS
+        assert find_commands_run(text).steps <= MAX_STEPS
     except (ShellError, RecursionError):
         assert policy.judge(text, "/srv").decision == "ask"
 

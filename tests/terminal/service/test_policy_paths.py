@@ -12,8 +12,7 @@ import pytest
 from dari.errors import Denied, InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
-from dari.terminal.sessions.record import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow
-from dari.terminal.sessions.store import SessionStore
+from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
 from tests.terminal.service.house import House, house_in
 
 Path_ = Callable[[House, str], Awaitable[object]]

@@ -11,10 +11,10 @@ import pytest
 
 from dari.errors import DariError
 from dari.terminal.layout.cells import Area
-from dari.terminal.tmux import defaults
-from dari.terminal.tmux.commands import COMMANDS, parse_invocation
+from dari.terminal.tmux import formats
+from dari.terminal.tmux.command_line import COMMANDS, parse_invocation
 from dari.terminal.tmux.formats import Scope, expand
-from dari.terminal.tmux.targets import Kind, PaneView, Place, SessionView, Targets, WindowView
+from dari.terminal.tmux.targets import Kind, ResolvedTarget, Targets, TmuxPane, TmuxSession, TmuxWindow
 from tests.terminal.tmux.server import Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -50,7 +50,7 @@ def _rows(tmux: Tmux, *arguments: str) -> list[list[str]]:
     return [line.split("|") for line in tmux.run(*arguments).splitlines()]
 
 
-def _view(tmux: Tmux) -> list[SessionView]:
+def _view(tmux: Tmux) -> list[TmuxSession]:
     sessions = []
     for session_id, session_name in _rows(tmux, "list-sessions", "-F", "#{session_id}|#{session_name}"):
         windows = []
@@ -60,16 +60,16 @@ def _view(tmux: Tmux) -> list[SessionView]:
         for window_id, index, name, _ in listed:
             form = "#{pane_id}|#{pane_left}|#{pane_top}|#{pane_width}|#{pane_height}|#{pane_active}|#{pane_last}"
             rows = _rows(tmux, "list-panes", "-t", window_id, "-F", form)
-            panes = tuple(PaneView(row[0], Area(*map(int, row[1:5]))) for row in rows)
+            panes = tuple(TmuxPane(row[0], Area(*map(int, row[1:5]))) for row in rows)
             recent = [row[0] for row in rows if row[5] == "1"] + [row[0] for row in rows if row[6] == "1"]
             recent += [row[0] for row in rows if row[0] not in recent]
-            windows.append(WindowView(window_id, int(index), name, panes, tuple(recent)))
+            windows.append(TmuxWindow(window_id, int(index), name, panes, tuple(recent)))
         flags = {row[0]: row[3] for row in listed}
         recent_windows = [key for key, flag in flags.items() if "*" in flag] + [
             key for key, flag in flags.items() if "-" in flag
         ]
         recent_windows += [key for key in flags if key not in recent_windows]
-        sessions.append(SessionView(session_id, session_name, tuple(windows), tuple(recent_windows)))
+        sessions.append(TmuxSession(session_id, session_name, tuple(windows), tuple(recent_windows)))
     return sessions
 
 
@@ -195,7 +195,7 @@ def test_a_target_names_what_tmux_finds(kind: Kind, caller: str, tmux: Tmux) -> 
     sessions = _view(tmux)
     here = next(session for session in sessions if session.name == "work")
     called_from = next(pane for pane in here.current.panes if pane.id == caller)
-    targets = Targets(sessions, Place(here, here.current, called_from))
+    targets = Targets(sessions, ResolvedTarget(here, here.current, called_from))
     command = {"pane": "send-keys", "window": "list-panes", "session": "has-session"}[kind]
     wrong = []
     for text in ("", *TARGETS):
@@ -385,12 +385,12 @@ def test_random_formats_give_what_tmux_prints(tmux: Tmux) -> None:
 @pytest.mark.parametrize(
     ("call", "template"),
     [
-        (("list-panes", "-t", "work:1"), defaults.LIST_PANES),
-        (("list-panes", "-s", "-t", "work"), defaults.LIST_PANES_OF_SESSION),
-        (("list-panes", "-a"), defaults.LIST_ALL_PANES),
-        (("list-windows", "-t", "work"), defaults.LIST_WINDOWS),
-        (("list-windows", "-a"), defaults.LIST_ALL_WINDOWS),
-        (("list-sessions",), defaults.LIST_SESSIONS),
+        (("list-panes", "-t", "work:1"), formats.LIST_PANES),
+        (("list-panes", "-s", "-t", "work"), formats.LIST_PANES_OF_SESSION),
+        (("list-panes", "-a"), formats.LIST_ALL_PANES),
+        (("list-windows", "-t", "work"), formats.LIST_WINDOWS),
+        (("list-windows", "-a"), formats.LIST_ALL_WINDOWS),
+        (("list-sessions",), formats.LIST_SESSIONS),
     ],
 )
 def test_without_a_format_the_same_is_printed(call: tuple[str, ...], template: str, tmux: Tmux) -> None:

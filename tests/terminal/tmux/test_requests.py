@@ -12,7 +12,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.terminal.engine.input_encoding import encode_key
 from dari.terminal.engine.keys import Key
-from dari.terminal.tmux.commands import Call, parse_call, parse_invocation, split_commands
+from dari.terminal.tmux.command_line import TmuxCall, parse_call, parse_invocation, split_commands
 from dari.terminal.tmux.formats import Scope, expand
 from dari.terminal.tmux.requests import capture_range, keys_of, parse_size, split_request
 from tests.terminal.tmux.server import Tmux
@@ -129,7 +129,7 @@ SENT = [
 ]
 
 
-def _bytes_of(call: Call) -> bytes:
+def _bytes_of(call: TmuxCall) -> bytes:
     parts = []
     for sent in keys_of(call):
         if isinstance(sent, Key):

@@ -8,8 +8,8 @@ from dari.daemon.stub import expose
 from dari.errors import InvalidInput
 from dari.terminal.api.results import InputMethodResult
 from dari.terminal.engine.keys import Key
-from dari.terminal.ime.japanese import Script
-from dari.terminal.ime.plan import Language, Mode, type_with_ime
+from dari.terminal.input_methods.japanese import Script
+from dari.terminal.input_methods.plan import Language, Mode, type_with_ime
 from dari.terminal.input_policy import text_of_keys
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane

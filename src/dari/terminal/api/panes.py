@@ -12,8 +12,8 @@ from dari.daemon.stub import expose
 from dari.errors import InvalidInput
 from dari.terminal.api.commands import wait_for_text
 from dari.terminal.api.results import CreatedPane, PaneInfo, PaneList, ResizeResult, Success
-from dari.terminal.layout.arranging import find_preset
 from dari.terminal.layout.cells import Orientation
+from dari.terminal.layout.presets import find_preset
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.expect import make_matcher

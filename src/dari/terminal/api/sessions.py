@@ -27,16 +27,16 @@ from dari.terminal.layout.windows import Window
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.pane import Pane
-from dari.terminal.sessions.record import (
+from dari.terminal.session_store import (
     SavedPane,
     SavedSession,
     SavedTab,
     SavedWindow,
+    SessionStore,
     panes_in,
     to_cell,
     to_saved,
 )
-from dari.terminal.sessions.store import SessionStore
 from dari.terminal.window_manager import PanePlacement
 
 LEAVE = b"\x1b[?1049l"

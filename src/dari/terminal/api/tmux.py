@@ -11,7 +11,7 @@ import msgspec
 from dari.daemon.methods import Method, method_table
 from dari.daemon.stub import expose
 from dari.errors import DariError, NeedsApproval
-from dari.terminal.tmux.commands import Call, parse_invocation
+from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
 from dari.terminal.viewers.frames import TmuxResult
 
 _FOR_CALLER = TmuxResult(is_for_caller=True)
@@ -30,7 +30,7 @@ class TmuxApi:
     @expose("crux:tmux/run", "admin", is_slow=True)
     async def run(self, words: list[str], pane: str = "", cwd: str = "/", shell: str = "/bin/sh") -> TmuxResult:
         """Run `tmux WORDS…` for a caller in this pane and folder; some commands it has to run itself."""
-        from dari.terminal.tmux.shim import Caller
+        from dari.terminal.tmux.shim import TmuxCaller
 
         try:
             calls = parse_invocation(words).calls
@@ -43,14 +43,14 @@ class TmuxApi:
             return msgspec.to_builtins(asyncio.run_coroutine_threadsafe(_awaited(asked), loop).result())
 
         # The commands are plain functions: in a thread they can wait for the loop.
-        return await asyncio.to_thread(_run, calls, call, Caller(pane, cwd, shell))
+        return await asyncio.to_thread(_run, calls, call, TmuxCaller(pane, cwd, shell))
 
 
 async def _awaited(asked: Any) -> Any:
     return await asked
 
 
-def _run(calls: tuple[Call, ...], call: Any, caller: Any) -> TmuxResult:
+def _run(calls: tuple[TmuxCall, ...], call: Any, caller: Any) -> TmuxResult:
     from dari.terminal.tmux.shim import Quiet, Shim, command_table, run_calls, tmux_message
 
     table = command_table()

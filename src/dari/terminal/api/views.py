@@ -11,8 +11,7 @@ from dari.daemon.stub import expose
 from dari.errors import InvalidInput
 from dari.terminal.api.panes import describe_pane
 from dari.terminal.api.results import PaneInfo, Success
-from dari.terminal.layout.cells import Leaf, Orientation
-from dari.terminal.layout.directions import Side
+from dari.terminal.layout.cells import Leaf, Orientation, Side
 from dari.terminal.layout.notation import read_layout, write_layout
 from dari.terminal.layout.tab import Tab
 from dari.terminal.multiplexer import Multiplexer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,7 +11,7 @@ Orientation = Literal["horizontal", "vertical"]
 
 WAYS: tuple[Orientation, ...] = ("horizontal", "vertical")
 
-SMALLEST = 1
+MIN_PANE_CELLS = 1
 """Cells of the smallest pane, each way."""
 
 
@@ -88,16 +88,16 @@ def with_size(cell: Cell, way: Orientation, size: int) -> Cell:
 def spare(cell: Cell, way: Orientation) -> int:
     """How many cells it can give away along `way` before a pane in it would be too small."""
     if isinstance(cell, Leaf):
-        return max(0, size_along(cell, way) - SMALLEST)
+        return max(0, size_along(cell, way) - MIN_PANE_CELLS)
     each = [spare(child, way) for child in cell.children]
     return sum(each) if cell.orientation == way else min(each)
 
 
-def smallest(cell: Cell, way: Orientation) -> int:
+def min_size(cell: Cell, way: Orientation) -> int:
     """The size along `way` with every pane in it at its smallest."""
     if isinstance(cell, Leaf):
-        return SMALLEST
-    each = [smallest(child, way) for child in cell.children]
+        return MIN_PANE_CELLS
+    each = [min_size(child, way) for child in cell.children]
     return sum(each) + len(each) - 1 if cell.orientation == way else max(each)
 
 
@@ -144,9 +144,9 @@ def fit_children(cell: Cell) -> Cell:
     children: list[Cell] = []
     for index, child in enumerate(cell.children):
         # tmux's share alone can leave a nested split, or those after it, too small for their panes.
-        rest = sum(smallest(other, way) + 1 for other in cell.children[index + 1 :])
+        rest = sum(min_size(other, way) + 1 for other in cell.children[index + 1 :])
         part = _share(child, way, previous, size, count - index, left)
-        part = max(smallest(child, way), min(part, left - rest))
+        part = max(min_size(child, way), min(part, left - rest))
         left -= part + 1
         child = with_size(with_size(child, way, part), across, size_along(cell, across))
         children.append(fit_children(child))
@@ -159,11 +159,11 @@ def fits(cell: Cell, way: Orientation, size: int) -> bool:
     Shares are in proportion, so this can be False although the smallest sizes would add up to less.
     """
     if isinstance(cell, Leaf):
-        return size >= SMALLEST
+        return size >= MIN_PANE_CELLS
     if cell.orientation != way:
         return all(fits(child, way, size) for child in cell.children)
     count = len(cell.children)
-    if size < count * (SMALLEST + 1) - 1:
+    if size < count * (MIN_PANE_CELLS + 1) - 1:
         return False
     left = size
     for index, child in enumerate(cell.children):
@@ -178,5 +178,34 @@ def _share(cell: Cell, way: Orientation, previous: int, size: int, count_left: i
     if count_left == 1:
         return size_left
     old = size_along(cell, way)
-    least = max((SMALLEST + 1) * (count_left - 1), old - spare(cell, way))
-    return max(SMALLEST, min(old * size // previous, size_left - least))
+    least = max((MIN_PANE_CELLS + 1) * (count_left - 1), old - spare(cell, way))
+    return max(MIN_PANE_CELLS, min(old * size // previous, size_left - least))
+
+
+Side = Literal["left", "right", "up", "down"]
+
+
+def find_adjacent(areas: Mapping[str, Area], cols: int, rows: int, pane: str, side: Side) -> list[str]:
+    """The panes that touch that border; at the edge of the window those at the other edge, as tmux goes around."""
+    here = areas[pane]
+    found = []
+    for other, there in areas.items():
+        if side in ("left", "right"):
+            shares = there.top <= here.bottom and there.bottom > here.top
+            edge = here.left if side == "left" else here.right + 1
+            if side == "left" and here.left == 0:
+                edge = cols + 1
+            elif side == "right" and here.right >= cols:
+                edge = 0
+            touches = (there.right + 1 if side == "left" else there.left) == edge
+        else:
+            shares = there.left <= here.right and there.right > here.left
+            edge = here.top if side == "up" else here.bottom + 1
+            if side == "up" and here.top == 0:
+                edge = rows + 1
+            elif side == "down" and here.bottom >= rows:
+                edge = 0
+            touches = (there.bottom + 1 if side == "up" else there.top) == edge
+        if other != pane and shares and touches:
+            found.append(other)
+    return found

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from dari.errors import InvalidInput
-from dari.terminal.layout.cells import SMALLEST, Cell, Leaf, Orientation, Split, leaves, size_along
+from dari.terminal.layout.cells import MIN_PANE_CELLS, Cell, Leaf, Orientation, Split, leaves, size_along
 from dari.terminal.layout.tree import Tree
 
 _CELL = re.compile(r"(\d{1,5})x(\d{1,5}),(\d{1,5}),(\d{1,5})(?:,(\d+)(?![\dx]))?")
@@ -55,7 +55,7 @@ def _read(text: str, at: int, panes: Iterator[str]) -> tuple[Cell, int]:
     at = match.end()
     opening = text[at : at + 1]
     if opening not in ("{", "["):
-        if cols < SMALLEST or rows < SMALLEST:
+        if cols < MIN_PANE_CELLS or rows < MIN_PANE_CELLS:
             raise InvalidInput(f"a pane of {cols}x{rows} cells", "use at least one cell each way")
         return Leaf(next(panes, ""), cols, rows), at
     closing = "}" if opening == "{" else "]"

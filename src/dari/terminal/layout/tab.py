@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dari.terminal.layout.arranging import Preset, arrange
-from dari.terminal.layout.cells import Area, Orientation
-from dari.terminal.layout.directions import Side, beyond
+from dari.terminal.layout.cells import Area, Orientation, Side, find_adjacent
+from dari.terminal.layout.presets import Preset, arrange
 from dari.terminal.layout.tree import Tree
 
 
@@ -58,7 +57,7 @@ class Tab:
     def focus_side(self, side: Side) -> Tab:
         """The neighbour on that side, among several the one that had the focus last; beyond the edge it goes around."""
         root = self.tree.root
-        found = beyond(self.tree.areas(), root.cols, root.rows, self.focused, side)
+        found = find_adjacent(self.tree.areas(), root.cols, root.rows, self.focused, side)
         if not found:
             return self
         return self.focus(min(found, key=self.recent.index))

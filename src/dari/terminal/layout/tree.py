@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.terminal.layout.cells import (
-    SMALLEST,
+    MIN_PANE_CELLS,
     WAYS,
     Area,
     Cell,
     Leaf,
     Orientation,
+    Side,
     Split,
     adjust,
     areas,
@@ -23,7 +24,6 @@ from dari.terminal.layout.cells import (
     spare,
     with_size,
 )
-from dari.terminal.layout.directions import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Tree:
         self.area(pane)
         target = self.root if is_full else self._leaf(pane)
         old = size_along(target, orientation)
-        if old < 2 * SMALLEST + 1:
+        if old < 2 * MIN_PANE_CELLS + 1:
             raise Conflict(f"pane {pane!r} has {old} cells, too few to split", "make it larger, or split another pane")
         first, second = _halves(old, size, is_before)
         kept = second if is_before else first
@@ -120,8 +120,8 @@ class Tree:
         for way, wanted in zip(WAYS, (cols, rows), strict=True):
             if wanted is None:
                 continue
-            if wanted < SMALLEST:
-                raise InvalidInput(f"a pane cannot have {wanted} cells", f"ask for {SMALLEST} or more")
+            if wanted < MIN_PANE_CELLS:
+                raise InvalidInput(f"a pane cannot have {wanted} cells", f"ask for {MIN_PANE_CELLS} or more")
             tree.area(pane)
             found = _parent_along(tree.root, pane, way)
             if found is None:
@@ -198,7 +198,7 @@ def _halves(old: int, size: int | None, is_before: bool) -> tuple[int, int]:
         second = (old + 1) // 2 - 1
     else:
         second = old - size - 1 if is_before else size
-    second = max(SMALLEST, min(second, old - 1 - SMALLEST))
+    second = max(MIN_PANE_CELLS, min(second, old - 1 - MIN_PANE_CELLS))
     return old - 1 - second, second
 
 

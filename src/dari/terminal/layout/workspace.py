@@ -30,21 +30,21 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import InvalidInput, NotFound
-from dari.terminal.layout.arranging import Preset, arrange, cells_of
 from dari.terminal.layout.cells import Cell, Leaf, Orientation, Split
+from dari.terminal.layout.presets import Preset, arrange, cells_of
 from dari.terminal.layout.tree import Tree
 
-MOST_PANES = 64
+MAX_PANES = 64
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WorkspacePart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pane by its name, or a split with parts of its own."""
 
     pane: str = ""
     split: Literal["horizontal", "vertical", ""] = ""
     size: int | str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WorkspacePart, ...] = ()
 
 
 class PaneSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class Workspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     description: str = ""
     cwd: str = ""
-    layout: Part | None = None
+    layout: WorkspacePart | None = None
     arrange: Preset | None = None
     order: tuple[str, ...] = ()
     main_size: int | str | None = None
@@ -154,8 +154,8 @@ def _problem(workspace: Workspace) -> tuple[str, str] | None:
     if workspace.layout is not None and (problem := _part_problem(workspace.layout, "layout")):
         return problem
     names = workspace.names
-    if not names or len(names) > MOST_PANES:
-        return f"{len(names)} panes", f"use 1 to {MOST_PANES}"
+    if not names or len(names) > MAX_PANES:
+        return f"{len(names)} panes", f"use 1 to {MAX_PANES}"
     for name in names:
         if not _NAME.fullmatch(name):
             return f"{name!r} is no name for a pane", "use letters, digits, - and _"
@@ -175,7 +175,7 @@ def _problem(workspace: Workspace) -> tuple[str, str] | None:
     return None
 
 
-def _part_problem(part: Part, where: str) -> tuple[str, str] | None:
+def _part_problem(part: WorkspacePart, where: str) -> tuple[str, str] | None:
     if bool(part.pane) == bool(part.split):
         return f"{where}: `pane` or `split`, one of them", 'write pane = "name", or split = "horizontal" and parts'
     if part.pane and part.parts:
@@ -188,18 +188,18 @@ def _part_problem(part: Part, where: str) -> tuple[str, str] | None:
     return None
 
 
-def _sizes(part: Part | None, where: str) -> list[tuple[str, int | str | None]]:
+def _sizes(part: WorkspacePart | None, where: str) -> list[tuple[str, int | str | None]]:
     if part is None:
         return []
     inner = [found for index, child in enumerate(part.parts) for found in _sizes(child, f"{where}.parts[{index}]")]
     return [(f"{where}.size", part.size), *inner]
 
 
-def _names(part: Part) -> list[str]:
+def _names(part: WorkspacePart) -> list[str]:
     return [part.pane] if part.pane else [name for child in part.parts for name in _names(child)]
 
 
-def _cell(part: Part, cols: int, rows: int, ids: Mapping[str, str], where: str) -> Cell:
+def _cell(part: WorkspacePart, cols: int, rows: int, ids: Mapping[str, str], where: str) -> Cell:
     if part.pane:
         return Leaf(ids[part.pane], cols, rows)
     way: Orientation = "horizontal" if part.split == "horizontal" else "vertical"

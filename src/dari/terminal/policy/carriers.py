@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dari.terminal.policy.ast import Command, Dialect, Possible, ScriptTooLarge, ShellError, Word
 from dari.terminal.policy.options import split_options
+from dari.terminal.policy.program_tables import CARRYING, JOINED, PREFIXES, SHELLS
 from dari.terminal.policy.programs import ProgramReader, program
-from dari.terminal.policy.words import Command, Dialect, Possible, ShellError, TooMuch, Word
-from dari.terminal.policy.wrappers import CARRYING, JOINED, PREFIXES, SHELLS
 
-DEEPEST = 8
+MAX_CARRIER_DEPTH = 8
 MAX_STEPS = 150_000
 """Letters and words that are read for one text, with all that it calls: about a quarter of a second."""
 MAX_TRIED = 8
@@ -33,7 +33,7 @@ class CarrierReader(ProgramReader):
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps > MAX_STEPS:
-            raise TooMuch(f"it would take more than {MAX_STEPS} steps to read all that it may run")
+            raise ScriptTooLarge(f"it would take more than {MAX_STEPS} steps to read all that it may run")
 
     def read(self, text: str, dialect: Dialect, depth: int) -> frozenset[str]:
         """Read a whole text; the functions that it defines."""
@@ -67,8 +67,8 @@ class CarrierReader(ProgramReader):
             if program(word.text) in RUNNERS:
                 tried += 1
                 self._check_tried(tried)
-                if depth > DEEPEST:
-                    raise ShellError(f"commands call commands more than {DEEPEST} deep")
+                if depth > MAX_CARRIER_DEPTH:
+                    raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
                 self.look(Command(words[index:], (), (), False, command.inside, is_carrier=True), dialect, depth + 1)
             elif re.match(r"[\w./~]", word.text):
                 self.possible.append(Possible(words, index, is_certain=True))
@@ -91,7 +91,7 @@ class CarrierReader(ProgramReader):
 
     def _check_tried(self, tried: int) -> None:
         if tried > MAX_TRIED:
-            raise TooMuch(f"more than {MAX_TRIED} words of one program may each begin a command")
+            raise ScriptTooLarge(f"more than {MAX_TRIED} words of one program may each begin a command")
 
     def _guess_word(self, word: Word, depth: int) -> None:
         """A word that may be a text to run, or an option with one: `--preview='rm {}'`."""
@@ -99,7 +99,7 @@ class CarrierReader(ProgramReader):
         tokens = _TOKEN.findall(word.text) if _IS_TEXT.search(word.text) or value else []
         self.spend(len(word.text) if tokens else 1)
         self.possible += [Possible((Word(token),)) for token in dict.fromkeys(tokens)]
-        if _IS_TEXT.search(word.text) and depth < DEEPEST:
+        if _IS_TEXT.search(word.text) and depth < MAX_CARRIER_DEPTH:
             self._try(Word(value or word.text.lstrip("!: ")), depth)
 
     def _try(self, found: Command | Word, depth: int) -> None:
@@ -111,11 +111,11 @@ class CarrierReader(ProgramReader):
         try:
             if isinstance(found, Word):
                 self.read(found.text, "sh", depth + 1)
-            elif depth <= DEEPEST:
+            elif depth <= MAX_CARRIER_DEPTH:
                 self.look(found, "sh", depth + 1)
                 if program(found.words[0].text) in SHELLS and takes_text(found):
                     doubts = self.doubts
-        except TooMuch:
+        except ScriptTooLarge:
             raise
         except ShellError:
             pass

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from dari.terminal.policy.ast import Evaluated, ShellError, Word
 from dari.terminal.policy.evaluation import COMPARISONS
 from dari.terminal.policy.reader import WordReader
-from dari.terminal.policy.words import Evaluated, ShellError, Word
 
-MOST_GUESSES = 10
+MAX_GUESSES = 10
 _BARE = re.compile(r"[A-Za-z_!{}\[\]]+(?=[\s;&|<>()]|\Z)")
 
 
@@ -79,7 +79,7 @@ class CompoundReader(WordReader):
         except ShellError:
             # One inside the other, each would be read twice: a text of 100 characters could take for ever.
             self.guesses += 1
-            if self.guesses > MOST_GUESSES:
+            if self.guesses > MAX_GUESSES:
                 raise
             self.position = start
             return False

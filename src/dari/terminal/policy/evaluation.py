@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from dari.terminal.policy.words import Evaluated, ShellError, Word
+from dari.terminal.policy.ast import Evaluated, ShellError, Word
 
 MAX_EVALUATED = 2_000
 """Strings that are followed for one text; nobody writes as many, and each is read."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dari.terminal.policy.words import Word
+from dari.terminal.policy.ast import Word
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CommandOptions:
     """`given`: the option words; `plain`: the others, without the values of options."""
 
     given: tuple[Word, ...]
     plain: tuple[Word, ...]
 
 
-def split_options(arguments: Sequence[Word], valued: str, stop_at_plain: bool = False) -> Options:
+def split_options(arguments: Sequence[Word], valued: str, stop_at_plain: bool = False) -> CommandOptions:
     """Tell options from plain words; `valued` names the options that take the next word."""
     takes_next = frozenset(valued.split())
     given: list[Word] = []
@@ -50,7 +50,7 @@ def split_options(arguments: Sequence[Word], valued: str, stop_at_plain: bool = 
         else:
             plain.append(word)
         index += 1
-    return Options(tuple(given), tuple(plain))
+    return CommandOptions(tuple(given), tuple(plain))
 
 
 def has_option(arguments: Iterable[Word], option: str) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 
+from dari.terminal.policy.ast import Command
 from dari.terminal.policy.programs import program
-from dari.terminal.policy.words import Command
 
 SYSTEM_DIRECTORIES = (
     "/bin",
@@ -30,12 +30,12 @@ SYSTEM_DIRECTORIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class CommandPattern:
     text: str
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> Pattern:
+    def of(cls, text: str) -> CommandPattern:
         return cls(text, tuple(text.split()))
 
     def allows(self, command: Command) -> bool:
@@ -77,7 +77,7 @@ class Pattern:
         return directory in SYSTEM_DIRECTORIES and fnmatchcase(last, wanted)
 
 
-def watch(patterns: Sequence[Pattern]) -> Callable[[str], bool]:
+def watch(patterns: Sequence[CommandPattern]) -> Callable[[str], bool]:
     """Whether a command of this name can be found by one of the patterns: a quick look before a long one."""
     names = re.compile("|".join(translate(program(pattern.words[0])) for pattern in patterns) or r"(?!)")
     return lambda name: names.match(program(name)) is not None

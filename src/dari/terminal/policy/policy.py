@@ -14,13 +14,13 @@ from typing import Literal
 
 import msgspec
 
+from dari.terminal.policy.ast import Command, Dialect, Possible, ShellError
+from dari.terminal.policy.commands_run import CommandsRun, find_commands_run
 from dari.terminal.policy.config import Security
-from dari.terminal.policy.patterns import Pattern, watch
-from dari.terminal.policy.places import Places, is_below
+from dari.terminal.policy.path_policy import PathPolicy, is_below
+from dari.terminal.policy.patterns import CommandPattern, watch
+from dari.terminal.policy.program_tables import BUILTINS
 from dari.terminal.policy.programs import program
-from dari.terminal.policy.reach import Reach, reach
-from dari.terminal.policy.words import Command, Dialect, Possible, ShellError
-from dari.terminal.policy.wrappers import BUILTINS
 
 Decision = Literal["allow", "ask", "deny"]
 
@@ -61,9 +61,9 @@ class Policy:
     def __init__(self, security: Security | None = None, home: Path | None = None) -> None:
         self.security = Security() if security is None else security
         self._home = Path.home() if home is None else home
-        self._allowed = [Pattern.of(text) for text in self.security.allowed_commands]
-        self._dangerous = [Pattern.of(text) for text in self.security.dangerous_patterns]
-        self._denied = [Pattern.of(text) for text in self.security.denied_patterns]
+        self._allowed = [CommandPattern.of(text) for text in self.security.allowed_commands]
+        self._dangerous = [CommandPattern.of(text) for text in self.security.dangerous_patterns]
+        self._denied = [CommandPattern.of(text) for text in self.security.denied_patterns]
         self._watched = watch([*self._dangerous, *self._denied])
 
     def judge(self, text: str, cwd: str, dialect: Dialect = "bash") -> Verdict:
@@ -74,7 +74,7 @@ class Policy:
         if own := _OURS.search(text):
             findings.append(("ask", f"it uses {own[0]}, which is the terminal's own", "use another name"))
         try:
-            found = reach(text, dialect)
+            found = find_commands_run(text, dialect)
         except ShellError as error:
             return Verdict("ask", f"it cannot be read as {dialect}: {error}", (), "send one complete, plain command")
         except RecursionError:
@@ -95,7 +95,7 @@ class Policy:
         if not any(pattern.is_named_in(text) for pattern in (*self._dangerous, *self._denied)):
             return Verdict("allow", "it names nothing dangerous")
         try:
-            found = reach(text)
+            found = find_commands_run(text)
         except (ShellError, RecursionError):
             return Verdict("allow", "it is no shell text")
         lists = Policy(msgspec.structs.replace(self.security, allowed_commands=(), allowed_directories=()), self._home)
@@ -105,7 +105,7 @@ class Policy:
         decision, reason, hint = max(findings, key=lambda finding: _ORDER[finding[0]])
         return Verdict(decision, reason, (), hint)
 
-    def _judge_commands(self, found: Reach) -> list[tuple[Decision, str, str]]:
+    def _judge_commands(self, found: CommandsRun) -> list[tuple[Decision, str, str]]:
         findings: list[tuple[Decision, str, str]] = []
         calls = Counter(
             command.inside for command in found.commands if command.inside and command.name == command.inside
@@ -179,13 +179,13 @@ class Policy:
             findings.append(("ask", f"{shown!r} is not in allowed_commands", self._place))
         return findings
 
-    def _judge_places(self, found: Reach, cwd: str) -> list[tuple[Decision, str, str]]:
+    def _judge_places(self, found: CommandsRun, cwd: str) -> list[tuple[Decision, str, str]]:
         limits = self.security.allowed_directories
         if not limits:
             return []
         findings: list[tuple[Decision, str, str]] = []
         hint = "stay below " + ", ".join(limits)
-        places = Places(cwd, self._home)
+        places = PathPolicy(cwd, self._home)
         if not is_below(places.directories[0], limits):
             findings.append(("deny", f"the pane is in {places.directories[0]}, outside allowed_directories", hint))
         for command in found.commands:

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from dari.terminal.policy.ast import Word
 from dari.terminal.policy.filters import FilterError, effects_of_awk, effects_of_sed
 from dari.terminal.policy.options import has_option, option_values, split_options
-from dari.terminal.policy.shell_builtins import BuiltinReader
-from dari.terminal.policy.words import Word
-from dari.terminal.policy.wrappers import (
+from dari.terminal.policy.program_tables import (
     CODE,
     DOUBTFUL,
     GIT_FILES,
@@ -19,6 +18,7 @@ from dari.terminal.policy.wrappers import (
     GIT_RUNNERS,
     GIT_RUNS,
 )
+from dari.terminal.policy.shell_builtins import BuiltinReader
 
 _KEYS = {"Enter": "\n", "C-m": "\n", "C-j": "\n", "KPEnter": "\n", "Space": " ", "Tab": "\t"}
 _STARTS = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from dari.terminal.policy.ast import Dialect, Evaluated, ShellError, Word
+from dari.terminal.policy.program_tables import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES
 from dari.terminal.policy.quoting import decode_ansi_c, decode_fish, may_expand_braces
-from dari.terminal.policy.words import Dialect, Evaluated, ShellError, Word
-from dari.terminal.policy.wrappers import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES
 
-DEEPEST = 40
+MAX_DEPTH = 40
 
 _META = frozenset(" \t\n;&|<>()")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
@@ -26,8 +26,8 @@ class WordReader:
     """Reads words at `position`. Subclasses give `read_list`, which reads commands up to a closer."""
 
     def __init__(self, text: str, dialect: Dialect, depth: int) -> None:
-        if depth > DEEPEST:
-            raise ShellError(f"commands are nested more than {DEEPEST} deep")
+        if depth > MAX_DEPTH:
+            raise ShellError(f"commands are nested more than {MAX_DEPTH} deep")
         self.text = text
         self.dialect = dialect
         self.depth = depth

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from dari.terminal.policy.compounds import CompoundReader
-from dari.terminal.policy.words import (
+from dari.terminal.policy.ast import (
     Command,
     Dialect,
     Evaluated,
     Redirect,
     Script,
+    ScriptTooLarge,
     ShellError,
-    TooMuch,
     Word,
     is_name,
     split_assignment,
 )
+from dari.terminal.policy.compounds import CompoundReader
 
-LONGEST_CHARS = 64 * 1024
+MAX_SCRIPT_CHARS = 64 * 1024
 MAX_COMMANDS = 3_000
 
 _REDIRECT = re.compile(r"(?:\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||>!|<\?|<|>)")
@@ -58,8 +58,8 @@ _FISH_WORDS = frozenset(
 
 def read_script(text: str, dialect: Dialect = "bash") -> Script:
     """What `text` would run when it is typed at a prompt; ShellError when that cannot be told."""
-    if len(text) > LONGEST_CHARS:
-        raise ShellError(f"the text has {len(text)} characters, more than the {LONGEST_CHARS} that are read")
+    if len(text) > MAX_SCRIPT_CHARS:
+        raise ShellError(f"the text has {len(text)} characters, more than the {MAX_SCRIPT_CHARS} that are read")
     if "\0" in text:
         raise ShellError("the text holds a NUL")
     reader = ScriptReader(text.replace("\r\n", "\n").replace("\r", "\n"), dialect)
@@ -228,7 +228,7 @@ class ScriptReader(CompoundReader):
         if not (command.words or command.assignments or command.redirects):
             raise ShellError("an empty command")
         if len(self.commands) >= MAX_COMMANDS:
-            raise TooMuch(f"the text has more than {MAX_COMMANDS} commands")
+            raise ScriptTooLarge(f"the text has more than {MAX_COMMANDS} commands")
         self.commands.append(command)
         for index in range(waiting_from, len(self.waiting)):
             _, which, delimiter, is_quoted, is_tabbed = self.waiting[index]

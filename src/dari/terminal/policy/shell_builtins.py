@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dari.terminal.policy.ast import Dialect, Evaluated, Word
 from dari.terminal.policy.compounds import tested
 from dari.terminal.policy.evaluation import INTEGERS, UNKNOWN, Variables, stores_evaluated_text
 from dari.terminal.policy.options import option_values, split_options
-from dari.terminal.policy.words import Dialect, Evaluated, Word
-from dari.terminal.policy.wrappers import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES, ZSH_NAMES
+from dari.terminal.policy.program_tables import COMMAND_NAMES, DECIDING_NAMES, FINDING_NAMES, ZSH_NAMES
 
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly", "integer", "float", "private"))
 _SETTERS = _DECLARING | {"set", "read", "printf", "print", "let", "unset", "setenv", "getopts", "mapfile", "readarray"}

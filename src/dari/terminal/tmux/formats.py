@@ -20,9 +20,9 @@ from dari.terminal.tmux.modifiers import (
     split_modifiers,
 )
 
-DEEPEST = 100
-MOST_STEPS = 20_000
-LONGEST_CHARS = 1 << 20
+MAX_DEPTH = 100
+MAX_EXPANSION_STEPS = 20_000
+MAX_EXPANSION_CHARS = 1 << 20
 
 _LETTERS = {
     "D": "pane_id",
@@ -65,8 +65,8 @@ def expand(text: str, scope: Scope, *, has_time: bool = False) -> str:
 class _Budget:
     """Shared by an expansion and all inside it: a variable may hold a format that names itself twice."""
 
-    steps: int = MOST_STEPS
-    chars: int = LONGEST_CHARS
+    steps: int = MAX_EXPANSION_STEPS
+    chars: int = MAX_EXPANSION_CHARS
 
     @property
     def is_spent(self) -> bool:
@@ -82,7 +82,7 @@ class _Expansion:
 
     def expand(self, text: str) -> str:
         self.budget.steps -= 1
-        if self.depth >= DEEPEST or self.budget.is_spent:
+        if self.depth >= MAX_DEPTH or self.budget.is_spent:
             return ""
         self.depth += 1
         try:
@@ -95,7 +95,7 @@ class _Expansion:
                 pass
             result = "".join(out)
             self.budget.chars -= len(result)
-            return result[:LONGEST_CHARS]
+            return result[:MAX_EXPANSION_CHARS]
         finally:
             self.depth -= 1
 
@@ -232,3 +232,29 @@ def _job_end(text: str, at: int) -> int:
                 return at + 1
         at += 1
     raise _Stop
+
+
+_PANE = (
+    "[#{pane_width}x#{pane_height}] [history #{history_size}/#{history_limit}, #{history_bytes} bytes] "
+    "#{pane_id}#{?pane_active, (active),}#{?pane_dead, (dead),}"
+)
+LIST_PANES = "#{pane_index}: " + _PANE
+LIST_PANES_OF_SESSION = "#{window_index}.#{pane_index}: " + _PANE
+LIST_ALL_PANES = "#{session_name}:#{window_index}.#{pane_index}: " + _PANE
+LIST_WINDOWS = (
+    "#{window_index}: #{window_name}#{window_raw_flags} (#{window_panes} panes) [#{window_width}x#{window_height}] "
+    "[layout #{window_layout}] #{window_id}#{?window_active, (active),}"
+)
+LIST_ALL_WINDOWS = (
+    "#{session_name}:#{window_index}: #{window_name}#{window_raw_flags} (#{window_panes} panes) "
+    "[#{window_width}x#{window_height}] "
+)
+LIST_SESSIONS = (
+    "#{session_name}: #{session_windows} windows (created #{t:session_created})"
+    "#{?session_grouped, (group ,}#{session_group}#{?session_grouped,),}#{?session_attached, (attached),}"
+)
+NEW_SESSION = "#{session_name}:"
+NEW_WINDOW = "#{session_name}:#{window_index}.#{pane_index}"
+SPLIT_WINDOW = NEW_WINDOW
+BREAK_PANE = NEW_WINDOW
+DISPLAY_MESSAGE = "[#{session_name}] #{window_index}:#{window_name}, current pane #{pane_index} - (%H:%M %d-%b-%y)"

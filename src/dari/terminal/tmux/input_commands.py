@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.engine.keys import Key, spell_keys, type_text
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.requests import keys_of
 from dari.terminal.tmux.shim import Run, Shim
 
 BUFFERS = "buffers"
 
 
-def send_keys(shim: Shim, call: Call) -> None:
+def send_keys(shim: Shim, call: TmuxCall) -> None:
     pane_id = shim.find(call.get("t")).pane.id
     if call.has("X"):
         raise InvalidInput("not in a mode")
@@ -23,28 +23,28 @@ def send_keys(shim: Shim, call: Call) -> None:
         shim.call("crux:pane/send-keys", pane_id=pane_id, keys=text, literal=is_literal)
 
 
-def set_buffer(shim: Shim, call: Call) -> None:
+def set_buffer(shim: Shim, call: TmuxCall) -> None:
     text = call.words[0] if call.words else ""
     if call.has("a"):
         text = shim.state.notes(BUFFERS).get(buffer_name(shim, call, is_new=True), "") + text
     shim.call("crux:script/note", owner=BUFFERS, name=buffer_name(shim, call, is_new=True), text=text)
 
 
-def show_buffer(shim: Shim, call: Call) -> None:
+def show_buffer(shim: Shim, call: TmuxCall) -> None:
     shim.write(held_buffer(shim, call))
 
 
-def list_buffers(shim: Shim, call: Call) -> None:
+def list_buffers(shim: Shim, call: TmuxCall) -> None:
     for name, text in reversed(list(shim.state.notes(BUFFERS).items())):
         shim.print(f'{name}: {len(text.encode())} bytes: "{text[:200]}"')
 
 
-def delete_buffer(shim: Shim, call: Call) -> None:
+def delete_buffer(shim: Shim, call: TmuxCall) -> None:
     held_buffer(shim, call)
     shim.call("crux:script/note", owner=BUFFERS, name=buffer_name(shim, call))
 
 
-def paste_buffer(shim: Shim, call: Call) -> None:
+def paste_buffer(shim: Shim, call: TmuxCall) -> None:
     pane_id = shim.find(call.get("t")).pane.id
     text, name = held_buffer(shim, call), buffer_name(shim, call)
     if not call.has("p") and not call.has("r"):
@@ -54,7 +54,7 @@ def paste_buffer(shim: Shim, call: Call) -> None:
         shim.call("crux:script/note", owner=BUFFERS, name=name)
 
 
-def held_buffer(shim: Shim, call: Call) -> str:
+def held_buffer(shim: Shim, call: TmuxCall) -> str:
     name = buffer_name(shim, call)
     text = shim.state.notes(BUFFERS).get(name)
     if text is None:
@@ -62,7 +62,7 @@ def held_buffer(shim: Shim, call: Call) -> str:
     return text
 
 
-def buffer_name(shim: Shim, call: Call, *, is_new: bool = False) -> str:
+def buffer_name(shim: Shim, call: TmuxCall, *, is_new: bool = False) -> str:
     if (given := call.get("b")) is not None:
         return given
     held = list(shim.state.notes(BUFFERS))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dari.errors import InvalidInput, NotFound
-from dari.terminal.tmux import defaults
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux import formats
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.requests import parse_size, split_request
 from dari.terminal.tmux.shim import Run, Shim
-from dari.terminal.tmux.targets import Place
+from dari.terminal.tmux.targets import ResolvedTarget
 
 SIDES = {"L": "left", "R": "right", "U": "up", "D": "down"}
 _FAR = 10**6
 LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
-def select_pane(shim: Shim, call: Call) -> None:
+def select_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     side = next((word for flag, word in SIDES.items() if call.has(flag)), None)
     if call.has("l"):
@@ -32,17 +32,17 @@ def select_pane(shim: Shim, call: Call) -> None:
         shim.call("crux:pane/focus", pane_id=place.pane.id)
 
 
-def last_pane(shim: Shim, call: Call) -> None:
+def last_pane(shim: Shim, call: TmuxCall) -> None:
     _focus_last(shim, shim.find(call.get("t"), "window"))
 
 
-def _focus_last(shim: Shim, place: Place) -> None:
+def _focus_last(shim: Shim, place: ResolvedTarget) -> None:
     if len(place.window.recent) < 2:
         raise NotFound("no last pane")
     shim.call("crux:pane/focus", pane_id=place.window.recent[1])
 
 
-def resize_pane(shim: Shim, call: Call) -> None:
+def resize_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     if call.has("Z"):
         is_zoomed = shim.state.variables(place)["window_zoomed_flag"] == "1"
@@ -65,7 +65,7 @@ def resize_pane(shim: Shim, call: Call) -> None:
             shim.call("crux:pane/push", pane_id=place.pane.id, side=side, cells=int(adjustment))
 
 
-def select_layout(shim: Shim, call: Call) -> None:
+def select_layout(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     owner = place.window.id
     before = shim.state.notes(owner).get("layout", "")
@@ -89,12 +89,12 @@ def select_layout(shim: Shim, call: Call) -> None:
         raise InvalidInput(f"invalid layout: {chosen}") from None
 
 
-def _main_size(shim: Shim, place: Place, layout: str) -> str:
+def _main_size(shim: Shim, place: ResolvedTarget, layout: str) -> str:
     option = {"main-vertical": "main-pane-width", "main-horizontal": "main-pane-height"}.get(layout)
     return (shim.state.option(option, place) or "") if option else ""
 
 
-def swap_pane(shim: Shim, call: Call) -> None:
+def swap_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     panes = place.window.panes
     at = panes.index(place.pane)
@@ -108,7 +108,7 @@ def swap_pane(shim: Shim, call: Call) -> None:
         shim.call("crux:pane/swap", pane_id=other.id, other_id=place.pane.id)
 
 
-def break_pane(shim: Shim, call: Call) -> None:
+def break_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("s"))
     aim = shim.find((call.get("t") or "").partition(":")[0] + ":", "session") if call.get("t") else place
     if len(place.window.panes) == 1 and aim.session is place.session:
@@ -120,10 +120,10 @@ def break_pane(shim: Shim, call: Call) -> None:
         is_shown = not call.has("d")
         shim.call("crux:pane/move", pane_id=place.pane.id, target=target, where="tab", focus=is_shown, title=name)
     if call.has("P"):
-        shim.print_format(call.get("F") or defaults.BREAK_PANE, shim.find(place.pane.id))
+        shim.print_format(call.get("F") or formats.BREAK_PANE, shim.find(place.pane.id))
 
 
-def join_pane(shim: Shim, call: Call) -> None:
+def join_pane(shim: Shim, call: TmuxCall) -> None:
     place, aim = shim.find(call.get("s")), shim.find(call.get("t"))
     if place.pane.id == aim.pane.id:
         raise InvalidInput("source and target panes must be different")
@@ -142,30 +142,30 @@ def join_pane(shim: Shim, call: Call) -> None:
     )
 
 
-def next_layout(shim: Shim, call: Call) -> None:
-    select_layout(shim, Call(call.name, {**call.flags, "n": ("",)}, ()))
+def next_layout(shim: Shim, call: TmuxCall) -> None:
+    select_layout(shim, TmuxCall(call.name, {**call.flags, "n": ("",)}, ()))
 
 
-def previous_layout(shim: Shim, call: Call) -> None:
-    select_layout(shim, Call(call.name, {**call.flags, "p": ("",)}, ()))
+def previous_layout(shim: Shim, call: TmuxCall) -> None:
+    select_layout(shim, TmuxCall(call.name, {**call.flags, "p": ("",)}, ()))
 
 
-def select_window(shim: Shim, call: Call) -> None:
+def select_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"), "window")
     windows = place.session.windows
     step = 1 if call.has("n") else -1 if call.has("p") else 0
     _show(shim, windows[(windows.index(place.window) + step) % len(windows)].id)
 
 
-def next_window(shim: Shim, call: Call) -> None:
+def next_window(shim: Shim, call: TmuxCall) -> None:
     _step(shim, call, 1)
 
 
-def previous_window(shim: Shim, call: Call) -> None:
+def previous_window(shim: Shim, call: TmuxCall) -> None:
     _step(shim, call, -1)
 
 
-def _step(shim: Shim, call: Call, step: int) -> None:
+def _step(shim: Shim, call: TmuxCall, step: int) -> None:
     session = shim.find(call.get("t"), "session").session
     if len(session.windows) < 2:
         raise NotFound(f"no {'next' if step == 1 else 'previous'} window")
@@ -177,7 +177,7 @@ def _show(shim: Shim, window_id: str) -> None:
     shim.call("crux:window/show", tab_id=f"t{window_id[1:]}")
 
 
-def move_window(shim: Shim, call: Call) -> None:
+def move_window(shim: Shim, call: TmuxCall) -> None:
     """Within its session: the windows of ours have no gaps between their numbers, so `-r` has nothing to do."""
     if call.has("r"):
         return
@@ -195,7 +195,7 @@ def move_window(shim: Shim, call: Call) -> None:
     _move(shim, place.window.id, index)
 
 
-def swap_window(shim: Shim, call: Call) -> None:
+def swap_window(shim: Shim, call: TmuxCall) -> None:
     place, other = shim.find(call.get("s"), "window"), shim.find(call.get("t"), "window")
     if place.session is not other.session:
         raise InvalidInput("swap-window: crux tmux swaps windows of one session only", "crux tmux --help")
@@ -209,17 +209,17 @@ def _move(shim: Shim, window_id: str, index: int) -> None:
     shim.call("crux:window/move-tab", tab_id=f"t{window_id[1:]}", index=index)
 
 
-def rename_window(shim: Shim, call: Call) -> None:
+def rename_window(shim: Shim, call: TmuxCall) -> None:
     window = shim.find(call.get("t"), "window").window
     shim.call("crux:window/rename", id=f"t{window.id[1:]}", name=call.words[0])
 
 
-def rename_session(shim: Shim, call: Call) -> None:
+def rename_session(shim: Shim, call: TmuxCall) -> None:
     session = shim.find(call.get("t"), "session").session
     shim.call("crux:window/rename", id=f"w{session.id[1:]}", name=call.words[0].replace(":", "_").replace(".", "_"))
 
 
-def resize_window(shim: Shim, call: Call) -> None:
+def resize_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"), "window")
     variables = shim.state.variables(place)
     cols = parse_size(call.get("x") or variables["window_width"], 0)

@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 from dari.errors import InvalidInput
-from dari.terminal.tmux import defaults
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux import formats
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.modifiers import is_true
 from dari.terminal.tmux.requests import capture_range
 from dari.terminal.tmux.shim import Run, Shim
-from dari.terminal.tmux.targets import Place, SessionView, WindowView
+from dari.terminal.tmux.targets import ResolvedTarget, TmuxSession, TmuxWindow
 
 
-def list_panes(shim: Shim, call: Call) -> None:
+def list_panes(shim: Shim, call: TmuxCall) -> None:
     if call.has("a"):
         windows = [(session, window) for session in _by_name(shim) for window in session.windows]
-        usual = defaults.LIST_ALL_PANES
+        usual = formats.LIST_ALL_PANES
     elif call.has("s"):
         session = shim.find(call.get("t"), "session").session
-        windows, usual = [(session, window) for window in session.windows], defaults.LIST_PANES_OF_SESSION
+        windows, usual = [(session, window) for window in session.windows], formats.LIST_PANES_OF_SESSION
     else:
         place = shim.find(call.get("t"), "window")
-        windows, usual = [(place.session, place.window)], defaults.LIST_PANES
+        windows, usual = [(place.session, place.window)], formats.LIST_PANES
     _print_all(shim, call, usual, [_place(*each, at) for each in windows for at in range(len(each[1].panes))])
 
 
-def list_windows(shim: Shim, call: Call) -> None:
+def list_windows(shim: Shim, call: TmuxCall) -> None:
     if call.has("a"):
-        sessions, usual = _by_name(shim), defaults.LIST_ALL_WINDOWS
+        sessions, usual = _by_name(shim), formats.LIST_ALL_WINDOWS
     else:
-        sessions, usual = [shim.find(call.get("t"), "session").session], defaults.LIST_WINDOWS
-    places = [Place(session, window, window.active) for session in sessions for window in session.windows]
+        sessions, usual = [shim.find(call.get("t"), "session").session], formats.LIST_WINDOWS
+    places = [ResolvedTarget(session, window, window.active) for session in sessions for window in session.windows]
     _print_all(shim, call, usual, places)
 
 
-def list_sessions(shim: Shim, call: Call) -> None:
-    places = [Place(each, each.current, each.current.active) for each in _by_name(shim)]
-    _print_all(shim, call, defaults.LIST_SESSIONS, places)
+def list_sessions(shim: Shim, call: TmuxCall) -> None:
+    places = [ResolvedTarget(each, each.current, each.current.active) for each in _by_name(shim)]
+    _print_all(shim, call, formats.LIST_SESSIONS, places)
 
 
-def display_message(shim: Shim, call: Call) -> None:
+def display_message(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
-    text = call.words[0] if call.words else call.get("F") or defaults.DISPLAY_MESSAGE
+    text = call.words[0] if call.words else call.get("F") or formats.DISPLAY_MESSAGE
     if call.has("a"):
         for name, value in sorted(shim.state.variables(place).items()):
             shim.print(f"{name}={value}")
@@ -49,11 +49,11 @@ def display_message(shim: Shim, call: Call) -> None:
         shim.print_format(text, place, has_time=True)
 
 
-def has_session(shim: Shim, call: Call) -> None:
+def has_session(shim: Shim, call: TmuxCall) -> None:
     shim.find(call.get("t"), "session")
 
 
-def capture_pane(shim: Shim, call: Call) -> None:
+def capture_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     pane_id = place.pane.id
     if call.has("a") and shim.state.variables(place)["alternate_on"] != "1":
@@ -75,19 +75,19 @@ def capture_pane(shim: Shim, call: Call) -> None:
         shim.call("crux:script/note", owner="buffers", name=call.get("b") or "buffer0", text=text + "\n")
 
 
-def _print_all(shim: Shim, call: Call, usual: str, places: list[Place]) -> None:
+def _print_all(shim: Shim, call: TmuxCall, usual: str, places: list[ResolvedTarget]) -> None:
     for place in places:
         chosen = call.get("f")
         if chosen is None or is_true(expand(chosen, shim.state.scope(place))):
             shim.print_format(call.get("F") or usual, place)
 
 
-def _by_name(shim: Shim) -> list[SessionView]:
+def _by_name(shim: Shim) -> list[TmuxSession]:
     return sorted(shim.state.sessions, key=lambda session: session.name)
 
 
-def _place(session: SessionView, window: WindowView, at: int) -> Place:
-    return Place(session, window, window.panes[at])
+def _place(session: TmuxSession, window: TmuxWindow, at: int) -> ResolvedTarget:
+    return ResolvedTarget(session, window, window.panes[at])
 
 
 COMMANDS: dict[str, Run] = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dari.errors import InvalidInput
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.option_table import ARRAYS, TABLE, Level, Option, find_option
 from dari.terminal.tmux.shim import Quiet, Run, Shim
 
 
-def set_option(shim: Shim, call: Call) -> None:
+def set_option(shim: Shim, call: TmuxCall) -> None:
     try:
         _set(shim, call)
     except InvalidInput:
@@ -17,7 +17,7 @@ def set_option(shim: Shim, call: Call) -> None:
             raise
 
 
-def _set(shim: Shim, call: Call) -> None:
+def _set(shim: Shim, call: TmuxCall) -> None:
     option, name = _named(call.words[0])
     owner = _owner(shim, call, option)
     if call.has("u") or call.has("U"):
@@ -35,7 +35,7 @@ def _set(shim: Shim, call: Call) -> None:
     shim.call("crux:script/note", owner=owner, name=name, text=(before or "") + text if call.has("a") else text)
 
 
-def show_options(shim: Shim, call: Call) -> None:
+def show_options(shim: Shim, call: TmuxCall) -> None:
     if not call.words:
         _show_all(shim, call)
         return
@@ -59,7 +59,7 @@ def show_options(shim: Shim, call: Call) -> None:
         raise InvalidInput(f"invalid option: {name}") if not call.has("v") else Quiet
 
 
-def _show_all(shim: Shim, call: Call) -> None:
+def _show_all(shim: Shim, call: TmuxCall) -> None:
     level: Level = "server" if call.has("s") else "session"
     if call.has("w") or call.has("p") or call.name == "show-window-options":
         level = "window"
@@ -80,7 +80,7 @@ def _show_all(shim: Shim, call: Call) -> None:
         _print(shim, call, TABLE.get(name), name, text, is_inherited=name in inherited)
 
 
-def _print(shim: Shim, call: Call, option: Option | None, name: str, text: str, *, is_inherited: bool) -> None:
+def _print(shim: Shim, call: TmuxCall, option: Option | None, name: str, text: str, *, is_inherited: bool) -> None:
     mark = "*" if is_inherited else ""
     if option is not None and option.name in ARRAYS and name == option.name:
         for index, item in enumerate(text.split()):
@@ -91,13 +91,13 @@ def _print(shim: Shim, call: Call, option: Option | None, name: str, text: str, 
     shim.print(text if call.has("v") else f"{name}{mark} {_quoted(text)}")
 
 
-def set_environment(shim: Shim, call: Call) -> None:
+def set_environment(shim: Shim, call: TmuxCall) -> None:
     """Kept and shown again; panes have the environment that the server was started with."""
     value = None if call.has("u") else f"-{call.words[0]}" if call.has("r") else "=".join((*call.words, "")[:2])
     shim.call("crux:script/note", owner=_environment_owner(shim, call), name=call.words[0], text=value)
 
 
-def show_environment(shim: Shim, call: Call) -> None:
+def show_environment(shim: Shim, call: TmuxCall) -> None:
     kept = shim.state.notes(_environment_owner(shim, call))
     if call.words and call.words[0] not in kept:
         raise InvalidInput(f"unknown variable: {call.words[0]}")
@@ -105,11 +105,11 @@ def show_environment(shim: Shim, call: Call) -> None:
         shim.print(kept[name])
 
 
-def _environment_owner(shim: Shim, call: Call) -> str:
+def _environment_owner(shim: Shim, call: TmuxCall) -> str:
     return "environment" + ("" if call.has("g") else shim.find(call.get("t"), "session").session.id)
 
 
-def accept(shim: Shim, call: Call) -> None:
+def accept(shim: Shim, call: TmuxCall) -> None:
     """Keys, hooks and the like of a client: there is nothing here for them to act on."""
 
 
@@ -134,7 +134,7 @@ def _usual(shim: Shim, option: Option, name: str) -> str | None:
     return items[index] if index < len(items) else None
 
 
-def _owner(shim: Shim, call: Call, option: Option | None) -> str:
+def _owner(shim: Shim, call: TmuxCall, option: Option | None) -> str:
     if call.has("g") or call.has("s") or (option is not None and option.level == "server"):
         return "global"
     if call.has("p"):

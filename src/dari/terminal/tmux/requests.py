@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dari.errors import InvalidInput
 from dari.terminal.engine.keys import Key, parse_key, type_text
 from dari.terminal.layout.cells import Orientation
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.command_line import TmuxCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SplitRequest:
     command: tuple[str, ...]
 
 
-def split_request(call: Call, cols: int, rows: int) -> SplitRequest:
+def split_request(call: TmuxCall, cols: int, rows: int) -> SplitRequest:
     """Read `split-window`; `cols` and `rows` are those of the pane (of the window with `-f`)."""
     orientation: Orientation = "horizontal" if call.has("h") else "vertical"
     whole = cols if orientation == "horizontal" else rows
@@ -51,7 +51,7 @@ def split_request(call: Call, cols: int, rows: int) -> SplitRequest:
     )
 
 
-def parse_environment(call: Call) -> tuple[tuple[str, str], ...]:
+def parse_environment(call: TmuxCall) -> tuple[tuple[str, str], ...]:
     """The `-e NAME=value` flags."""
     pairs = (text.partition("=") for text in call.flags.get("e", ()))
     return tuple((name, value) for name, sign, value in pairs if sign)
@@ -70,7 +70,7 @@ def parse_size(text: str, whole: int) -> int:
     return number
 
 
-def capture_range(call: Call, history: int, rows: int) -> tuple[int, int]:
+def capture_range(call: TmuxCall, history: int, rows: int) -> tuple[int, int]:
     """First and last row of `capture-pane`: 0 is the top of the screen, negative numbers are history, both included."""
     start = _row(call.get("S"), 0, -history, history, rows)
     end = _row(call.get("E"), rows - 1, rows - 1, history, rows)
@@ -85,7 +85,7 @@ def _row(text: str | None, missing: int, dash: int, history: int, rows: int) -> 
     return max(-history, min(int(text), rows - 1))
 
 
-def keys_of(call: Call) -> list[Key | str]:
+def keys_of(call: TmuxCall) -> list[Key | str]:
     """What `send-keys` sends, in order: keys, or text that is sent as it is."""
     repeat = call.get("N")
     times = int(repeat) if repeat and repeat.isdigit() else 1
@@ -97,7 +97,7 @@ def keys_of(call: Call) -> list[Key | str]:
     return sent * times
 
 
-def _sent(word: str, call: Call) -> Sequence[Key | str]:
+def _sent(word: str, call: TmuxCall) -> Sequence[Key | str]:
     if call.has("H"):
         if not re.fullmatch(r"[0-9A-Fa-f]{1,2}", word):
             raise InvalidInput(f"{word!r} is no hexadecimal byte", "write two digits, such as 0d")

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
-from dari.terminal.tmux.state import State
-from dari.terminal.tmux.targets import Kind, Place
+from dari.terminal.tmux.state import TmuxState
+from dari.terminal.tmux.targets import Kind, ResolvedTarget
 
 CallMethod = Callable[[str, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class TmuxCaller:
     """Where `tmux` was called."""
 
     pane: str = ""
@@ -33,19 +33,19 @@ class Quiet(Exception):
 
 
 class Shim:
-    def __init__(self, call: CallMethod, caller: Caller) -> None:
+    def __init__(self, call: CallMethod, caller: TmuxCaller) -> None:
         self._call = call
         self.caller = caller
         self.output: list[str] = []
         self.changes = 0
         """How many calls have changed something."""
-        self._state: State | None = None
+        self._state: TmuxState | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> TmuxState:
         if self._state is None:
             overview, notes = self.read("crux:window/list"), self.read("crux:script/notes")
-            self._state = State(overview, notes, self.caller.pane)
+            self._state = TmuxState(overview, notes, self.caller.pane)
         return self._state
 
     def read(self, method: str, **params: Any) -> Any:
@@ -58,12 +58,12 @@ class Shim:
         self.changes += 1
         return answer
 
-    def find(self, target: str | None, kind: Kind = "pane") -> Place:
+    def find(self, target: str | None, kind: Kind = "pane") -> ResolvedTarget:
         if not self.state.sessions:
             raise NotFound(f"can't find {kind}: {target}" if target else "no current target")
         return self.state.targets().find(target, kind)
 
-    def place_of(self, pane_id: str) -> Place:
+    def place_of(self, pane_id: str) -> ResolvedTarget:
         return self.find(f"%{pane_id}")
 
     def write(self, text: str) -> None:
@@ -72,11 +72,11 @@ class Shim:
     def print(self, text: str) -> None:
         self.write(text + "\n")
 
-    def print_format(self, text: str, place: Place, *, has_time: bool = False) -> None:
+    def print_format(self, text: str, place: ResolvedTarget, *, has_time: bool = False) -> None:
         self.print(expand(text, self.state.scope(place), has_time=has_time))
 
 
-Run = Callable[[Shim, Call], None]
+Run = Callable[[Shim, TmuxCall], None]
 
 
 def command_table() -> dict[str, Run]:
@@ -89,7 +89,7 @@ def command_table() -> dict[str, Run]:
     return table
 
 
-def run_calls(shim: Shim, calls: tuple[Call, ...], table: Mapping[str, Run]) -> None:
+def run_calls(shim: Shim, calls: tuple[TmuxCall, ...], table: Mapping[str, Run]) -> None:
     """One after the other, until one fails."""
     for call in calls:
         if call.name not in table:

@@ -6,14 +6,14 @@ import os
 from typing import Any
 
 from dari.errors import Conflict, InvalidInput
-from dari.terminal.tmux import defaults
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux import formats
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.requests import parse_environment, split_request
 from dari.terminal.tmux.shim import Run, Shim
-from dari.terminal.tmux.targets import Place
+from dari.terminal.tmux.targets import ResolvedTarget
 
 
-def new_session(shim: Shim, call: Call) -> None:
+def new_session(shim: Shim, call: TmuxCall) -> None:
     name = call.get("s")
     if name is not None:
         name = name.replace(":", "_").replace(".", "_")
@@ -25,17 +25,17 @@ def new_session(shim: Shim, call: Call) -> None:
     pane = _open(shim, call, where="window", title=call.get("n") or "", focus=True, **sizes)
     if name is not None:
         shim.call("crux:window/rename", id=pane["window_id"], name=name)
-    _print_new(shim, call, pane, defaults.NEW_SESSION)
+    _print_new(shim, call, pane, formats.NEW_SESSION)
 
 
-def new_window(shim: Shim, call: Call) -> None:
+def new_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"), "session")
     target = place.window.active.id
     pane = _open(shim, call, where="tab", target=target, title=call.get("n") or "", focus=not call.has("d"))
-    _print_new(shim, call, pane, defaults.NEW_WINDOW)
+    _print_new(shim, call, pane, formats.NEW_WINDOW)
 
 
-def split_window(shim: Shim, call: Call) -> None:
+def split_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     variables = shim.state.variables(place)
     whole = "window" if call.has("f") else "pane"
@@ -51,10 +51,10 @@ def split_window(shim: Shim, call: Call) -> None:
         is_full=wanted.is_full,
         focus=wanted.is_focused,
     )
-    _print_new(shim, call, pane, defaults.SPLIT_WINDOW)
+    _print_new(shim, call, pane, formats.SPLIT_WINDOW)
 
 
-def respawn_pane(shim: Shim, call: Call) -> None:
+def respawn_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     variables = shim.state.variables(place)
     if variables["pane_dead"] == "0" and not call.has("k"):
@@ -70,25 +70,25 @@ def respawn_pane(shim: Shim, call: Call) -> None:
     )
 
 
-def kill_pane(shim: Shim, call: Call) -> None:
+def kill_pane(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"))
     doomed = [pane for pane in place.window.panes if (pane.id != place.pane.id) == call.has("a")]
     _close(shim, [pane.id for pane in doomed])
 
 
-def kill_window(shim: Shim, call: Call) -> None:
+def kill_window(shim: Shim, call: TmuxCall) -> None:
     place = shim.find(call.get("t"), "window")
     windows = [each for each in place.session.windows if (each.id != place.window.id) == call.has("a")]
     _close(shim, [pane.id for window in windows for pane in window.panes])
 
 
-def kill_session(shim: Shim, call: Call) -> None:
+def kill_session(shim: Shim, call: TmuxCall) -> None:
     session = shim.find(call.get("t"), "session").session
     sessions = [each for each in shim.state.sessions if (each.id != session.id) == call.has("a")]
     _close(shim, [pane.id for each in sessions for window in each.windows for pane in window.panes])
 
 
-def _open(shim: Shim, call: Call, **placed: Any) -> dict[str, Any]:
+def _open(shim: Shim, call: TmuxCall, **placed: Any) -> dict[str, Any]:
     here = shim.find(placed["target"]) if "target" in placed else None
     pane: dict[str, Any] = shim.call(
         "crux:pane/open",
@@ -100,14 +100,14 @@ def _open(shim: Shim, call: Call, **placed: Any) -> dict[str, Any]:
     return pane
 
 
-def _program(shim: Shim, call: Call) -> list[str]:
+def _program(shim: Shim, call: TmuxCall) -> list[str]:
     """One word is a line for a shell, several are a program and its arguments."""
     if len(call.words) != 1:
         return list(call.words)
     return [shim.caller.shell, "-c", call.words[0]]
 
 
-def _folder(shim: Shim, call: Call, here: Place | None) -> str | None:
+def _folder(shim: Shim, call: TmuxCall, here: ResolvedTarget | None) -> str | None:
     chosen = call.get("c")
     if chosen is None:
         return None
@@ -118,12 +118,12 @@ def _folder(shim: Shim, call: Call, here: Place | None) -> str | None:
     return os.path.normpath(os.path.join(shim.caller.cwd, os.path.expanduser(chosen)))
 
 
-def _print_new(shim: Shim, call: Call, pane: dict[str, Any], usual: str) -> None:
+def _print_new(shim: Shim, call: TmuxCall, pane: dict[str, Any], usual: str) -> None:
     if call.has("P"):
         shim.print_format(call.get("F") or usual, shim.place_of(pane["id"]))
 
 
-def _cells(call: Call, flag: str) -> int | None:
+def _cells(call: TmuxCall, flag: str) -> int | None:
     text = call.get(flag)
     if text is None or text == "-":
         return None

@@ -12,12 +12,12 @@ from typing import Any
 
 from dari.terminal.layout.cells import Area
 from dari.terminal.tmux.formats import Scope
-from dari.terminal.tmux.targets import PaneView, Place, SessionView, Targets, WindowView
+from dari.terminal.tmux.targets import ResolvedTarget, Targets, TmuxPane, TmuxSession, TmuxWindow
 
 VERSION = "3.3a"
 
 
-class State:
+class TmuxState:
     """What `crux:window/list` told at one moment."""
 
     def __init__(
@@ -32,14 +32,14 @@ class State:
         self._here = here.removeprefix("%")
 
     @property
-    def here(self) -> Place:
+    def here(self) -> ResolvedTarget:
         """Where the command was called, or what has the focus."""
         wanted = self._here if self._here in self._panes else self._overview["focused"]
         for session in self.sessions:
             for window in session.windows:
                 for pane in window.panes:
                     if pane.id == f"%{wanted}":
-                        return Place(session, window, pane)
+                        return ResolvedTarget(session, window, pane)
         raise LookupError("no sessions")
 
     def targets(self) -> Targets:
@@ -49,32 +49,41 @@ class State:
         """What was kept for a pane, a window, a session, or for all (`global`)."""
         return self._notes.get(owner, {})
 
-    def option(self, name: str, place: Place) -> str | None:
+    def option(self, name: str, place: ResolvedTarget) -> str | None:
         """An option where it was set, from the pane up to the whole server."""
         for owner in (place.pane.id, place.window.id, place.session.id, "global"):
             if (found := self.notes(owner).get(name)) is not None:
                 return found
         return None
 
-    def scope(self, place: Place) -> Scope:
+    def scope(self, place: ResolvedTarget) -> Scope:
         """The variables of a pane, and what the loops of a format go through."""
         return Scope(
             self.variables(place),
             sessions=[
-                Scope(self.variables(Place(each, each.current, each.current.active)), is_active=each is place.session)
+                Scope(
+                    self.variables(ResolvedTarget(each, each.current, each.current.active)),
+                    is_active=each is place.session,
+                )
                 for each in self.sessions
             ],
             windows=[
-                Scope(self.variables(Place(place.session, each, each.active)), is_active=each is place.session.current)
+                Scope(
+                    self.variables(ResolvedTarget(place.session, each, each.active)),
+                    is_active=each is place.session.current,
+                )
                 for each in place.session.windows
             ],
             panes=[
-                Scope(self.variables(Place(place.session, place.window, each)), is_active=each is place.window.active)
+                Scope(
+                    self.variables(ResolvedTarget(place.session, place.window, each)),
+                    is_active=each is place.window.active,
+                )
                 for each in place.window.panes
             ],
         )
 
-    def variables(self, place: Place) -> dict[str, str]:
+    def variables(self, place: ResolvedTarget) -> dict[str, str]:
         merged: dict[str, str] = {}
         for owner in ("global", place.session.id, place.window.id, place.pane.id):
             merged |= {name: text for name, text in self.notes(owner).items() if name.startswith("@")}
@@ -86,16 +95,16 @@ class State:
         name: str = pane["info"]["process"] or os.path.basename(pane["words"][0])
         return name
 
-    def _session(self, window: Mapping[str, Any]) -> SessionView:
+    def _session(self, window: Mapping[str, Any]) -> TmuxSession:
         tabs = tuple(self._window(index, tab) for index, tab in enumerate(window["tabs"]))
         active = _number("@", window["active"])
         recent = (active, *(tab.id for tab in tabs if tab.id != active))
-        return SessionView(_number("$", window["id"]), window["name"], tabs, recent)
+        return TmuxSession(_number("$", window["id"]), window["name"], tabs, recent)
 
-    def _window(self, index: int, tab: Mapping[str, Any]) -> WindowView:
-        panes = tuple(PaneView(f"%{pane_id}", self._area(pane_id)) for pane_id in tab["panes"])
+    def _window(self, index: int, tab: Mapping[str, Any]) -> TmuxWindow:
+        panes = tuple(TmuxPane(f"%{pane_id}", self._area(pane_id)) for pane_id in tab["panes"])
         name = tab["name"] if tab["name"] != tab["id"] else self.command_of(tab["recent"][0])
-        return WindowView(_number("@", tab["id"]), index, name, panes, tuple(f"%{each}" for each in tab["recent"]))
+        return TmuxWindow(_number("@", tab["id"]), index, name, panes, tuple(f"%{each}" for each in tab["recent"]))
 
     def _area(self, pane_id: str) -> Area:
         info = self._panes[pane_id]["info"]
@@ -113,7 +122,7 @@ class State:
             "server_sessions": str(len(self.sessions)),
         }
 
-    def _of_session(self, place: Place) -> dict[str, str]:
+    def _of_session(self, place: ResolvedTarget) -> dict[str, str]:
         session = place.session
         return {
             "session_id": session.id,
@@ -126,7 +135,7 @@ class State:
             "session_path": self._panes[session.current.active.id[1:]]["info"]["cwd"],
         }
 
-    def _of_window(self, place: Place) -> dict[str, str]:
+    def _of_window(self, place: ResolvedTarget) -> dict[str, str]:
         window = place.window
         tab = self._tabs[f"t{window.id[1:]}"]
         is_current = place.session.recent[0] == window.id
@@ -154,7 +163,7 @@ class State:
             "window_silence_flag": "0",
         }
 
-    def _of_pane(self, place: Place) -> dict[str, str]:
+    def _of_pane(self, place: ResolvedTarget) -> dict[str, str]:
         pane = self._panes[place.pane.id[1:]]
         info = pane["info"]
         whole = self._windows[f"w{place.session.id[1:]}"]

@@ -9,53 +9,52 @@ from fnmatch import fnmatchcase
 from typing import Literal, TypeVar
 
 from dari.errors import NotFound
-from dari.terminal.layout.cells import Area
-from dari.terminal.layout.directions import Side, beyond
+from dari.terminal.layout.cells import Area, Side, find_adjacent
 
 Kind = Literal["session", "window", "pane"]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class PaneView:
+class TmuxPane:
     id: str
     area: Area
 
 
 @dataclass(frozen=True, slots=True)
-class WindowView:
+class TmuxWindow:
     """`recent`: ids of panes by when they were active, the active one first. Panes are in tmux's order."""
 
     id: str
     index: int
     name: str
-    panes: tuple[PaneView, ...]
+    panes: tuple[TmuxPane, ...]
     recent: tuple[str, ...]
 
     @property
-    def active(self) -> PaneView:
+    def active(self) -> TmuxPane:
         return next(pane for pane in self.panes if pane.id == self.recent[0])
 
 
 @dataclass(frozen=True, slots=True)
-class SessionView:
+class TmuxSession:
     """`recent`: ids of windows by when they were current, the current one first."""
 
     id: str
     name: str
-    windows: tuple[WindowView, ...]
+    windows: tuple[TmuxWindow, ...]
     recent: tuple[str, ...]
 
     @property
-    def current(self) -> WindowView:
+    def current(self) -> TmuxWindow:
         return next(window for window in self.windows if window.id == self.recent[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    session: SessionView
-    window: WindowView
-    pane: PaneView
+class ResolvedTarget:
+    session: TmuxSession
+    window: TmuxWindow
+    pane: TmuxPane
 
 
 _WINDOW_WORDS = {"{start}": "^", "{last}": "!", "{end}": "$", "{next}": "+", "{previous}": "-"}
@@ -75,11 +74,11 @@ class Targets:
     What is meant without a target is that window's active pane, also when another pane of it called, as in tmux.
     """
 
-    def __init__(self, sessions: Sequence[SessionView], here: Place) -> None:
+    def __init__(self, sessions: Sequence[TmuxSession], here: ResolvedTarget) -> None:
         self._sessions = sessions
-        self._here = Place(here.session, here.window, here.window.active)
+        self._here = ResolvedTarget(here.session, here.window, here.window.active)
 
-    def find(self, text: str | None, kind: Kind = "pane") -> Place:
+    def find(self, text: str | None, kind: Kind = "pane") -> ResolvedTarget:
         """The session, window and pane that are meant; NotFound as tmux says it."""
         if not text:
             return self._here
@@ -106,55 +105,55 @@ class Targets:
             return place
         return self._here
 
-    def _in_session(self, session: SessionView, window: str, is_window: bool, pane: str) -> Place:
-        found: WindowView | None = session.current
+    def _in_session(self, session: TmuxSession, window: str, is_window: bool, pane: str) -> ResolvedTarget:
+        found: TmuxWindow | None = session.current
         if window:
             found = _window_of(session, window, is_window)
             if found is None:
                 raise _missing("window", window)
         assert found is not None
-        return self._in_window(Place(session, found, found.active), pane)
+        return self._in_window(ResolvedTarget(session, found, found.active), pane)
 
-    def _in_window(self, place: Place, pane: str) -> Place:
+    def _in_window(self, place: ResolvedTarget, pane: str) -> ResolvedTarget:
         if not pane:
             return place
         found = _pane_of(place.window, pane)
         if found is None:
             raise _missing("pane", pane)
-        return Place(place.session, place.window, found)
+        return ResolvedTarget(place.session, place.window, found)
 
-    def _session(self, text: str, is_exact: bool = False) -> SessionView | None:
+    def _session(self, text: str, is_exact: bool = False) -> TmuxSession | None:
         if text.startswith("$"):
             return next((each for each in self._sessions if each.id == text), None)
         return _by_name(self._sessions, text, is_exact, lambda each: each.name)
 
-    def _window(self, text: str, is_exact: bool = False, *, window_only: bool) -> Place | None:
+    def _window(self, text: str, is_exact: bool = False, *, window_only: bool) -> ResolvedTarget | None:
         if text.startswith("@"):
             ordered = [self._here.session, *(each for each in self._sessions if each.id != self._here.session.id)]
             for session in ordered:
                 for window in session.windows:
                     if window.id == text:
-                        return Place(session, window, window.active)
+                        return ResolvedTarget(session, window, window.active)
             return None
         found = _window_of(self._here.session, text, is_exact)
         if found is not None:
-            return Place(self._here.session, found, found.active)
+            return ResolvedTarget(self._here.session, found, found.active)
         if not window_only and (named := self._session(text)):
-            return Place(named, named.current, named.current.active)
+            return ResolvedTarget(named, named.current, named.current.active)
         return None
 
-    def _pane(self, text: str, pane_only: bool) -> Place | None:
+    def _pane(self, text: str, pane_only: bool) -> ResolvedTarget | None:
         if text.startswith("%"):
             ordered = [self._here.session, *(each for each in self._sessions if each.id != self._here.session.id)]
             for session in ordered:
                 for window in session.windows:
                     for pane in window.panes:
                         if pane.id == text:
-                            return Place(session, window, pane)
+                            return ResolvedTarget(session, window, pane)
             return None
         found = _pane_of(self._here.window, text)
         if found is not None:
-            return Place(self._here.session, self._here.window, found)
+            return ResolvedTarget(self._here.session, self._here.window, found)
         return None if pane_only else self._window(text, window_only=False)
 
 
@@ -187,7 +186,7 @@ def _by_name(found: Sequence[T], text: str, is_exact: bool, name: Callable[[T], 
     return some[0] if len(some) == 1 else None
 
 
-def _window_of(session: SessionView, text: str, is_exact: bool = False) -> WindowView | None:
+def _window_of(session: TmuxSession, text: str, is_exact: bool = False) -> TmuxWindow | None:
     windows = sorted(session.windows, key=lambda window: window.index)
     if text.startswith("@"):
         return next((window for window in windows if window.id == text), None)
@@ -207,7 +206,7 @@ def _window_of(session: SessionView, text: str, is_exact: bool = False) -> Windo
     return _by_name(windows, text, is_exact, lambda window: window.name)
 
 
-def _pane_of(window: WindowView, text: str) -> PaneView | None:
+def _pane_of(window: TmuxWindow, text: str) -> TmuxPane | None:
     panes = window.panes
     if text.startswith("%"):
         return next((pane for pane in panes if pane.id == text), None)
@@ -216,7 +215,7 @@ def _pane_of(window: WindowView, text: str) -> PaneView | None:
     cols = max(pane.area.right for pane in panes)
     rows = max(pane.area.bottom for pane in panes)
     if text in _SIDES:
-        found = beyond({pane.id: pane.area for pane in panes}, cols, rows, window.active.id, _SIDES[text])
+        found = find_adjacent({pane.id: pane.area for pane in panes}, cols, rows, window.active.id, _SIDES[text])
         best = min(found, key=window.recent.index, default=None)
         return next((pane for pane in panes if pane.id == best), None)
     if match := re.fullmatch(r"([+-])(\d*)", text):

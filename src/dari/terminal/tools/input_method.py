@@ -11,8 +11,8 @@ from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.api.results import InputMethodResult
-from dari.terminal.ime.japanese import Script
-from dari.terminal.ime.plan import Language, Mode
+from dari.terminal.input_methods.japanese import Script
+from dari.terminal.input_methods.plan import Language, Mode
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import PaneId

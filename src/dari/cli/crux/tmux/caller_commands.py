@@ -8,7 +8,7 @@ import sys
 
 from dari.cli.crux.line import Line
 from dari.errors import InvalidInput
-from dari.terminal.tmux.commands import Call
+from dari.terminal.tmux.command_line import TmuxCall
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.input_commands import BUFFERS, buffer_name, held_buffer
 from dari.terminal.tmux.shim import Quiet, Run, Shim, run_calls
@@ -34,21 +34,21 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
         if main(["--socket", line.place.mcp_socket, "attach", "--pane-id", pane_id]):
             raise Quiet
 
-    def attach_session(shim: Shim, call: Call) -> None:
+    def attach_session(shim: Shim, call: TmuxCall) -> None:
         attach(shim, shim.find(call.get("t"), "session").pane.id.removeprefix("%"))
 
-    def new_session(shim: Shim, call: Call) -> None:
+    def new_session(shim: Shim, call: TmuxCall) -> None:
         before = {session.id for session in shim.state.sessions}
         others["new-session"](shim, call)
         opened = next((each for each in shim.state.sessions if each.id not in before), None)
         if opened is not None and not call.has("d"):
             attach(shim, opened.current.active.id.removeprefix("%"))
 
-    def if_shell(shim: Shim, call: Call) -> None:
+    def if_shell(shim: Shim, call: TmuxCall) -> None:
         """The second word, or the third, as a command of tmux; `-F`: the first word is a format and runs nothing."""
         import shlex
 
-        from dari.terminal.tmux.commands import parse_call, split_commands
+        from dari.terminal.tmux.command_line import parse_call, split_commands
         from dari.terminal.tmux.modifiers import is_true
 
         question = expand(call.words[0], shim.state.scope(shim.find(call.get("t"))))
@@ -60,7 +60,7 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
         chosen = call.words[1] if is_so else call.words[2] if len(call.words) > 2 else ""
         run_calls(shim, tuple(parse_call(words) for words in split_commands(shlex.split(chosen))), known)
 
-    def kill_server(shim: Shim, call: Call) -> None:
+    def kill_server(shim: Shim, call: TmuxCall) -> None:
         from dari.cli.crux.server import end_server
 
         end_server(line)
@@ -80,19 +80,19 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
     return known
 
 
-def _list_clients(shim: Shim, call: Call) -> None:
+def _list_clients(shim: Shim, call: TmuxCall) -> None:
     """Viewers have no names that a script could use."""
 
 
-def _start_server(shim: Shim, call: Call) -> None:
+def _start_server(shim: Shim, call: TmuxCall) -> None:
     shim.read("crux:server/info")
 
 
-def _wait_for(shim: Shim, call: Call) -> None:
+def _wait_for(shim: Shim, call: TmuxCall) -> None:
     shim.call("crux:script/signal" if call.has("S") else "crux:script/wait", channel=call.words[0])
 
 
-def _run_shell(shim: Shim, call: Call) -> None:
+def _run_shell(shim: Shim, call: TmuxCall) -> None:
     if not call.words:
         return
     text = expand(call.words[0], shim.state.scope(shim.find(call.get("t"))))
@@ -106,7 +106,7 @@ def _run_shell(shim: Shim, call: Call) -> None:
         raise Quiet
 
 
-def _load_buffer(shim: Shim, call: Call) -> None:
+def _load_buffer(shim: Shim, call: TmuxCall) -> None:
     path = call.words[0]
     try:
         if path == "-":
@@ -119,7 +119,7 @@ def _load_buffer(shim: Shim, call: Call) -> None:
     shim.call("crux:script/note", owner=BUFFERS, name=buffer_name(shim, call, is_new=True), text=text)
 
 
-def _save_buffer(shim: Shim, call: Call) -> None:
+def _save_buffer(shim: Shim, call: TmuxCall) -> None:
     path, text = call.words[0], held_buffer(shim, call)
     if path == "-":
         shim.write(text)

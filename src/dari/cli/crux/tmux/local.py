@@ -9,14 +9,14 @@ from typing import Any
 from dari.cli.crux.line import Line
 from dari.cli.crux.tmux import caller_commands
 from dari.errors import DariError, Unavailable
-from dari.terminal.tmux.commands import Call, parse_invocation
-from dari.terminal.tmux.shim import Caller, Quiet, Shim, command_table, run_calls, tmux_message
+from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
+from dari.terminal.tmux.shim import Quiet, Shim, TmuxCaller, command_table, run_calls, tmux_message
 
 
 def run_here(line: Line, words: list[str]) -> int:
     shim = None
     try:
-        calls = parse_invocation(words).calls or (Call("new-session", {}, ()),)
+        calls = parse_invocation(words).calls or (TmuxCall("new-session", {}, ()),)
         if any(call.name in caller_commands.STARTS for call in calls):
             line = Line(line.place)
         shim = Shim(_asking(line), _caller())
@@ -42,9 +42,9 @@ def _finish(shim: Shim | None, message: str | None) -> int:
     return 1
 
 
-def _caller() -> Caller:
+def _caller() -> TmuxCaller:
     pane = os.environ.get("CRUX_PANE", "") or os.environ.get("TMUX_PANE", "")
-    return Caller(pane, os.getcwd(), os.environ.get("SHELL") or "/bin/sh")
+    return TmuxCaller(pane, os.getcwd(), os.environ.get("SHELL") or "/bin/sh")
 
 
 def _asking(line: Line) -> Any:

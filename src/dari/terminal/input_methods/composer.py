@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CompositionStep:
     """What a key did. `commit` goes to the program, `preedit` never does.
 
     Not `is_used`: the key is none of the input method's, and goes to the program after `commit`.
@@ -29,12 +29,12 @@ class Composer(Protocol):
         """What could be chosen now; empty when there is nothing to choose."""
         ...
 
-    def feed(self, key: str) -> Step: ...
+    def feed(self, key: str) -> CompositionStep: ...
 
-    def backspace(self) -> Step:
+    def backspace(self) -> CompositionStep:
         """Undo the last key inside the preedit; with none, the key is not used."""
         ...
 
-    def finish(self) -> Step:
+    def finish(self) -> CompositionStep:
         """Commit what is open."""
         ...

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.errors import Unavailable
-from dari.terminal.ime import japanese
-from dari.terminal.ime.japanese import KanaComposer, kanji_candidates
-from dari.terminal.ime.romaji import KANA, to_hiragana, to_kana, to_katakana
+from dari.terminal.input_methods import japanese
+from dari.terminal.input_methods.japanese import KANA, KanaComposer, kanji_candidates, to_hiragana, to_kana, to_katakana
 
 
 @pytest.mark.parametrize(

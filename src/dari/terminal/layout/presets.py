@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from dari.errors import InvalidInput
-from dari.terminal.layout.cells import SMALLEST, Cell, Leaf, Orientation, Split, adjust, size_along
+from dari.terminal.layout.cells import MIN_PANE_CELLS, Cell, Leaf, Orientation, Split, adjust, size_along
 from dari.terminal.layout.tree import Tree
 
 Preset = Literal["even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled"]
@@ -65,7 +65,7 @@ def spread(cell: Split) -> Split:
 
 
 def _even(panes: tuple[str, ...], way: Orientation, cols: int, rows: int) -> Cell:
-    least = len(panes) * (SMALLEST + 1) - 1
+    least = len(panes) * (MIN_PANE_CELLS + 1) - 1
     cols, rows = (max(cols, least), rows) if way == "horizontal" else (cols, max(rows, least))
     return spread(Split(way, tuple(Leaf(pane, cols, rows) for pane in panes), cols, rows))
 
@@ -77,13 +77,13 @@ def _main(panes: tuple[str, ...], preset: Preset, tree: Tree, main_size: int | s
     room = window[across] - 1
     default = MAIN_ROWS if preset == "main-horizontal" else MAIN_COLS
     main = cells_of(default if main_size is None else main_size, room)
-    if main + SMALLEST >= room:
-        main = SMALLEST if room <= 2 * SMALLEST else room - SMALLEST
-        other = SMALLEST
+    if main + MIN_PANE_CELLS >= room:
+        main = MIN_PANE_CELLS if room <= 2 * MIN_PANE_CELLS else room - MIN_PANE_CELLS
+        other = MIN_PANE_CELLS
     else:
-        main = max(main, SMALLEST)
+        main = max(main, MIN_PANE_CELLS)
         other = room - main
-    length = max(window[along], (len(panes) - 1) * (SMALLEST + 1) - 1)
+    length = max(window[along], (len(panes) - 1) * (MIN_PANE_CELLS + 1) - 1)
 
     def sized(part: int) -> tuple[int, int]:
         return (length, part) if across == "vertical" else (part, length)
@@ -94,7 +94,7 @@ def _main(panes: tuple[str, ...], preset: Preset, tree: Tree, main_size: int | s
         rest = Leaf(panes[1], *sized(other))
     else:
         cols, rows = sized(other)
-        small = (SMALLEST, rows) if along == "horizontal" else (cols, SMALLEST)
+        small = (MIN_PANE_CELLS, rows) if along == "horizontal" else (cols, MIN_PANE_CELLS)
         rest = spread(Split(along, tuple(Leaf(pane, *small) for pane in panes[1:]), cols, rows))
     return Split(across, (first, rest), *sized(main + other + 1))
 
@@ -105,8 +105,8 @@ def _tiled(panes: tuple[str, ...], window_cols: int, window_rows: int) -> Cell:
         lines += 1
         if lines * columns < len(panes):
             columns += 1
-    width = max(SMALLEST, (window_cols - (columns - 1)) // columns)
-    height = max(SMALLEST, (window_rows - (lines - 1)) // lines)
+    width = max(MIN_PANE_CELLS, (window_cols - (columns - 1)) // columns)
+    height = max(MIN_PANE_CELLS, (window_rows - (lines - 1)) // lines)
     cols = max(window_cols, (width + 1) * columns - 1)
     rows = max(window_rows, (height + 1) * lines - 1)
     made: list[Cell] = []

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.errors import Unavailable
-from dari.terminal.ime import chinese
-from dari.terminal.ime.chinese import PinyinComposer, hanzi_candidates
-from dari.terminal.ime.pinyin import SYLLABLES, split_syllables
+from dari.terminal.input_methods import chinese
+from dari.terminal.input_methods.chinese import PINYIN_SYLLABLES, PinyinComposer, hanzi_candidates, split_syllables
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_letters_fall_into_syllables(letters: str, syllables: tuple[str, ...], r
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from(sorted(SYLLABLES)), min_size=1, max_size=12))
+@given(st.lists(st.sampled_from(sorted(PINYIN_SYLLABLES)), min_size=1, max_size=12))
 def test_syllables_with_marks_between_come_back(syllables: list[str]) -> None:
     assert split_syllables("'".join(syllables)) == (tuple(syllables), "")
     found, rest = split_syllables("".join(syllables))
@@ -68,7 +67,7 @@ def test_the_dictionary_writes_words() -> None:
     pytest.importorskip("Pinyin2Hanzi")
     assert hanzi_candidates(("zhong", "duan", "mo", "ni", "qi"))[0] == "终端模拟器"
     assert "我是学生" in hanzi_candidates(("wo", "shi", "xue", "sheng"))
-    for syllable in SYLLABLES:
+    for syllable in PINYIN_SYLLABLES:
         hanzi_candidates((syllable,))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.keys import Key
-from dari.terminal.ime.plan import type_with_ime
+from dari.terminal.input_methods.plan import type_with_ime
 
 
 def test_only_commits_reach_the_program_one_write_each() -> None:

@@ -18,14 +18,14 @@ _PIECES = re.compile(r"[\t -~\x80-\U0010ffff]{1,4096}|[\x7f\x08]+|(?s:.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EnteredLine:
     """A text that Enter would run; not `is_certain` when editing keys changed the line in a way we cannot follow."""
 
     text: str
     is_certain: bool = True
 
 
-class TypedLine:
+class LineBuffer:
     """Follows one shell prompt. Tell it everything that is written to the pane while the shell reads."""
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class TypedLine:
         """What stands on the line and was not entered."""
         return self._line
 
-    def peek(self, text: str) -> Entry | None:
+    def peek(self, text: str) -> EnteredLine | None:
         """What would run if `text` were sent now; None when it enters nothing. Nothing is remembered."""
-        trial = TypedLine()
+        trial = LineBuffer()
         trial._line, trial._is_certain, trial._before = self._line, self._is_certain, self._before
         return trial.add(text)
 
-    def add(self, text: str) -> Entry | None:
+    def add(self, text: str) -> EnteredLine | None:
         """Remember that `text` was sent; the whole text that it entered, all lines of it, or None."""
         entered: list[str] = []
         was_certain = True
@@ -77,9 +77,9 @@ class TypedLine:
         self._line = "".join(line)
         if len(self._line) > _LONGEST_CHARS:
             self._line, self._is_certain = self._line[-_LONGEST_CHARS:], False
-        return Entry("\n".join(entered), was_certain) if entered else None
+        return EnteredLine("\n".join(entered), was_certain) if entered else None
 
-    def press(self, name: str) -> Entry | None:
+    def press(self, name: str) -> EnteredLine | None:
         """The same for a key by its name: `enter`, `backspace`, `C-c`; any other key makes the line uncertain."""
         known = {
             "enter": "\r",

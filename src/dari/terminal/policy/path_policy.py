@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dari.terminal.policy.ast import Command, Word
 from dari.terminal.policy.patterns import SYSTEM_DIRECTORIES
-from dari.terminal.policy.words import Command, Word
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HARMLESS = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"))
@@ -23,14 +23,14 @@ MAX_LOOKUPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TouchedPath:
     """`path` is real (links followed); None when it is known only at run time. `word` is how it was written."""
 
     path: str | None
     word: str
 
 
-class Places:
+class PathPolicy:
     """Follows `cd` through a text. Whether each `cd` runs is not known, so all directories stay possible."""
 
     def __init__(self, cwd: str, home: Path) -> None:
@@ -39,7 +39,7 @@ class Places:
         self.is_lost = False
         self.lookups = 0
 
-    def of(self, command: Command) -> Iterator[Place]:
+    def of(self, command: Command) -> Iterator[TouchedPath]:
         """What the command names: arguments, option values, redirections, its own path."""
         name = command.name or ""
         if "/" in name and name.rpartition("/")[0] not in SYSTEM_DIRECTORIES:
@@ -54,11 +54,11 @@ class Places:
             if redirect.writes or redirect.reads:
                 yield from self._resolve(redirect.target, redirect.target.text)
 
-    def _go(self, command: Command) -> Iterator[Place]:
+    def _go(self, command: Command) -> Iterator[TouchedPath]:
         targets = [word for word in command.words[1:] if not re.fullmatch(r"-[LPeqsn@]+|--", word.text)]
         if command.name in ("popd", "z", "j") or (targets and targets[0].text == "-") or len(targets) > 1:
             self.is_lost = True
-            yield Place(None, str(command))
+            yield TouchedPath(None, str(command))
             return
         target = targets[0] if targets else Word("~", has_tilde=True)
         for place in list(self._resolve(target, target.text)):
@@ -70,10 +70,10 @@ class Places:
                     self.directories.append(place.path)
             yield place
 
-    def _argument(self, word: Word) -> Iterator[Place]:
+    def _argument(self, word: Word) -> Iterator[TouchedPath]:
         text = word.text
         if not word.is_known:
-            yield Place(None, text)
+            yield TouchedPath(None, text)
             return
         if _URL.match(text) and not text.startswith("file:"):
             return
@@ -101,36 +101,36 @@ class Places:
             os.path.lexists(os.path.join(directory, text)) for directory in self.directories
         )
 
-    def _resolve(self, word: Word, text: str) -> Iterator[Place]:
+    def _resolve(self, word: Word, text: str) -> Iterator[TouchedPath]:
         if not word.is_known:
-            yield Place(None, text)
+            yield TouchedPath(None, text)
             return
         path = text
         if path.startswith("~") and (word.has_tilde or text is not word.text):
             if path != "~" and not path.startswith("~/"):
-                yield Place(None, text)
+                yield TouchedPath(None, text)
                 return
             path = self.home + path[1:]
         if word.has_glob:
             match = re.search(r"[*?\[]", path)
             head = path[: match.start()] if match else path
             if "/.." in path[len(head) :] or "../" in path[len(head) :]:
-                yield Place(None, text)
+                yield TouchedPath(None, text)
                 return
             path = head.rpartition("/")[0] + "/" if "/" in head else "."
         if path in _HARMLESS:
             return
         self.lookups += len(self.directories)
         if self.lookups > MAX_LOOKUPS:
-            yield Place(None, text)
+            yield TouchedPath(None, text)
             return
         if os.path.isabs(path):
-            yield Place(os.path.realpath(path), text)
+            yield TouchedPath(os.path.realpath(path), text)
             return
         if self.is_lost:
-            yield Place(None, text)
+            yield TouchedPath(None, text)
         for directory in self.directories:
-            yield Place(os.path.realpath(os.path.join(directory, path)), text)
+            yield TouchedPath(os.path.realpath(os.path.join(directory, path)), text)
 
 
 def is_below(path: str, directories: Iterable[str]) -> bool:

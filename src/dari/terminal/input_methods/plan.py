@@ -9,14 +9,14 @@ from typing import Literal
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.keys import Key, parse_key
-from dari.terminal.ime.chinese import PinyinComposer
-from dari.terminal.ime.composer import Composer, Step
-from dari.terminal.ime.hangul import HangulComposer, decompose, is_hangul
-from dari.terminal.ime.japanese import KanaComposer, Script
+from dari.terminal.input_methods.chinese import PinyinComposer
+from dari.terminal.input_methods.composer import Composer, CompositionStep
+from dari.terminal.input_methods.hangul import HangulComposer, decompose, is_hangul
+from dari.terminal.input_methods.japanese import KanaComposer, Script
 
 Language = Literal["korean", "japanese", "chinese"]
 Mode = Literal["auto", "keys", "text"]
-LONGEST_CHARS = 100_000
+MAX_TYPED_CHARS = 100_000
 
 _NAMED = re.compile(r"<([A-Za-z][A-Za-z0-9+-]*)>")
 _NAMES = {
@@ -32,7 +32,7 @@ _PLAIN = {"enter": "\r", "tab": "\t", "space": " "}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InputPlan:
     """`writes`: each is one write to the program, a text or a key. `preedits`: what was shown after each key.
 
     Preedit is what a person has not said yet, so it is empty unless it was asked for.
@@ -62,15 +62,15 @@ def type_with_ime(
     *,
     script: Script = "hiragana",
     shows_preedit: bool = False,
-) -> Plan:
+) -> InputPlan:
     """Plan the typing of `typed`.
 
     `keys`: Latin letters as on the keyboard, with `<Backspace>`, `<Enter>`, `<Escape>` between them: `gksrmf` is 한글.
     `text`: the text that shall arrive; Korean goes through the automaton key by key, other text is committed as it is.
     `auto`: keys when all is ASCII, else text.
     """
-    if len(typed) > LONGEST_CHARS:
-        raise InvalidInput(f"{len(typed)} characters are too many to type", f"type at most {LONGEST_CHARS}, or paste")
+    if len(typed) > MAX_TYPED_CHARS:
+        raise InvalidInput(f"{len(typed)} characters are too many to type", f"type at most {MAX_TYPED_CHARS}, or paste")
     if mode == "auto":
         mode = "keys" if typed.isascii() else "text"
     if mode == "keys":
@@ -86,7 +86,7 @@ class _Typing:
         self._preedits: list[str] = []
         self._count = 0
 
-    def run(self, keys: list[str | Key]) -> Plan:
+    def run(self, keys: list[str | Key]) -> InputPlan:
         for key in keys:
             self.press(key)
         return self.end()
@@ -95,7 +95,7 @@ class _Typing:
         self._count += 1
         if isinstance(key, Key):
             # A chord such as C-c is for the program; what is open is committed first, as desktops do.
-            self._take(Step(self._composer.finish().commit, "", False), key)
+            self._take(CompositionStep(self._composer.finish().commit, "", False), key)
         elif key == "backspace":
             self._take(self._composer.backspace(), Key("backspace"))
         else:
@@ -106,25 +106,25 @@ class _Typing:
     def flush(self) -> None:
         self._take(self._composer.finish(), "")
 
-    def end(self) -> Plan:
+    def end(self) -> InputPlan:
         self.flush()
-        return Plan(tuple(self.writes), self._count, tuple(self._preedits))
+        return InputPlan(tuple(self.writes), self._count, tuple(self._preedits))
 
-    def _take(self, step: Step, key: str | Key) -> None:
+    def _take(self, step: CompositionStep, key: str | Key) -> None:
         if step.commit:
             self.writes.append(unicodedata.normalize("NFC", step.commit))
         if not step.is_used and key != "":
             self.writes.append(key)
 
 
-def _plan_text(text: str, language: Language, shows_preedit: bool) -> Plan:
+def _plan_text(text: str, language: Language, shows_preedit: bool) -> InputPlan:
     text = unicodedata.normalize("NFC", text.replace("\r\n", "\n"))
     for char in text:
         if unicodedata.category(char) == "Cc" and char not in "\n\r\t":
             raise InvalidInput(f"{char!r} is a control character, not text", "send it as a key")
     if language != "korean":
         runs = re.findall(r"[\x00-\x7f]+|[^\x00-\x7f]+", text)
-        return Plan(tuple(run.replace("\n", "\r") for run in runs), len(text))
+        return InputPlan(tuple(run.replace("\n", "\r") for run in runs), len(text))
     typing = _Typing(HangulComposer(), shows_preedit)
     for char in text:
         if not is_hangul(char):

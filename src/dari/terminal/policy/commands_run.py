@@ -7,24 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from dari.terminal.policy.carriers import DEEPEST, CarrierReader, takes_text
+from dari.terminal.policy.ast import Command, Dialect, Evaluated, Possible, Script, ShellError, Word
+from dari.terminal.policy.carriers import MAX_CARRIER_DEPTH, CarrierReader, takes_text
 from dari.terminal.policy.evaluation import follow
-from dari.terminal.policy.known_programs import KNOWN_PROGRAMS
 from dari.terminal.policy.options import has_option, option_values, split_options
-from dari.terminal.policy.programs import program
-from dari.terminal.policy.script import read_expansions, read_script
-from dari.terminal.policy.words import Command, Dialect, Evaluated, Possible, Script, ShellError, Word
-from dari.terminal.policy.wrappers import (
+from dari.terminal.policy.program_tables import (
     CARRYING,
     CODE,
     FETCHERS,
     INTERPRETERS,
     JOINED,
+    KNOWN_PROGRAMS,
     PREFIXES,
     SHELLS,
     STRINGS,
     TRANSPARENT,
 )
+from dari.terminal.policy.programs import program
+from dari.terminal.policy.script import read_expansions, read_script
 
 STREAMS = re.compile(r"-|/dev/(stdin|fd/.*)|/proc/.*/fd/.*")
 LOADER = re.compile(r"ld(-[\w.-]+|64)?\.so(\.\d+)*|ld-musl-\w+\.so\.\d+")
@@ -34,7 +34,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class CommandsRun:
     """`commands`: all that would run, the wrapping ones too. `doubts`: why there may be more that cannot be seen.
 
     `unread`: programs in other languages, and settings that decide which program is found. Whoever may run anything
@@ -51,19 +51,19 @@ class Reach:
     """How much was read, in letters and words."""
 
 
-def reach(text: str, dialect: Dialect = "bash") -> Reach:
+def find_commands_run(text: str, dialect: Dialect = "bash") -> CommandsRun:
     """What `text` would run; ShellError when the text cannot be read."""
     finder = _Finder()
     functions = finder.read(text, dialect, 0)
     finder.follow_evaluated()
     doubts, unread = (tuple(dict.fromkeys(each)) for each in (finder.doubts, finder.unread))
-    return Reach(tuple(finder.commands), doubts, functions, unread, tuple(finder.possible), finder.steps)
+    return CommandsRun(tuple(finder.commands), doubts, functions, unread, tuple(finder.possible), finder.steps)
 
 
 class _Finder(CarrierReader):
     def read(self, text: str, dialect: Dialect, depth: int) -> frozenset[str]:
-        if depth > DEEPEST:
-            raise ShellError(f"commands call commands more than {DEEPEST} deep")
+        if depth > MAX_CARRIER_DEPTH:
+            raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
         self.spend(len(text))
         script = read_script(text, dialect)
         self._take(script, dialect, depth)
@@ -72,8 +72,8 @@ class _Finder(CarrierReader):
         return script.functions
 
     def expansions(self, text: str, dialect: Dialect, depth: int) -> None:
-        if depth > DEEPEST:
-            raise ShellError(f"commands call commands more than {DEEPEST} deep")
+        if depth > MAX_CARRIER_DEPTH:
+            raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
         self.spend(len(text))
         self._take(read_expansions(text, dialect), dialect, depth + 1)
 
@@ -115,8 +115,8 @@ class _Finder(CarrierReader):
         found = len(self.commands)
         for inner in self._inner(name, command, dialect, depth):
             if inner.words:
-                if depth > DEEPEST:
-                    raise ShellError(f"commands call commands more than {DEEPEST} deep")
+                if depth > MAX_CARRIER_DEPTH:
+                    raise ShellError(f"commands call commands more than {MAX_CARRIER_DEPTH} deep")
                 self.look(inner, dialect, depth + 1)
         if len(self.commands) > found and (name in TRANSPARENT or (name in SHELLS and takes_text(command))):
             self.commands[at] = replace(command, is_carrier=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.terminal.ime.hangul import FIRST_SYLLABLE, SYLLABLES, HangulComposer, compose, decompose
+from dari.terminal.input_methods.hangul import FIRST_SYLLABLE, SYLLABLES, HangulComposer, compose, decompose
 
 KEYS = "qwertyuiopasdfghjklzxcvbnmQWERTYUIOPASDFGHJKLZXCVBNM"
 _syllables = st.integers(0, SYLLABLES - 1).map(lambda index: chr(FIRST_SYLLABLE + index))

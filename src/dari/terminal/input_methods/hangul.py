@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from dari.terminal.ime.composer import Step
+from dari.terminal.input_methods.composer import CompositionStep
 
 LEADS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
@@ -47,14 +47,14 @@ class HangulComposer:
     def candidates(self) -> tuple[str, ...]:
         return ()
 
-    def feed(self, key: str) -> Step:
+    def feed(self, key: str) -> CompositionStep:
         jamo = _KEYS.get(key)
         if jamo is None:
-            return Step(self.finish().commit, "", False)
+            return CompositionStep(self.finish().commit, "", False)
         commit = self._vowel_typed(jamo) if jamo in VOWELS else self._consonant_typed(jamo)
-        return Step(commit, self.preedit)
+        return CompositionStep(commit, self.preedit)
 
-    def backspace(self) -> Step:
+    def backspace(self) -> CompositionStep:
         if self._tail:
             self._tail = _PARTS.get(self._tail, self._tail)[:-1]
         elif self._vowel:
@@ -62,11 +62,11 @@ class HangulComposer:
         elif self._lead:
             self._lead = ""
         else:
-            return Step(is_used=False)
-        return Step("", self.preedit)
+            return CompositionStep(is_used=False)
+        return CompositionStep("", self.preedit)
 
-    def finish(self) -> Step:
-        return Step(self._begin())
+    def finish(self) -> CompositionStep:
+        return CompositionStep(self._begin())
 
     def _consonant_typed(self, jamo: str) -> str:
         if self._lead and self._vowel:

@@ -19,7 +19,7 @@ class ShellError(Exception):
     """The text is not complete, or not a text that we read the way every shell does."""
 
 
-class TooMuch(ShellError):
+class ScriptTooLarge(ShellError):
     """The text would take too long to read."""
 
 

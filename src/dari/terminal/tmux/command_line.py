@@ -95,7 +95,7 @@ _SERVER_FLAGS = "2c:CDf:lL:NqS:T:uUvV"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TmuxCall:
     """One command: `flags` maps each letter to its values, in order; a flag that takes none has empty ones."""
 
     name: str
@@ -118,7 +118,7 @@ class Invocation:
     """What `tmux …` was asked: flags of the program itself, then the commands between `;`. None: show new-session."""
 
     flags: dict[str, tuple[str, ...]]
-    calls: tuple[Call, ...]
+    calls: tuple[TmuxCall, ...]
 
 
 def parse_invocation(arguments: Sequence[str]) -> Invocation:
@@ -144,7 +144,7 @@ def split_commands(arguments: Sequence[str]) -> list[list[str]]:
     return [command for command in commands if command]
 
 
-def parse_call(words: Sequence[str]) -> Call:
+def parse_call(words: Sequence[str]) -> TmuxCall:
     """One command with its flags and words."""
     name = find_command(words[0])
     spec = COMMANDS[name]
@@ -153,7 +153,7 @@ def parse_call(words: Sequence[str]) -> Call:
         raise _refused(f"command {name}: too few arguments (need at least {spec.least})")
     if 0 <= spec.most < len(rest):
         raise _refused(f"command {name}: too many arguments (need at most {spec.most})")
-    return Call(name, flags, tuple(rest))
+    return TmuxCall(name, flags, tuple(rest))
 
 
 def find_command(word: str) -> str:
