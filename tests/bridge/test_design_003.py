@@ -236,7 +236,7 @@ def test_dod_zombies_to_look_for_bubblewrap_leaves_none() -> None:
     """ "zombie process prevention is verified": bubblewrap's first process outlives it, and becomes a child of ours."""
     program = (
         "from dari.process.reaper import become_subreaper; become_subreaper()\n"
-        "from dari.sandbox.capabilities import this_machine; this_machine()\n"
+        "from dari.sandbox.capabilities import probe_capabilities; probe_capabilities()\n"
         "from tests.bridge.test_design_003 import zombies_of_ours; print(zombies_of_ours())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30)

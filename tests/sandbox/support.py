@@ -65,7 +65,7 @@ def outcome_as_nobody(confinement: str, steps: Steps) -> dict[str, str]:
     python = python_of_nobody()
     code = (
         "import asyncio, json, sys\n"
-        "from dari.sandbox.confinement import AllowedPath, Confinement\n"
+        "from dari.sandbox.confinement import Confinement, PathRule\n"
         "from tests.sandbox.support import outcome\n"
         f"found = asyncio.run(outcome({confinement}, json.loads(sys.argv[1]), python={python!r}))\n"
         "print(json.dumps(found))\n"

@@ -256,7 +256,7 @@ def test_an_unprivileged_user_is_confined_just_as_well(world: World, wrapped: bo
     require_kernel()
     if wrapped:
         require_bubblewrap()
-    paths = f"(AllowedPath.of({str(world.inside)!r}, 'rw'), AllowedPath.of({str(world.readable)!r}))"
+    paths = f"(PathRule.of({str(world.inside)!r}, 'rw'), PathRule.of({str(world.readable)!r}))"
     confinement = f"Confinement('enforce', {paths}, 'none', uses_bubblewrap={wrapped})"
     denied = outcome_as_nobody(confinement, world.escapes())
     assert [step for step, result in denied.items() if result == "ok"] == []
