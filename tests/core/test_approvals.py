@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from dari.bridge.trust.confirming import ConfirmPatterns
-from dari.core.approval import Approval, ApprovalAnswer, ApprovalEvent
-from dari.core.approvals import ApprovalQueue
+from dari.core.approvals import Approval, ApprovalEvent, ApprovalQueue, ProposedCall
 from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
 
@@ -25,9 +25,22 @@ class Desk:
         )
         self.approvals.subscribe(self.told.append)
 
-    async def asked(self, arguments: object = None, **more: Any) -> tuple[asyncio.Task[ApprovalAnswer], Approval]:
-        given = {"who": "claude", "session": "s1", **more}
-        task = asyncio.create_task(self.approvals.ask("fs", "delete", arguments or {"path": "/a"}, **given))
+    def ask(
+        self,
+        arguments: object = None,
+        *,
+        who: str = "claude",
+        session: str = "s1",
+        pid: int = 0,
+        **more: Any,
+    ) -> Coroutine[Any, Any, Approval]:
+        call = ProposedCall(
+            server="fs", tool="delete", arguments=arguments or {"path": "/a"}, who=who, session=session, asker_pid=pid
+        )
+        return self.approvals.ask(call, **more)
+
+    async def asked(self, arguments: object = None, **more: Any) -> tuple[asyncio.Task[Approval], Approval]:
+        task = asyncio.create_task(self.ask(arguments, **more))
         await settled()
         return task, self.approvals.pending()[-1]
 
@@ -83,17 +96,17 @@ async def test_an_answer_in_the_second_phase_still_counts() -> None:
     task, question = await desk.asked()
     desk.clock.advance(200)
     desk.approvals.approve(question.id, by="ann")
-    assert (await task).outcome == "approved"
+    assert (await task).state == "approved"
 
 
 async def test_a_caller_of_short_patience_is_sent_away_and_gets_the_answer_when_it_calls_again() -> None:
     desk = Desk()
-    task, question = await desk.asked(patience="short")
+    task, question = await desk.asked(wait_s=0)
     with pytest.raises(NeedsApproval, match=question.id) as caught:
         await task
     assert f"approvals approve {question.id}" in caught.value.hint
     desk.approvals.approve(question.id, by="ann")
-    answer = await desk.approvals.ask("fs", "delete", {"path": "/a"}, who="claude", session="s1", patience="short")
+    answer = await desk.ask(wait_s=0)
     assert answer.by == "ann"
     assert desk.approvals.pending() == []
     assert desk.changes == ["asked", "waiting", "approved"]
@@ -101,21 +114,21 @@ async def test_a_caller_of_short_patience_is_sent_away_and_gets_the_answer_when_
 
 async def test_a_call_made_again_before_the_answer_joins_its_question() -> None:
     desk = Desk()
-    task, question = await desk.asked(patience="short")
+    task, question = await desk.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
-    again, same = await desk.asked(patience="short")
+    again, same = await desk.asked(wait_s=0)
     assert same.id == question.id
     with pytest.raises(NeedsApproval, match=question.id):
         await again
     desk.approvals.deny(question.id, by="ann")
-    last = desk.approvals.ask("fs", "delete", {"path": "/a"}, who="claude", session="s1", patience="short")
+    last = desk.ask(wait_s=0)
     with pytest.raises(Denied):
         await last
 
 
 async def test_an_approval_that_nobody_fetches_does_not_last() -> None:
     desk = Desk()
-    task, question = await desk.asked(patience="short")
+    task, question = await desk.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
     desk.approvals.approve(question.id, by="ann")
     desk.clock.advance(300)
@@ -141,10 +154,10 @@ async def test_one_approval_lets_one_call_through() -> None:
 
 async def test_other_arguments_or_another_caller_are_another_question() -> None:
     desk = Desk()
-    task, question = await desk.asked(patience="short")
+    task, question = await desk.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
     desk.approvals.approve(question.id, by="ann")
-    for more in ({"arguments": {"path": "/b"}}, {"who": "other"}, {"session": "s2"}):
+    for more in ({"arguments": {"path": "/b"}}, {"who": "other"}, {"session": "s2"}, {"pid": 7}):
         task, fresh = await desk.asked(**more)
         assert fresh.id != question.id and not task.done()
         task.cancel()
@@ -156,7 +169,7 @@ async def test_an_approval_for_the_session_covers_this_tool_of_this_session_unti
     task, question = await desk.asked()
     desk.approvals.approve(question.id, by="ann", for_session=True)
     await task
-    answer = await desk.approvals.ask("fs", "delete", {"path": "/other"}, who="claude", session="s1")
+    answer = await desk.ask({"path": "/other"})
     assert answer.for_session and answer.by == "ann"
     assert not desk.approvals.is_granted("s1", "fs", "write")
     assert not desk.approvals.is_granted("s2", "fs", "delete")
@@ -206,10 +219,10 @@ async def test_a_second_answer_is_a_conflict_and_an_unknown_id_is_not_found() ->
 
 
 async def test_the_queue_has_a_bound() -> None:
-    desk = Desk(questions=2)
+    desk = Desk(max_waiting=2)
     tasks = [(await desk.asked({"n": at}))[0] for at in range(2)]
-    with pytest.raises(Unavailable, match="2 calls wait for a person already"):
-        await desk.approvals.ask("fs", "delete", {"n": 3}, who="x")
+    with pytest.raises(Unavailable, match="at most 2 calls"):
+        await desk.ask({"n": 3})
     desk.approvals.close()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [Unavailable] * 2
@@ -230,7 +243,7 @@ async def test_a_listener_that_left_is_told_no_more() -> None:
 async def test_the_usual_clock_is_the_event_loop() -> None:
     approvals = ApprovalQueue(redact=lambda value: value, first_wait_s=0.005, long_wait_s=0.005)
     with pytest.raises(TimedOut):
-        await approvals.ask("fs", "delete", {}, who="claude")
+        await approvals.ask(ProposedCall(server="fs", tool="delete", arguments={}, who="claude"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The bridge for programs: what the console and scripts see and decide, over the daemon's control socket.
 
 Looking needs the scope `read`, stopping a server `control`. What only a person may decide (calls that wait, changed
-tools) needs `admin`, which an agent's token does not have.
+tools) needs `admin`, which an agent's token does not have, and a caller outside of what agents drive.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dari.bridge.decisions import Decisions
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
 from dari.bridge.upstream.status import UpstreamStatus
-from dari.core.approval import Approval
+from dari.core.approvals import Approval
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.core.scopes import ADMIN, CONTROL, READ
@@ -55,12 +55,12 @@ class BridgeControl:
         """Calls that wait for a person, oldest first; arguments are redacted."""
         return self._bridge.approvals.pending()
 
-    @expose("bridge.approve", ADMIN)
+    @expose("bridge.approve", ADMIN, needs_person=True)
     async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Approval:
         """Let a waiting call through, or every call of its tool by its session."""
         return Decisions(self._bridge, by).let_through(id, for_session=for_session)
 
-    @expose("bridge.deny", ADMIN)
+    @expose("bridge.deny", ADMIN, needs_person=True)
     async def deny(self, id: str, reason: str = "", by: str = PERSON) -> Approval:
         return Decisions(self._bridge, by).deny(id, reason)
 
@@ -69,7 +69,7 @@ class BridgeControl:
         """What servers show differently than before, and nobody has agreed to yet."""
         return self._bridge.pins.held(server)
 
-    @expose("bridge.approve_pins", ADMIN)
+    @expose("bridge.approve_pins", ADMIN, needs_person=True)
     async def approve_pins(
         self,
         server: str,
@@ -81,7 +81,7 @@ class BridgeControl:
         """Agree to what is held of a server, or to one item; `digest` is that of what the person saw."""
         return DecisionCount(Decisions(self._bridge, by).approve(server, kind, name, digest))
 
-    @expose("bridge.reject_pins", ADMIN)
+    @expose("bridge.reject_pins", ADMIN, needs_person=True)
     async def reject_pins(
         self,
         server: str,

@@ -14,6 +14,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dari.bridge.service import Bridge
     from dari.daemon.client import DaemonClient
     from dari.daemon.peer import ConnectedSocket, PeerCredentials
+    from dari.daemon.session import Refusal
 
 PLACE_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
@@ -103,6 +105,7 @@ async def host(
             run_dir=place.files.run_dir,
             version=VERSION,
             peer_credentials=outsider,
+            on_refused=partial(_record_refusal, bridge),
         )
         door = CliSocketServer(
             place.files.run_dir,
@@ -208,6 +211,11 @@ async def _place_lost(place: BridgePaths, ours: FileId) -> None:
                 return
         except OSError:
             return
+
+
+def _record_refusal(bridge: Bridge, refusal: Refusal) -> None:
+    if bridge.audit is not None:
+        bridge.audit.refuse(refusal.principal, pid=refusal.pid, reason=refusal.reason, method=refusal.method)
 
 
 async def _relay(asked: Callable[[], Awaitable[None]], hosted: Hosted) -> None:

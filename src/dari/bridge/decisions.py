@@ -1,6 +1,7 @@
-"""What a person decides, from whatever place they do it: carried out, and written to the audit log under their name.
+"""What a person decides: carried out, and written to the audit log under their name.
 
-What cannot be recorded is not done: each of these raises before anything is decided when the log takes no records.
+Each of these is refused to callers that an agent may drive (`dari.daemon.person`), and the refusal is recorded. What
+cannot be recorded is not done: each raises before anything is decided when the log takes no records.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from dari.bridge.trust.items import ItemKind
 from dari.bridge.trust.pin_store import HeldItem
-from dari.core.approval import Approval
+from dari.core.approvals import Approval
+from dari.daemon.caller_scopes import current_caller, require_person
+from dari.errors import Denied
 
 if TYPE_CHECKING:
     from dari.bridge.config.service import ConfigService
@@ -28,20 +31,20 @@ class Decisions:
         self._bridge = bridge
         self._by = by
 
-    def let_through(self, question_id: str, *, for_session: bool = False) -> Approval:
+    def let_through(self, approval_id: str, *, for_session: bool = False) -> Approval:
         """Approve one waiting call, or every call of its tool by its session."""
-        self._check()
-        question = self._bridge.approvals.approve(question_id, by=self._by, for_session=for_session)
-        detail = {"id": question.id, "caller": question.who, "for_session": for_session}
-        self._note("call approved", question.server, question.tool, **detail)
-        return question
+        self._check("approving a call", id=approval_id)
+        approval = self._bridge.approvals.approve(approval_id, by=self._by, for_session=for_session)
+        detail = {"id": approval.id, "caller": approval.who, "for_session": for_session}
+        self._note("call approved", approval.server, approval.tool, **detail)
+        return approval
 
-    def deny(self, question_id: str, reason: str = "") -> Approval:
-        self._check()
-        question = self._bridge.approvals.deny(question_id, by=self._by, reason=reason)
-        detail = {"id": question.id, "caller": question.who, "reason": reason}
-        self._note("call denied", question.server, question.tool, **detail)
-        return question
+    def deny(self, approval_id: str, reason: str = "") -> Approval:
+        self._check("denying a call", id=approval_id)
+        approval = self._bridge.approvals.deny(approval_id, by=self._by, reason=reason)
+        detail = {"id": approval.id, "caller": approval.who, "reason": reason}
+        self._note("call denied", approval.server, approval.tool, **detail)
+        return approval
 
     def approve(
         self, server: str, kind: ItemKind | None = None, name: str | None = None, digest: str | None = None
@@ -64,7 +67,7 @@ class Decisions:
 
     def forget(self, server: str) -> int:
         """Drop all pins of a server; returns how many there were."""
-        self._check()
+        self._check("forgetting pins", server=server)
         count = len(self._bridge.pins.pinned(server))
         self._bridge.pins.forget(server, by=self._by)
         self._note("forgotten", server, pins=count)
@@ -72,13 +75,13 @@ class Decisions:
 
     def trust(self, book: ConfigService, path: Path, sha256: str) -> None:
         """Let a project's file with this content run what it names."""
-        self._check()
+        self._check("trusting a project's file", file=str(path))
         pin = book.trust(path, sha256)
         self._note("trusted", file=str(path), sha256=pin.sha256)
 
     def distrust(self, book: ConfigService, path: Path) -> bool:
         """False when it was not trusted."""
-        self._check()
+        self._check("distrusting a project's file", file=str(path))
         was_trusted = book.distrust(path)
         if was_trusted:
             self._note("distrusted", file=str(path))
@@ -87,7 +90,7 @@ class Decisions:
     def _about_held(
         self, server: str, kind: ItemKind | None, name: str | None, digest: str | None, *, approves: bool
     ) -> int:
-        self._check()
+        self._check("deciding on what a server changed", server=server)
         pins = self._bridge.pins
         before = {(one.profile, one.kind, one.name): one for one in pins.held(server)}
         act = pins.approve if approves else pins.reject
@@ -99,9 +102,20 @@ class Decisions:
                 self._note("approved" if approves else "rejected", server, one.name, **detail)
         return count
 
-    def _check(self) -> None:
-        if self._bridge.audit is not None:
-            self._bridge.audit.check()
+    def _check(self, what: str, **detail: object) -> None:
+        """Raise unless this comes from a person's terminal and can be recorded."""
+        audit = self._bridge.audit
+        if audit is not None:
+            audit.check()
+        try:
+            require_person(what)
+        except Denied as error:
+            caller = current_caller()
+            if audit is not None:
+                pid = None if caller is None else caller.pid
+                audit.refuse(self._by, pid=pid, reason=error.message, what=what, **detail)
+                audit.flush(FLUSH_S)
+            raise
 
     def _note(self, event: str, server: str = "", tool: str = "", **detail: object) -> None:
         """Written out at once: decisions are few, and who has decided may look them up in the next moment."""

@@ -1,11 +1,14 @@
-"""Calls that wait for a person: 30 s in silence, then the caller is told and may wait 270 s more (AgentHub, ADR-A06).
+"""Calls that wait for a person: one queue for every part, kept by the hub.
 
-    patience "long"    one call waits through both times; `on_waiting` runs between them
-    patience "short"   the call ends at once with NeedsApproval, which names the approval: nothing would tell its
-                       client, or the person at it, why it stands still. The same call made again takes the answer
+An approval is made for one exact call: who makes it, the tool, and the hash of its arguments. It is answered by its id,
+over a person's surface only (`dari.core.person`), and it lets one such call through, or, when the person says so, every
+call of that tool by that session. A caller can wait for the answer, or go and make the same call again later:
 
-An approval lets one call through, or every call of this tool by this session. A caller who leaves takes its question
-along. Everything runs on one event loop; listeners are plain functions that only enqueue.
+    wait_s None    wait until somebody answers or the approval expires; a caller who leaves withdraws it
+    wait_s 0, n    wait that long at most, then raise NeedsApproval with the id; the approval stays in the queue
+
+After `first_wait_s` in silence the caller is notified once (`on_waiting`). Everything runs on one event loop; listeners
+are plain functions that only enqueue.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
-from dari.core.approval import Approval, ApprovalAnswer, ApprovalEvent, Change
+from msgspec import Struct, field, structs
+
 from dari.core.clock import Clock, LoopClock, Timer
 from dari.core.jcs import digest
 from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
@@ -28,23 +32,81 @@ MAX_WAITING = 100
 MAX_GRANTS = 1000
 MAX_ANSWERED = 100
 
-Patience = Literal["long", "short"]
-Listener = Callable[[ApprovalEvent], None]
-Fingerprint = tuple[str, str, str, str, str]
+State = Literal["waiting", "approved", "denied", "expired", "withdrawn"]
+Change = Literal["asked", "waiting", "approved", "denied", "expired", "withdrawn"]
+Listener = Callable[["ApprovalEvent"], None]
 
 
-class _Open:
-    """A question without an end yet, or with an answer that nobody has fetched."""
+class ProposedCall(Struct, frozen=True, kw_only=True):
+    """The exact call that a person is asked about."""
 
-    __slots__ = ("question", "fingerprint", "answer", "waiter", "timers", "is_told")
+    server: str
+    """The part or the server that would run it."""
+    tool: str
+    arguments: Any
+    who: str
+    """The principal or client that calls."""
+    session: str = ""
+    client: str = ""
+    message: str = ""
+    """The effect in words; empty: the tool and its arguments say enough."""
+    asker_pid: int = 0
+    """The process that will run the call; 0 for our own. An approval is good in that process alone."""
 
-    def __init__(self, question: Approval, fingerprint: Fingerprint) -> None:
-        self.question = question
-        self.fingerprint = fingerprint
-        self.answer: ApprovalAnswer | None = None
-        self.waiter: asyncio.Future[ApprovalAnswer] | None = None
+    @property
+    def fingerprint(self) -> tuple[object, ...]:
+        return (self.session, self.who, self.server, self.tool, digest(self.arguments), self.asker_pid)
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """A call in the queue as people see it. `arguments` are redacted: they are shown on terminals and pages."""
+
+    id: str
+    server: str
+    tool: str
+    arguments: Any
+    who: str
+    session: str
+    asked_unix: float
+    expires_unix: float
+    message: str = ""
+    client: str = ""
+    state: State = "waiting"
+    by: str = ""
+    reason: str = ""
+    answered_unix: float = 0.0
+    for_session: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.server}/{self.tool}"
+
+
+class ApprovalEvent(Struct, frozen=True, kw_only=True):
+    """`waiting` when the caller is asked to be patient, the others once each."""
+
+    change: Change
+    approval: Approval = field(name="question")
+    by: str = ""
+    reason: str = ""
+
+
+class _Entry:
+    """An approval that is open, or answered and not yet fetched by its caller."""
+
+    __slots__ = ("approval", "fingerprint", "asker_pid", "waiter", "timers", "is_notified")
+
+    def __init__(self, approval: Approval, call: ProposedCall) -> None:
+        self.approval = approval
+        self.fingerprint = call.fingerprint
+        self.asker_pid = call.asker_pid
+        self.waiter: asyncio.Future[None] | None = None
         self.timers: list[Timer] = []
-        self.is_told = False
+        self.is_notified = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.approval.state == "waiting"
 
 
 class ApprovalQueue:
@@ -54,208 +116,249 @@ class ApprovalQueue:
         redact: Callable[[object], object],
         first_wait_s: float = FIRST_WAIT_S,
         long_wait_s: float = LONG_WAIT_S,
-        questions: int = MAX_WAITING,
+        max_waiting: int = MAX_WAITING,
         clock: Clock | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.first_wait_s = first_wait_s
         self.long_wait_s = long_wait_s
         self._redact = redact
-        self._limit = questions
+        self._max_waiting = max_waiting
         self._clock = clock or LoopClock()
         self._now = now
-        self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._grants: OrderedDict[tuple[str, str, str], str] = OrderedDict()
-        self._ended: OrderedDict[str, str] = OrderedDict()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._grants: OrderedDict[tuple[str, str, str], Approval] = OrderedDict()
+        self._answered: OrderedDict[str, Approval] = OrderedDict()
         self._listeners: dict[object, Listener] = {}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told of every change; call what is returned to stop."""
+        """Call `listener` for every change; call what is returned to stop."""
         key = object()
         self._listeners[key] = listener
         return lambda: self._listeners.pop(key, None) and None
 
     def pending(self) -> list[Approval]:
         """What waits for an answer, oldest first."""
-        return [each.question for each in self._open.values() if each.answer is None]
+        return [each.approval for each in self._entries.values() if each.is_open]
+
+    def answered(self) -> list[Approval]:
+        """What was answered, expired or withdrawn lately, newest first."""
+        return list(reversed(self._answered.values()))
+
+    def get(self, approval_id: str) -> Approval:
+        """The approval of this id, open or answered lately."""
+        entry = self._entries.get(approval_id)
+        found = entry.approval if entry is not None else self._answered.get(approval_id)
+        if found is None:
+            raise NotFound(f"no approval has the id {approval_id[:40]!r}", "see what waits: dari approvals list")
+        return found
 
     def is_granted(self, session: str, server: str, tool: str) -> bool:
-        """Did a person approve this tool for the whole session?"""
+        """Whether a person approved this tool for the whole session."""
         return (session, server, tool) in self._grants
 
     async def ask(
         self,
-        server: str,
-        tool: str,
-        arguments: object,
+        call: ProposedCall,
         *,
-        who: str,
-        session: str = "",
-        patience: Patience = "long",
+        wait_s: float | None = None,
+        lifetime_s: float | None = None,
         on_waiting: Callable[[Approval], None] | None = None,
-    ) -> ApprovalAnswer:
-        """Return when a person approved; raise `Denied`, `TimedOut` or, with short patience, `NeedsApproval`."""
-        if self.is_granted(session, server, tool):
-            return ApprovalAnswer(outcome="approved", by=self._grants[session, server, tool], for_session=True)
-        fingerprint = (session, who, server, tool, digest(arguments))
-        # Two equal calls at once are two calls: only one whose caller was sent away is taken up again.
-        entry = next(
-            (each for each in self._open.values() if each.fingerprint == fingerprint and each.waiter is None), None
-        ) or self._asked(server, tool, arguments, who, session, fingerprint)
-        if entry.answer is not None:
-            self._close(entry)
-            return _taken(entry.question, entry.answer)
-        if patience == "short":
-            self._note_waiting(entry)
-            raise self._needs_approval(entry)
-        return await self._wait(entry, on_waiting)
+    ) -> Approval:
+        """Return when a person approved this call; raise `Denied`, `TimedOut` or `NeedsApproval`. An answer is used up
+        by the call that takes it."""
+        granted = self._grants.get((call.session, call.server, call.tool)) if call.session else None
+        if granted is not None:
+            return granted
+        entry = self._left_behind(call) or self._add(call, lifetime_s)
+        if entry.is_open and (wait_s is None or wait_s > 0):
+            await self._wait(entry, wait_s, on_waiting)
+        if entry.is_open:
+            self._notify_waiting(entry)
+            raise self._needs_approval(entry.approval)
+        self._close(entry)
+        if entry.approval.state == "approved":
+            return entry.approval
+        raise _refusal(entry.approval)
 
-    def approve(self, question_id: str, *, by: str, for_session: bool = False) -> Approval:
-        entry = self._find(question_id)
-        question = entry.question
-        if for_session and question.session:
+    def approve(self, approval_id: str, *, by: str, for_session: bool = False) -> Approval:
+        """A person agrees. Who calls this has checked that it is one."""
+        entry = self._find(approval_id)
+        answered = self._answer(entry, "approved", by, for_session=for_session)
+        if for_session and answered.session:
             while len(self._grants) >= MAX_GRANTS:
                 self._grants.popitem(last=False)
-            self._grants[question.session, question.server, question.tool] = by
-        self._answer(entry, ApprovalAnswer(outcome="approved", by=by, for_session=for_session))
-        return question
+            self._grants[answered.session, answered.server, answered.tool] = answered
+        return answered
 
-    def deny(self, question_id: str, *, by: str, reason: str = "") -> Approval:
-        entry = self._find(question_id)
-        self._answer(entry, ApprovalAnswer(outcome="denied", by=by, reason=reason))
-        return entry.question
+    def deny(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+        return self._answer(self._find(approval_id), "denied", by, reason)
+
+    def asker_pid(self, approval_id: str) -> int:
+        """The process that will run the call, as it was given with it."""
+        return self._find(approval_id).asker_pid
+
+    async def wait(self, approval_id: str, wait_s: float) -> Approval:
+        """The approval as soon as it is answered, or as it is after that time. Uses nothing up."""
+        entry = self._entries.get(approval_id)
+        if entry is not None and entry.is_open and wait_s > 0:
+            answered = asyncio.Event()
+
+            def hear(event: ApprovalEvent) -> None:
+                if event.approval.id == approval_id and event.approval.state != "waiting":
+                    answered.set()
+
+            stop = self.subscribe(hear)
+            try:
+                async with asyncio.timeout(wait_s):
+                    await answered.wait()
+            except TimeoutError:
+                pass
+            finally:
+                stop()
+        return self.get(approval_id)
 
     def end_session(self, session: str) -> None:
-        """Forget what was approved for a session, and what it still asks."""
+        """Forget what was approved for a session, and withdraw what it still asks."""
         for key in [key for key in self._grants if key[0] == session]:
             del self._grants[key]
-        for entry in [each for each in self._open.values() if session and each.question.session == session]:
-            self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
-            self._close(entry)
+        for entry in [each for each in self._entries.values() if session and each.approval.session == session]:
+            self._withdraw(entry)
 
     def close(self) -> None:
         """Withdraw everything, as at shutdown."""
-        for entry in list(self._open.values()):
-            self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
-            self._close(entry)
+        for entry in list(self._entries.values()):
+            self._withdraw(entry)
 
-    def _asked(
-        self, server: str, tool: str, arguments: object, who: str, session: str, fingerprint: Fingerprint
-    ) -> _Open:
-        if len(self._open) >= self._limit:
+    def _left_behind(self, call: ProposedCall) -> _Entry | None:
+        """The approval of the same call whose caller left. Two equal calls at once are two calls."""
+        fingerprint = call.fingerprint
+        entries = self._entries.values()
+        return next((each for each in entries if each.fingerprint == fingerprint and each.waiter is None), None)
+
+    def _add(self, call: ProposedCall, lifetime_s: float | None) -> _Entry:
+        if len(self._entries) >= self._max_waiting:
             raise Unavailable(
-                f"{len(self._open)} calls wait for a person already", "answer them first: dari remote approvals"
+                f"at most {self._max_waiting} calls may wait for a person, {len(self._entries)} do",
+                "answer them first: dari approvals list",
             )
-        asked, total_s = self._now(), self.first_wait_s + self.long_wait_s
-        question = Approval(
+        asked, total_s = self._now(), lifetime_s or self.first_wait_s + self.long_wait_s
+        approval = Approval(
             id=secrets.token_hex(4),
-            server=server,
-            tool=tool,
-            arguments=self._redact(arguments),
-            who=who,
-            session=session,
+            server=call.server,
+            tool=call.tool,
+            arguments=self._redact(call.arguments),
+            who=call.who,
+            session=call.session,
+            client=call.client,
+            message=call.message,
             asked_unix=asked,
             expires_unix=asked + total_s,
         )
-        entry = self._open[question.id] = _Open(question, fingerprint)
+        entry = self._entries[approval.id] = _Entry(approval, call)
         expires = self._clock.time() + total_s
         entry.timers.append(self._clock.call_at(expires, lambda: self._expire(entry)))
-        self._tell("asked", question)
+        self._publish("asked", approval)
         return entry
 
-    def _needs_approval(self, entry: _Open) -> NeedsApproval:
-        question = entry.question
-        left_s = max(0.0, question.expires_unix - self._now())
+    async def _wait(self, entry: _Entry, wait_s: float | None, on_waiting: Callable[[Approval], None] | None) -> None:
+        waiter = entry.waiter = asyncio.get_running_loop().create_future()
+
+        def first_wait_over() -> None:
+            if not waiter.done():
+                self._notify_waiting(entry)
+                if on_waiting is not None:
+                    on_waiting(entry.approval)
+
+        now = self._clock.time()
+        timers = [self._clock.call_at(now + self.first_wait_s, first_wait_over)]
+        if wait_s is not None:
+            timers.append(self._clock.call_at(now + wait_s, lambda: _finish(waiter)))
+        entry.timers += timers
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if wait_s is None or not entry.is_open:
+                self._withdraw(entry)  # an answer that came in the same moment has nobody to use it
+            raise
+        finally:
+            entry.waiter = None
+            for timer in timers:
+                timer.cancel()
+
+    def _needs_approval(self, approval: Approval) -> NeedsApproval:
+        left_s = max(0.0, approval.expires_unix - self._now())
+        what = approval.message or f"{approval.name} needs the approval of a person"
         return NeedsApproval(
-            f"{question.name} needs the approval of a person (approval {question.id})",
-            f"a person decides: dari remote approvals approve {question.id}; then make the same call again, "
-            f"within {left_s:.0f} s",
+            f"{what} (approval {approval.id})",
+            f"a person decides, in a terminal of their own: dari approvals approve {approval.id}; then make the same "
+            f"call again, within {left_s:.0f} s",
         )
 
-    def _note_waiting(self, entry: _Open) -> None:
-        if not entry.is_told:
-            entry.is_told = True
-            self._tell("waiting", entry.question)
+    def _notify_waiting(self, entry: _Entry) -> None:
+        if not entry.is_notified:
+            entry.is_notified = True
+            self._publish("waiting", entry.approval)
 
-    async def _wait(self, entry: _Open, on_waiting: Callable[[Approval], None] | None) -> ApprovalAnswer:
-        waiter = entry.waiter = asyncio.get_running_loop().create_future()
-        first_ends = self._clock.time() + self.first_wait_s
-        entry.timers.append(self._clock.call_at(first_ends, lambda: self._first_wait_over(entry, waiter, on_waiting)))
-        try:
-            answer = await waiter
-        except asyncio.CancelledError:
-            if entry.answer is None:
-                entry.waiter = None
-                self._answer(entry, ApprovalAnswer(outcome="withdrawn"))
-            self._close(entry)
-            raise
-        self._close(entry)
-        return _taken(entry.question, answer)
-
-    def _first_wait_over(
-        self,
-        entry: _Open,
-        waiter: asyncio.Future[ApprovalAnswer],
-        on_waiting: Callable[[Approval], None] | None,
-    ) -> None:
-        if waiter.done():
-            return
-        self._note_waiting(entry)
-        if on_waiting is not None:
-            on_waiting(entry.question)
-
-    def _expire(self, entry: _Open) -> None:
-        if entry.answer is None:
-            self._answer(entry, ApprovalAnswer(outcome="expired"))
+    def _expire(self, entry: _Entry) -> None:
+        if entry.is_open:
+            self._answer(entry, "expired")
         self._close(entry)
 
-    def _answer(self, entry: _Open, answer: ApprovalAnswer) -> None:
-        if entry.answer is not None:
-            return
-        entry.answer = answer
-        if entry.waiter is not None and not entry.waiter.done():
-            entry.waiter.set_result(answer)
-        self._tell(answer.outcome, entry.question, answer.by, answer.reason)
-        if answer.outcome not in ("approved", "denied"):
-            self._close(entry)
+    def _withdraw(self, entry: _Entry) -> None:
+        if entry.is_open:
+            self._answer(entry, "withdrawn")
+        self._close(entry)
 
-    def _close(self, entry: _Open) -> None:
+    def _answer(
+        self, entry: _Entry, state: State, by: str = "", reason: str = "", *, for_session: bool = False
+    ) -> Approval:
+        entry.approval = structs.replace(
+            entry.approval, state=state, by=by, reason=reason, answered_unix=self._now(), for_session=for_session
+        )
+        self._answered[entry.approval.id] = entry.approval
+        while len(self._answered) > MAX_ANSWERED:
+            self._answered.popitem(last=False)
+        if entry.waiter is not None:
+            _finish(entry.waiter)
+        self._publish(state, entry.approval)
+        return entry.approval
+
+    def _close(self, entry: _Entry) -> None:
         for timer in entry.timers:
             timer.cancel()
         entry.timers.clear()
-        if self._open.pop(entry.question.id, None) is not None:
-            self._ended[entry.question.id] = entry.answer.outcome if entry.answer is not None else "withdrawn"
-            while len(self._ended) > MAX_ANSWERED:
-                self._ended.popitem(last=False)
+        self._entries.pop(entry.approval.id, None)
 
-    def _find(self, question_id: str) -> _Open:
-        entry = self._open.get(question_id)
-        if entry is not None and entry.answer is None:
+    def _find(self, approval_id: str) -> _Entry:
+        entry = self._entries.get(approval_id)
+        if entry is not None and entry.is_open:
             return entry
-        ended = entry.answer.outcome if entry is not None and entry.answer is not None else self._ended.get(question_id)
-        if ended is not None:
-            raise Conflict(f"approval {question_id} is {ended} already", "see what waits: dari remote approvals")
-        raise NotFound(f"no call waits under the id {question_id!r}", "see what waits: dari remote approvals")
+        if entry is not None or approval_id in self._answered:
+            state = self.get(approval_id).state
+            raise Conflict(f"approval {approval_id} is {state} already", "see what waits: dari approvals list")
+        raise NotFound(f"no call waits under the id {approval_id[:40]!r}", "see what waits: dari approvals list")
 
-    def _tell(self, change: Change, question: Approval, by: str = "", reason: str = "") -> None:
-        told = ApprovalEvent(change=change, question=question, by=by, reason=reason)
+    def _publish(self, change: Change, approval: Approval) -> None:
+        event = ApprovalEvent(change=change, approval=approval, by=approval.by, reason=approval.reason)
         for listener in list(self._listeners.values()):
-            listener(told)
+            listener(event)
 
 
-def _taken(question: Approval, answer: ApprovalAnswer) -> ApprovalAnswer:
-    if answer.outcome == "approved":
-        return answer
-    raise _refusal(question, answer)
+def _finish(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
-def _refusal(question: Approval, answer: ApprovalAnswer) -> DariError:
-    if answer.outcome == "denied":
-        return Denied(f"{answer.by} denied {question.name}", answer.reason or "do not try it again without asking why")
-    if answer.outcome == "expired":
-        waited_s = question.expires_unix - question.asked_unix
+def _refusal(approval: Approval) -> DariError:
+    what = approval.message or approval.name
+    if approval.state == "denied":
+        hint = approval.reason or "do not try it again without asking why"
+        return Denied(f"{approval.by or 'a person'} denied {what}", hint)
+    if approval.state == "expired":
+        waited_s = approval.expires_unix - approval.asked_unix
         return TimedOut(
-            f"nobody answered for {question.name} in {waited_s:.0f} s",
-            "call again when a person is there to answer: dari remote approvals, or the console",
+            f"nobody answered for {what} in {waited_s:.0f} s",
+            "call again when a person is there to answer: dari approvals list",
         )
-    return Unavailable(f"the question about {question.name} was withdrawn", "call again")
+    return Unavailable(f"the approval of {what} was withdrawn", "call again")

@@ -1,34 +1,72 @@
-"""The scopes of the caller whose call is being served, for methods whose need depends on their arguments."""
+"""The caller whose call is being served: its principal, its scopes and its process."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from dari.daemon.errors import ScopeRequired
+from msgspec import Struct
+from msgspec.structs import replace
 
-_SCOPES: ContextVar[frozenset[str] | None] = ContextVar("dari_caller_scopes", default=None)
+from dari.daemon.errors import NotAPerson, ScopeRequired
+from dari.daemon.person import find_agent
+
+
+class CallerIdentity(Struct, frozen=True):
+    """`pid` is None where the kernel does not tell it."""
+
+    principal: str
+    scopes: frozenset[str]
+    pid: int | None
+
+
+_CALLER: ContextVar[CallerIdentity | None] = ContextVar("dari_caller", default=None)
+
+
+@contextmanager
+def serve_caller(caller: CallerIdentity) -> Iterator[None]:
+    """What runs inside is done for this caller, with no more scopes than an outer caller has."""
+    outer = _CALLER.get()
+    token = _CALLER.set(caller if outer is None else replace(caller, scopes=caller.scopes & outer.scopes))
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
 
 
 @contextmanager
 def limit_scopes(scopes: Iterable[str]) -> Iterator[None]:
-    """What runs inside is done for a caller with these scopes, and no more than an outer caller has."""
-    outer, given = _SCOPES.get(), frozenset(scopes)
-    token = _SCOPES.set(given if outer is None else given & outer)
-    try:
+    """What runs inside is done with these scopes, and no more than an outer caller has."""
+    caller = _CALLER.get() or CallerIdentity("", frozenset(), os.getpid())
+    with serve_caller(replace(caller, scopes=frozenset(scopes))):
         yield
-    finally:
-        _SCOPES.reset(token)
+
+
+def current_caller() -> CallerIdentity | None:
+    """None in a call from our own process, outside any session."""
+    return _CALLER.get()
 
 
 def caller_has(scope: str) -> bool:
     """Whether the caller holds the scope; a call from our own process, outside any session, holds all."""
-    scopes = _SCOPES.get()
-    return scopes is None or scope in scopes
+    caller = _CALLER.get()
+    return caller is None or scope in caller.scopes
 
 
 def require_scope(scope: str, hint: str) -> None:
     """Refuse the call unless its caller holds the scope; `hint` says what needs it, and who may do it."""
     if not caller_has(scope):
         raise ScopeRequired("insufficient scope", f"this call needs scope '{scope}': {hint}")
+
+
+def require_person(what: str) -> None:
+    """Refuse the call unless it comes from a person's terminal: `admin` scope, and outside of what agents drive.
+
+    A call from our own process, outside any session, is judged by where this process runs.
+    """
+    require_scope("admin", f"{what} is for a person")
+    caller = _CALLER.get()
+    if reason := find_agent(os.getpid() if caller is None else caller.pid):
+        raise NotAPerson(f"{what} is for a person, and {reason}", "use a terminal of your own, outside of any pane")

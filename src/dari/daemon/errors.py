@@ -58,6 +58,12 @@ class ScopeRequired(Denied):
         super().__init__("insufficient scope", hint or message)
 
 
+class NotAPerson(Denied):
+    """The call is for a person's terminal, and came from somewhere that an agent drives."""
+
+    name = "not_a_person"
+
+
 class ErrorRow(NamedTuple):
     code: ErrorCode
     raises: type[DariError]
@@ -74,7 +80,7 @@ ERROR_ROWS = (
     ErrorRow(ErrorCode.IO_ERROR, Failed, (Failed, NotFound, TimedOut, Unavailable, DariError)),
     ErrorRow(ErrorCode.INTERNAL_ERROR, Failed, hint="this is a bug in the daemon; its log holds the traceback"),
     ErrorRow(ErrorCode.PRINCIPAL_MISMATCH, Denied, hint="use the token file of your own principal"),
-    ErrorRow(ErrorCode.PERMISSION_DENIED, ScopeRequired, (Denied, NeedsApproval)),
+    ErrorRow(ErrorCode.PERMISSION_DENIED, ScopeRequired, (Denied, NeedsApproval, NotAPerson)),
     ErrorRow(ErrorCode.SESSION_EXPIRED, Unavailable, hint=RECONNECT),
     ErrorRow(ErrorCode.METHOD_NOT_FOUND, NotFound, hint="client and daemon differ in version; restart the daemon"),
 )

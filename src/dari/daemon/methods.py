@@ -30,10 +30,11 @@ class Method:
     """The handler takes the params as a dict, or as the msgspec type given in `params`.
 
     A call runs to its end even when its caller leaves, unless `ends_with_caller` says that it is
-    only waiting on the caller's behalf: then it is cancelled when the caller hangs up.
+    only waiting on the caller's behalf: then it is cancelled when the caller hangs up. `needs_person`: only for callers
+    outside of what agents drive (`dari.daemon.person`).
     """
 
-    __slots__ = ("_handler", "_read", "ends_with_caller", "name", "scope")
+    __slots__ = ("_handler", "_read", "ends_with_caller", "name", "needs_person", "scope")
 
     @overload
     def __init__(
@@ -43,6 +44,7 @@ class Method:
         handler: Callable[[dict[str, object]], Awaitable[object]],
         *,
         ends_with_caller: bool = False,
+        needs_person: bool = False,
     ) -> None: ...
 
     @overload
@@ -54,6 +56,7 @@ class Method:
         params: type[P],
         *,
         ends_with_caller: bool = False,
+        needs_person: bool = False,
     ) -> None: ...
 
     def __init__(
@@ -64,10 +67,12 @@ class Method:
         params: type[Any] = dict,
         *,
         ends_with_caller: bool = False,
+        needs_person: bool = False,
     ) -> None:
         self.name = name
         self.scope = scope
         self.ends_with_caller = ends_with_caller
+        self.needs_person = needs_person
         self._handler = handler
         self._read = params_reader(params)
 

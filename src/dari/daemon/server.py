@@ -23,7 +23,7 @@ from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.daemon.probe import answers
 from dari.daemon.protocol import encode_error
 from dari.daemon.server_connection import DaemonLimits, ServerConnection
-from dari.daemon.session import Identify, SessionAccess, prove_nothing
+from dari.daemon.session import Identify, OnRefused, SessionAccess, ignore_refusal, prove_nothing
 from dari.daemon.system_methods import system_methods
 from dari.daemon.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
 from dari.errors import Conflict, Failed, Unavailable
@@ -60,7 +60,9 @@ class DaemonServer:
         on_stop: Callable[[], Awaitable[None]] = _nothing,
         peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
         identify: Identify = prove_nothing,
+        on_refused: OnRefused = ignore_refusal,
     ) -> None:
+        """`on_refused` is called for every refused call of a method that only a person may use."""
         self.files = DaemonPaths(name, (run_dir or runtime_dir(name)).absolute())
         self.socket_path = (socket_path or self.files.socket).absolute()
         self._name = name
@@ -69,7 +71,7 @@ class DaemonServer:
         self._peer_credentials = peer_credentials
         self._tokens = Tokens(self.files.run_dir, principals)
         table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
-        self._access = SessionAccess(name, table, self._tokens, identify)
+        self._access = SessionAccess(name, table, self._tokens, identify, on_refused)
         self._connections: dict[asyncio.Task[None], ServerConnection] = {}
         self._listener: Listener | None = None
         self._held = ExitStack()

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from msgspec import Raw, Struct
 
-from dari.daemon.caller_scopes import limit_scopes
-from dari.daemon.errors import DaemonError, ErrorCode, to_daemon_error
+from dari.daemon.caller_scopes import CallerIdentity, require_person, serve_caller
+from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, to_daemon_error
 from dari.daemon.methods import Method, params_reader
 from dari.daemon.peer import PeerCredentials
 from dari.daemon.protocol import (
@@ -50,6 +50,23 @@ def prove_nothing(peer: PeerCredentials) -> None:
     """Linux has no code signatures, and `/proc/<pid>/exe` names an interpreter: nothing is proven."""
 
 
+class Refusal(Struct, frozen=True):
+    """A call of something that only a person may do, refused. It belongs into the audit log."""
+
+    method: str
+    principal: str
+    pid: int | None
+    reason: str
+    params: bytes
+
+
+OnRefused = Callable[[Refusal], object]
+
+
+def ignore_refusal(refusal: Refusal) -> None:
+    pass
+
+
 class SessionAccess(Struct, frozen=True):
     """What every connection of a daemon shares."""
 
@@ -57,6 +74,7 @@ class SessionAccess(Struct, frozen=True):
     methods: Mapping[str, Method]
     tokens: Tokens
     identify: Identify
+    on_refused: OnRefused = ignore_refusal
 
 
 class DaemonSession:
@@ -100,9 +118,10 @@ class DaemonSession:
     async def _perform(self, name: str, params: bytes) -> object:
         if name == HANDSHAKE:
             return self._shake_hands(params)
-        method = self._allowed(name)
+        method = self._allowed(name, params)
         assert self._claims is not None
-        with limit_scopes(self._claims.scopes):
+        with serve_caller(CallerIdentity(self._claims.aud, frozenset(self._claims.scopes), self._peer.pid)):
+            self._check_person(method, params)
             if method.ends_with_caller:
                 return await self._while_connected(method.call(params))
             return await method.call(params)
@@ -124,7 +143,7 @@ class DaemonSession:
         self._claims, self._epoch = claims, self._access.tokens.epoch
         return HandshakeResult(str(uuid4()), PROTOCOL_VERSION, claims.aud, list(claims.scopes), principal is not None)
 
-    def _allowed(self, name: str) -> Method:
+    def _allowed(self, name: str, params: bytes) -> Method:
         if self._claims is None:
             raise DaemonError(ErrorCode.AUTH_FAILED, "session not established")
         if self._epoch != self._access.tokens.epoch:
@@ -133,8 +152,23 @@ class DaemonSession:
         if method is None:
             raise DaemonError(ErrorCode.METHOD_NOT_FOUND, f"unknown method: {name[:100]}")
         if method.scope not in self._claims.scopes:
-            raise DaemonError(ErrorCode.PERMISSION_DENIED, f"scope '{method.scope}' required")
+            reason = f"scope '{method.scope}' required"
+            if method.needs_person:
+                self._report(method, params, reason)
+            raise DaemonError(ErrorCode.PERMISSION_DENIED, reason)
         return method
+
+    def _check_person(self, method: Method, params: bytes) -> None:
+        if method.needs_person:
+            try:
+                require_person(method.name)
+            except NotAPerson as error:
+                self._report(method, params, error.message)
+                raise
+
+    def _report(self, method: Method, params: bytes, reason: str) -> None:
+        assert self._claims is not None
+        self._access.on_refused(Refusal(method.name, self._claims.aud, self._peer.pid, reason, bytes(params)))
 
     def _internal_error(self, request_id: Raw, name: str) -> bytes:
         logger.exception("daemon=%s event=fatal method=%s", self._access.daemon, name)

@@ -29,18 +29,22 @@ class Exposed(msgspec.Struct, frozen=True):
     scope: str
     ends_with_caller: bool = False
     is_slow: bool = False
+    needs_person: bool = False
 
 
-def expose(name: str, scope: str, *, ends_with_caller: bool = False, is_slow: bool = False) -> Callable[[F], F]:
+def expose(
+    name: str, scope: str, *, ends_with_caller: bool = False, is_slow: bool = False, needs_person: bool = False
+) -> Callable[[F], F]:
     """Offer an async method of a service under this name to callers of this scope.
 
     `ends_with_caller`: it only waits on the caller's behalf, so it has a connection of its own and ends with it.
     `is_slow`: it works for as long as the work takes. Callers of both kinds wait while the connection lives, or for the
     method's own `timeout_s`, which travels with the call, and a margin.
+    `needs_person`: refused to callers in a pane, in a server that we run, or below an agent's host.
     """
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, Exposed(name, scope, ends_with_caller, is_slow))
+        setattr(function, _MARK, Exposed(name, scope, ends_with_caller, is_slow, needs_person))
         return function
 
     return mark
@@ -49,7 +53,7 @@ def expose(name: str, scope: str, *, ends_with_caller: bool = False, is_slow: bo
 def exposed_methods(service: object, without: Container[str] = ()) -> list[Method]:
     """What a daemon serves of this service."""
     return [
-        _ExposedMethod(mark.name, mark.scope, getattr(service, name), function, ends_with_caller=mark.ends_with_caller)
+        _ExposedMethod(mark, getattr(service, name), function)
         for name, function, mark in iter_exposed(type(service))
         if mark.name not in without
     ]
@@ -68,16 +72,14 @@ class _ExposedMethod(Method):
 
     __slots__ = ("_function", "_method")
 
-    def __init__(
-        self,
-        name: str,
-        scope: str,
-        method: Callable[..., Awaitable[object]],
-        function: Callable[..., Any],
-        *,
-        ends_with_caller: bool,
-    ) -> None:
-        super().__init__(name, scope, self._spread, ends_with_caller=ends_with_caller)
+    def __init__(self, mark: Exposed, method: Callable[..., Awaitable[object]], function: Callable[..., Any]) -> None:
+        super().__init__(
+            mark.name,
+            mark.scope,
+            self._spread,
+            ends_with_caller=mark.ends_with_caller,
+            needs_person=mark.needs_person,
+        )
         self._method = method
         self._function: Callable[..., Any] | None = function
 

@@ -19,6 +19,7 @@ from dari.bridge.daemon import control_client, host, take_over
 from dari.bridge.idleness import Idleness, idle_s
 from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
+from dari.core.approvals import ProposedCall
 from dari.daemon.errors import DaemonError
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.probe import answers
@@ -133,6 +134,10 @@ async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
         await client.close()
 
 
+def proposed(tool: str, arguments: object) -> ProposedCall:
+    return ProposedCall(server="fs", tool=tool, arguments=arguments, who="cli", session="s")
+
+
 async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
@@ -141,13 +146,13 @@ async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) ->
         assert await control.status() == []
         assert await control.held() == []
         assert [record.kind for record in await control.audit_tail(5)] in ([], ["opened"])
-        call = asyncio.create_task(hosted.bridge.approvals.ask("fs", "delete", {"path": "/x"}, who="cli", session="s"))
-        second = asyncio.create_task(hosted.bridge.approvals.ask("fs", "move", {}, who="cli", session="s"))
+        call = asyncio.create_task(hosted.bridge.approvals.ask(proposed("delete", {"path": "/x"})))
+        second = asyncio.create_task(hosted.bridge.approvals.ask(proposed("move", {})))
         await asyncio.sleep(0)
         first, other = await control.approvals()
         assert (first.server, first.tool, first.arguments) == ("fs", "delete", {"path": "/x"})
         assert (await control.approve(first.id)).id == first.id
-        assert (await call).outcome == "approved"
+        assert (await call).state == "approved"
         await control.deny(other.id, reason="not today")
         with pytest.raises(Exception, match="console denied fs/move"):
             await second

@@ -106,7 +106,7 @@ async def test_a_call_that_needs_a_person_is_refused_at_once_with_the_approval(t
         reply = await replied(home.wire, call)
         (question,) = home.bridge.approvals.pending()
         assert code_of(reply) == "needs_approval"
-        assert f"dari remote approvals approve {question.id}" in text_of(reply)
+        assert f"dari approvals approve {question.id}" in text_of(reply)
         home.bridge.approvals.approve(question.id, by="me")
         assert text_of(await replied(home.wire, call)) == "hello"
 

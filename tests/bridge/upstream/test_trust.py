@@ -104,10 +104,10 @@ async def test_a_call_named_in_confirm_waits_until_a_person_approves(tmp_path: P
         bridge.approvals.subscribe(asked.put_nowait)
         call = asyncio.create_task(server.call_tool("greet", b'{"token":"abcdef123456"}', ME))
         told = await asked.get()
-        assert (told.question.server, told.question.tool, told.question.who) == ("lab", "greet", "tester")
-        assert "abcdef" not in str(told.question.arguments)
+        assert (told.approval.server, told.approval.tool, told.approval.who) == ("lab", "greet", "tester")
+        assert "abcdef" not in str(told.approval.arguments)
         assert "call greet" not in place.noted()
-        bridge.approvals.approve(told.question.id, by="ada")
+        bridge.approvals.approve(told.approval.id, by="ada")
         assert text_of(await call) == "hello"
         denied = asyncio.create_task(server.call_tool("greet", b"{}", ME))
         await asked.get()  # the end of the first

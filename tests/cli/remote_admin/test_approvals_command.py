@@ -12,7 +12,7 @@ import pytest
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.main import run
-from dari.core.approval import Approval
+from dari.core.approvals import Approval
 from dari.errors import Denied
 from tests.cli.remote_admin.desk import Person, Watcher
 

@@ -14,7 +14,9 @@ from dari.bridge.cli_socket.handshake import CliHandshake, parse_handshake
 from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
 from dari.bridge.cli_socket.writer import FrameWriter
 from dari.bridge.config.locations import ClientEnvironment
-from dari.core.scopes import MCP_GRANT
+from dari.core.scopes import ALL_SCOPES, MCP_GRANT
+from dari.daemon.caller_scopes import CallerIdentity, serve_caller
+from dari.daemon.peer import peer_credentials
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
 from dari.rpc.codec import encode
@@ -204,7 +206,8 @@ class CliConnection(asyncio.Protocol):
 
     async def _run_command(self, hello: CliHandshake, terminal: RemoteTerminal) -> None:
         try:
-            code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
+            with serve_caller(CallerIdentity("cli", ALL_SCOPES, self._peer_pid())):
+                code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
         except asyncio.CancelledError:
             code = EXIT_INTERRUPTED
             if self._why == "host":
@@ -222,6 +225,12 @@ class CliConnection(asyncio.Protocol):
         self._outbox.put(protocol.EXIT, bytes((code & 0xFF,)))
         self._outbox.flush()
         self.transport.close()
+
+    def _peer_pid(self) -> int | None:
+        try:
+            return peer_credentials(self.transport.get_extra_info("socket")).pid
+        except OSError:
+            return None
 
     async def _serve(self, hello: CliHandshake) -> None:
         from dari.transport.lines import LineReplyChannel  # 20 ms that a daemon which runs commands never needs

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from dari.bridge.gateway.list_items import CAPABILITIES
 from dari.bridge.upstream.caller import Caller
-from dari.core.approval import Approval
+from dari.core.approvals import Approval
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
 from dari.errors import Unavailable
 from dari.mcp.client.errors import RemoteError

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-from dari.core.approval import Approval
-from dari.core.approvals import Patience
+from dari.core.approvals import Approval
 from dari.core.context import Level, LoggingMessage
 from dari.mcp.client.pending import OnProgress
 
+Patience = Literal["long", "short"]
+"""How long a call waits for a person: until it is answered, or not at all, to be made again later."""
 Ask = Callable[[str, Raw], Awaitable[Any]]
 
 

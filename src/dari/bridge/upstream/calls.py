@@ -21,7 +21,7 @@ from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.server_requests import CURRENT_CALLER
 from dari.bridge.upstream.sessions import SupervisedSession, UpstreamSessions
 from dari.bridge.upstream.tool_view import RemoteTool
-from dari.core.approvals import ApprovalQueue
+from dari.core.approvals import ApprovalQueue, ProposedCall
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
@@ -195,15 +195,15 @@ class UpstreamCalls:
             self._idle.set()
 
     async def _confirmed(self, tool: RemoteTool, arguments: bytes, caller: Caller) -> None:
-        await self._approvals.ask(
-            self._id,
-            tool.name,
-            decode_any(arguments),
+        call = ProposedCall(
+            server=self._id,
+            tool=tool.name,
+            arguments=decode_any(arguments),
             who=caller.who,
             session=caller.session,
-            patience=caller.patience,
-            on_waiting=caller.on_waiting,
         )
+        wait_s = None if caller.patience == "long" else 0.0
+        await self._approvals.ask(call, wait_s=wait_s, on_waiting=caller.on_waiting)
 
     async def _sent(
         self, method: str, params: bytes, caller: Caller, timeout_s: float | None, tool: RemoteTool | None

@@ -13,7 +13,7 @@ from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line
 from dari.cli.remote.context import CommandContext, decisions
-from dari.core.approval import Approval, ApprovalEvent
+from dari.core.approvals import Approval, ApprovalEvent
 from dari.errors import DariError, InvalidInput, NotFound
 
 _WATCHED = 1000
@@ -111,7 +111,7 @@ async def _watch(arguments: argparse.Namespace, context: CommandContext) -> None
     stop = approvals.subscribe(hear)
     try:
         for question in approvals.pending():
-            changes.put_nowait(ApprovalEvent(change="asked", question=question))
+            changes.put_nowait(ApprovalEvent(change="asked", approval=question))
         if not arguments.json:
             console.err("waiting for calls that need a person; Ctrl-C ends it\n")
         while True:
@@ -119,12 +119,12 @@ async def _watch(arguments: argparse.Namespace, context: CommandContext) -> None
             if arguments.json:
                 console.out(json.dumps(msgspec.to_builtins(told)) + "\n")
             elif told.change == "asked":
-                print_lines(console, _lines(told.question, context))
-                if asks and told.question in approvals.pending():
-                    await _ask(told.question, context)
+                print_lines(console, _lines(told.approval, context))
+                if asks and told.approval in approvals.pending():
+                    await _ask(told.approval, context)
             elif told.change != "waiting":
                 by = f" by {one_line(told.by)}" if told.by else ""
-                console.out(f"{told.question.id}  {told.change}{by}\n")
+                console.out(f"{told.approval.id}  {told.change}{by}\n")
             await console.drain()
     finally:
         stop()

@@ -17,7 +17,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.cli.kit.console import Console, format_json
 from dari.cli.kit.table import format_duration, truncate
 from dari.cli.remote.context import CommandContext
-from dari.core.approval import Approval, ApprovalEvent
+from dari.core.approvals import Approval, ApprovalEvent
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Conflict, DariError, NotFound, TimedOut
 from dari.text.sanitize import escape_hidden
@@ -214,7 +214,7 @@ class _Person:
 
     def told(self, told: ApprovalEvent) -> None:
         """Of every approval; ours are known by the session."""
-        if told.question.session != self.caller.session:
+        if told.approval.session != self.caller.session:
             return
         if told.change != "asked":
             if told.change != "waiting":
@@ -222,13 +222,13 @@ class _Person:
             return
         self._waits.enter_context(self._deadline.paused())
         if self._can_ask:
-            task = asyncio.get_running_loop().create_task(self._approve(told.question))
+            task = asyncio.get_running_loop().create_task(self._approve(told.approval))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
             self._meter.clear()
             self._context.warn(
-                f"{told.question.name} waits for a person (approval {told.question.id})",
+                f"{told.approval.name} waits for a person (approval {told.approval.id})",
                 f"in a terminal: {_remote(self._context)} approvals",
             )
 

@@ -112,6 +112,12 @@ class AuditLog:
         self._queue.append((self._now(), kind, server, tool, "", who, "", 0.0, 0, b"", "", detail))
         self._wake.set()
 
+    def refuse(self, who: str, *, pid: int | None, reason: str, **detail: Any) -> None:
+        """Record that something which only a person may do was refused to a caller."""
+        told = {"event": "refused", **detail, "pid": pid, "reason": reason}
+        self._queue.append((self._now(), "decision", "", "", "denied", who, "", 0.0, 0, b"", "", told))
+        self._wake.set()
+
     def check(self) -> None:
         """Raise if a call could not be recorded now; a gateway asks before it makes one."""
         queued = len(self._queue)
