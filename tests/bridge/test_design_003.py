@@ -447,7 +447,7 @@ def test_cross_platform_each_system_has_its_family_and_an_honest_report(
     assert told["nothing survives"].is_enforced
     assert told["reads"].is_enforced is (system == "darwin") and (told["reads"].note or system == "darwin")
     monkeypatch.setattr(group, "sys", SimpleNamespace(platform=system))
-    assert group.choose_group_type().__name__ == ("JobFamily" if system == "win32" else "GroupFamily")
+    assert group.choose_group_type().__name__ == ("WindowsJob" if system == "win32" else "PosixGroup")
     assert "SYSTEMROOT" in build_environment({}, source={"SYSTEMROOT": "C:\\Windows"}, platform="nt")
 
 

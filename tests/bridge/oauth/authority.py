@@ -274,6 +274,9 @@ async def _listening(them: Authority, inner_url: str) -> AsyncIterator[None]:
     async def authorize(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(them.answer(await _read(reader)))
         await writer.drain()
+        # Like a server that ends a quiet connection just when the next request is on its way: that one is lost.
+        if await reader.read(1):
+            writer.transport.abort()
 
     async def resource(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

@@ -111,6 +111,9 @@ async def run_flow(
         timeout=REQUEST_TIMEOUT_S,
         trust_env=False,
         verify=ssl.create_default_context(),
+        # A connection per request: a server may end a quiet one just as the next request is sent, and a request for
+        # a token must not be sent twice.
+        limits=httpx2.Limits(max_keepalive_connections=0),
     )
     async with client as http:
         try:
