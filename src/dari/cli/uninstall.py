@@ -127,7 +127,7 @@ def _running() -> list[RunningProcess]:
 
 
 def _background_mcp() -> list[RunningProcess]:
-    from dari.cli.proxy.mcp_process import McpProcess
+    from dari.cli.proxy.mcp import McpProcess
 
     place = ProxyPlace()
     record = McpProcess(place).running() if place.files.run_dir.is_dir() else None

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 
-from dari.cli.proxy.attribution import VARIABLE, Attribution
+from dari.cli.proxy.attribution import RUN_ID_VARIABLE, Attribution
 
 
 def waiting(mark: str | None) -> subprocess.Popen[bytes]:
     """A process that has its own environment by the time this returns, and lives until its stdin ends."""
-    environment = {"PATH": os.environ["PATH"]} | ({VARIABLE: mark} if mark else {})
+    environment = {"PATH": os.environ["PATH"]} | ({RUN_ID_VARIABLE: mark} if mark else {})
     command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dari.cli.proxy.mcp_process import birth_of
+from dari.cli.proxy.mcp import birth_of
 from dari.paths import private_dir
 from tests.cli.proxy.support import Shell, dari, is_alive
 from tests.proxy.origins.origin import Origin

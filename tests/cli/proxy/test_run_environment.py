@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.proxy.child_environment import ProxyAddress, joined_environment
-from dari.cli.proxy.no_requests import likely_reasons
-from dari.cli.proxy.upstream_environment import LOCAL, upstream_of
+from dari.cli.proxy.attribution import likely_reasons
+from dari.cli.proxy.child_environment import LOCAL, ProxyAddress, joined_environment, upstream_of
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS, variables
 from tests.cli.proxy.support import JSON, JSON_BODY, THEIRS, Shell, serving, trusting_origins

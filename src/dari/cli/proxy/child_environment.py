@@ -12,9 +12,90 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from dari.cli.proxy.node_preload import PRELOAD
 from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS
+
+PRELOAD = r"""'use strict';
+(() => {
+  const url = process.env.HTTPS_PROXY || process.env.https_proxy || process.env.HTTP_PROXY || process.env.http_proxy;
+  if (!url) return;
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const native = process.env.NODE_USE_ENV_PROXY === '1';
+  const nativeHttp = native && (major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21));
+  const nativeFetch = native && major >= 24;
+  if (nativeHttp && nativeFetch) return;
+  let proxy;
+  try { proxy = new URL(url); } catch { return; }
+  if (proxy.protocol !== 'http:') return;
+  const net = require('net'), tls = require('tls'), http = require('http'), https = require('https');
+  const proxyHost = proxy.hostname.replace(/^\[|\]$/g, ''), proxyPort = Number(proxy.port) || 80;
+
+  const tunnel = (host, port, done) => {
+    const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+    const socket = net.connect(proxyPort, proxyHost);
+    let head = Buffer.alloc(0);
+    const fail = (error) => { socket.destroy(); done(error); };
+    socket.once('error', fail);
+    socket.once('connect', () => socket.write(`CONNECT ${name}:${port} HTTP/1.1\r\nHost: ${name}:${port}\r\n\r\n`));
+    const read = () => {
+      let chunk;
+      while ((chunk = socket.read()) !== null) {
+        head = Buffer.concat([head, chunk]);
+        const end = head.indexOf('\r\n\r\n');
+        if (end < 0) { if (head.length > 65536) return fail(new Error('the proxy sent no HTTP')); continue; }
+        socket.removeListener('readable', read);
+        socket.removeListener('error', fail);
+        socket.removeListener('end', ended);
+        const status = Number(head.toString('latin1', 0, 16).split(' ')[1]);
+        if (status !== 200) return fail(new Error(`the proxy answered ${status} for ${name}:${port}`));
+        const rest = head.subarray(end + 4);
+        if (rest.length) socket.unshift(rest);
+        return done(null, socket);
+      }
+    };
+    const ended = () => fail(new Error('the proxy closed the connection'));
+    socket.on('readable', read);
+    socket.once('end', ended);
+  };
+
+  const connect = (options, done, secure) => {
+    const host = options.host || options.hostname || 'localhost';
+    tunnel(host, options.port || (secure ? 443 : 80), (error, socket) => {
+      if (error) return done(error);
+      if (!secure) return done(null, socket);
+      const servername = options.servername || (net.isIP(host) ? '' : host);
+      const layer = tls.connect({ ...options, path: undefined, socket, host, servername });
+      layer.once('error', done);
+      layer.once('secureConnect', () => { layer.removeListener('error', done); done(null, layer); });
+    });
+  };
+
+  if (!nativeHttp) {
+    class PlainAgent extends http.Agent {
+      createConnection(options, done) { connect(options, done, false); }
+    }
+    class SecureAgent extends https.Agent {
+      createConnection(options, done) { connect(options, done, true); }
+    }
+    http.globalAgent = new PlainAgent({ keepAlive: true });
+    https.globalAgent = new SecureAgent({ keepAlive: true });
+  }
+  if (!nativeFetch && typeof globalThis.fetch === 'function') {
+    const symbol = Symbol.for('undici.globalDispatcher.1');
+    try { globalThis.fetch('data:,').catch(() => {}); } catch { /* it only had to be loaded */ }
+    const dispatcher = globalThis[symbol];
+    if (dispatcher) {
+      const Agent = dispatcher.constructor;
+      globalThis[symbol] = new Agent({
+        connect: (options, done) => connect(
+          { ...options, host: options.hostname }, done, options.protocol === 'https:'),
+      });
+    }
+  }
+})();
+"""
+
 
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
 STORE_PASSWORD = "changeit"
@@ -119,3 +200,37 @@ def _trust_store(pem: bytes) -> bytes:
 
 def _joined(earlier: str | None, *options: str) -> str:
     return " ".join(part for part in (earlier, *options) if part)
+
+
+_VARIABLES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+_SCHEMES = {"http": "http", "https": "https", "socks5": "socks5", "socks5h": "socks5h", "socks": "socks5"}
+LOCAL = ("localhost", "127.0.0.0/8", "::1")
+"""Never behind somebody else's proxy."""
+
+
+class UpstreamProxySettings(NamedTuple):
+    url: str
+    bypass: tuple[str, ...]
+    variable: str
+
+
+def upstream_of(environment: Mapping[str, str]) -> UpstreamProxySettings | None:
+    """None when there is none, or none that we can go through."""
+    for variable in _VARIABLES:
+        value = environment.get(variable, "").strip()
+        if not value:
+            continue
+        url = value if "://" in value else f"http://{value}"
+        try:
+            parts = urlsplit(url)
+            is_usable = parts.scheme.lower() in _SCHEMES and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_usable = False
+        if is_usable:
+            scheme = _SCHEMES[parts.scheme.lower()]
+            named = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+            bypass = tuple(part.strip() for part in named.replace(" ", ",").split(",") if part.strip())
+            return UpstreamProxySettings(
+                f"{scheme}://{url.partition('://')[2].rstrip('/')}", (*bypass, *LOCAL), variable
+            )
+    return None

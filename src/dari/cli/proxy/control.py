@@ -122,7 +122,7 @@ def _how_to_use(info: dict[str, Any], environment: dict[str, Any], is_new: bool)
 
 async def _stop(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if arguments.daemon:
-        from dari.cli.proxy.mcp_process import McpProcess
+        from dari.cli.proxy.mcp import McpProcess
 
         await McpProcess(crab.place).stop()  # its callers' token goes away with crabd
     if not crab.is_up():

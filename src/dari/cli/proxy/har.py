@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.filters import add_filters, filter_of
-from dari.cli.proxy.options import Commands, group, leaf
+from dari.cli.proxy.options import Commands, add_filters, filter_of, group, leaf
 from dari.cli.proxy.output import Output, encoded, one_line, size
 from dari.errors import Conflict, Denied, Failed
 from dari.os_errors import describe_os_error, suggest_next_step

@@ -24,7 +24,7 @@ _STARTING = 1  # the byte of the file that whoever starts something holds
 _WRITING = 2
 
 
-class Borrowed(msgspec.Struct, frozen=True, omit_defaults=True):
+class StartedByRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """What runs started or changed, for the last of them to end or change back."""
 
     proxy: bool = False
@@ -81,14 +81,14 @@ class Lease:
             left = tuple(one for one in now.rule_ids if one != rule_id)
             _write(self._file, msgspec.structs.replace(now, rule_ids=left))
 
-    def last_one(self) -> Borrowed | None:
+    def last_one(self) -> StartedByRun | None:
         """What is left to put right when no other run goes on; new runs wait until this lease is over."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return None
         borrowed = _read(self._file)
-        _write(self._file, Borrowed())
+        _write(self._file, StartedByRun())
         return borrowed
 
 
@@ -129,14 +129,14 @@ def _writing(file: int) -> Iterator[None]:
         fcntl.lockf(file, fcntl.LOCK_UN, 1, _WRITING)
 
 
-def _read(file: int) -> Borrowed:
+def _read(file: int) -> StartedByRun:
     data = os.pread(file, 1 << 20, 0)
     try:
-        return msgspec.json.decode(data, type=Borrowed) if data else Borrowed()
+        return msgspec.json.decode(data, type=StartedByRun) if data else StartedByRun()
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Borrowed()
+        return StartedByRun()
 
 
-def _write(file: int, borrowed: Borrowed) -> None:
+def _write(file: int, borrowed: StartedByRun) -> None:
     os.ftruncate(file, 0)
     os.pwrite(file, msgspec.json.encode(borrowed), 0)

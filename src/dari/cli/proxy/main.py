@@ -24,28 +24,28 @@ Every command has examples: dari proxy rules add --help. Guide: docs/guide/proxy
 """
 
 
-class Group(NamedTuple):
+class CommandGroup(NamedTuple):
     name: str
     module: str
     help: str
 
 
 GROUPS = (
-    Group("run", "run", "run a command through the proxy and show what it requested"),
-    Group("start", "control", "start the proxy, and crabd when it is missing"),
-    Group("stop", "control", "stop the proxy"),
-    Group("status", "control", "what runs, where, with how much traffic"),
-    Group("doctor", "control", "check crabd, its files, the CA and the listener"),
-    Group("env", "control", "the variables that point programs at the proxy"),
-    Group("capture", "control", "record requests, or only pass them on"),
-    Group("rules", "rules", "allow, map, rewrite, block, delay, break, mock"),
-    Group("traffic", "traffic", "look at requests, wait for them, send them again"),
-    Group("har", "har", "export traffic to a HAR file, or import one"),
-    Group("breakpoints", "breakpoints", "requests that are held: look, edit, let go"),
-    Group("ca", "authority", "the certificate authority that HTTPS is decrypted with"),
-    Group("config", "settings", "show the settings"),
-    Group("set", "settings", "change a setting, also while the proxy runs"),
-    Group("mcp", "mcp", "the MCP server for agents: HTTP in the background, on and off"),
+    CommandGroup("run", "run", "run a command through the proxy and show what it requested"),
+    CommandGroup("start", "control", "start the proxy, and crabd when it is missing"),
+    CommandGroup("stop", "control", "stop the proxy"),
+    CommandGroup("status", "control", "what runs, where, with how much traffic"),
+    CommandGroup("doctor", "control", "check crabd, its files, the CA and the listener"),
+    CommandGroup("env", "control", "the variables that point programs at the proxy"),
+    CommandGroup("capture", "control", "record requests, or only pass them on"),
+    CommandGroup("rules", "rules", "allow, map, rewrite, block, delay, break, mock"),
+    CommandGroup("traffic", "traffic", "look at requests, wait for them, send them again"),
+    CommandGroup("har", "har", "export traffic to a HAR file, or import one"),
+    CommandGroup("breakpoints", "breakpoints", "requests that are held: look, edit, let go"),
+    CommandGroup("ca", "authority", "the certificate authority that HTTPS is decrypted with"),
+    CommandGroup("config", "settings", "show the settings"),
+    CommandGroup("set", "settings", "change a setting, also while the proxy runs"),
+    CommandGroup("mcp", "mcp", "the MCP server for agents: HTTP in the background, on and off"),
 )
 
 
@@ -110,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(handle())
     except (DariError, OSError) as problem:
-        from dari.cli.proxy.failures import tell
+        from dari.cli.proxy.words import tell
         from dari.os_errors import from_os_error
 
         error = from_os_error(problem)

@@ -16,17 +16,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dari.cli.proxy import flows
-from dari.cli.proxy.attribution import VARIABLE, Attribution
+from dari.cli.proxy.attribution import RUN_ID_VARIABLE, Attribution, likely_reasons
 from dari.cli.proxy.child import NOT_EXECUTABLE, NOT_FOUND, Signals, run_child
-from dari.cli.proxy.child_environment import ProxyAddress, joined_environment
+from dari.cli.proxy.child_environment import ProxyAddress, joined_environment, upstream_of
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.failures import tell
-from dari.cli.proxy.lease import Borrowed, Lease
-from dari.cli.proxy.no_requests import likely_reasons
+from dari.cli.proxy.lease import Lease, StartedByRun
 from dari.cli.proxy.options import Commands, leaf
 from dari.cli.proxy.output import Output, encoded, size, takes_colour
-from dari.cli.proxy.upstream_environment import upstream_of
-from dari.cli.proxy.words import for_shell
+from dari.cli.proxy.words import for_shell, tell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.errors import ProxyAlreadyRunning
@@ -41,7 +38,7 @@ dari proxy run --har out.har --json out.json -- python job.py
 _EVERYTHING, _PLAIN_HTTP = "*", "/"
 _SETTLE_S = 2.0
 _POLL_S = 0.02
-_MOST = 10_000
+_MAX_FLOWS = 10_000
 _PORTS_TRIED = 20
 
 
@@ -94,7 +91,7 @@ async def _through_proxy(
                 own = Attribution()
                 started_ms = int(time.time() * 1000)
                 with tempfile.TemporaryDirectory(prefix="dari-run-") as folder:
-                    environment = _environment(given, Path(folder)) | {VARIABLE: own.mark}
+                    environment = _environment(given, Path(folder)) | {RUN_ID_VARIABLE: own.mark}
                     code = await run_child(words, environment, signals)
                 seen = await _settled(crab, started_ms)
                 found = own.own(seen)
@@ -188,7 +185,7 @@ async def _start_nearby(crab: Crab, host: str, port: int) -> bool:
     return False
 
 
-async def _give_back(crab: Crab, borrowed: Borrowed) -> None:
+async def _give_back(crab: Crab, borrowed: StartedByRun) -> None:
     for rule_id in borrowed.rule_ids:  # of a run that was killed
         await _remove_rule(crab, rule_id)
     if borrowed.capture:
@@ -245,7 +242,7 @@ async def _settled(crab: Crab, started_ms: int) -> list[flows.Flow]:
     """What was requested since then, once all of it has ended or some time has passed."""
     deadline = time.monotonic() + _SETTLE_S
     while True:
-        found = await flows.newest(crab, {"since_unix_ms": started_ms}, _MOST)
+        found = await flows.newest(crab, {"since_unix_ms": started_ms}, _MAX_FLOWS)
         if all(flow["state"] == "done" for flow in found) or time.monotonic() > deadline:
             return found
         await asyncio.sleep(_POLL_S)

@@ -8,8 +8,7 @@ from typing import Any
 
 from dari.cli.proxy import flows, sending
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.filters import add_filters, filter_of
-from dari.cli.proxy.options import Commands, group, leaf
+from dari.cli.proxy.options import Commands, add_filters, filter_of, group, leaf
 from dari.cli.proxy.output import Output, duration, one_line, size, table
 from dari.errors import InvalidInput, TimedOut
 
@@ -63,7 +62,7 @@ async def _list(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
         raise InvalidInput(f"--limit {arguments.limit} is negative", "give the number of requests to show")
     wanted = filter_of(arguments)
     if arguments.follow:
-        from dari.cli.proxy.follower import follow
+        from dari.cli.proxy.flows import follow
 
         return await follow(crab, wanted, arguments.limit, out)
     found = await flows.newest(crab, wanted, arguments.limit)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from dari.cli.proxy.output import Output, encoded, paint, printable, takes_colour
+from dari.errors import DariError
+
 COMMANDS = {
     "crab_rules_add_allow": "dari proxy rules add allow HOST",
     "crab_rules_list": "dari proxy rules",
@@ -35,3 +38,16 @@ def for_shell(text: str) -> str:
     for phrase, ours in _PHRASES.items():
         text = text.replace(phrase, ours)
     return text
+
+
+def tell(error: DariError, out: Output) -> None:
+    message, hint = for_shell(error.message), for_shell(error.hint)
+    if out.as_json:
+        out.note(encoded({"error": {"code": error.code, "name": error.name, "message": message, "hint": hint}}))
+        return
+    import sys
+
+    is_coloured = takes_colour(sys.stderr)
+    out.note(paint("error:", "red", is_coloured) + f" {printable(message)}")
+    if hint:
+        out.note(paint("hint:", "cyan", is_coloured) + f" {printable(hint)}")
