@@ -178,13 +178,14 @@ def bomb(coding: str, size_mb: int = 1024) -> bytes:
 
 async def four_views(coding: str) -> Stall:
     """Four agents look at one body at the same time."""
+    from dari.proxy.api.traffic import TrafficApi
     from dari.proxy.flow import Flow
     from dari.proxy.query.filters import TrafficFilter
-    from dari.proxy.query.traffic import Traffic
-    from dari.text.redact import Redactor
+    from dari.proxy.runtime import ProxyRuntime
 
     with tempfile.TemporaryDirectory() as folder:
-        traffic = Traffic.open(Path(folder, "traffic"), Redactor())
+        runtime = await ProxyRuntime.open(Path(folder))
+        traffic, api = runtime.recording, TrafficApi(runtime)
         flow = Flow(1, "127.0.0.1:1", 0, "GET", "http", "localhost", "/", "1.1", [])
         flow.response_headers = [(b"Content-Type", b"application/json"), (b"Content-Encoding", coding.encode())]
         flow.status = 200
@@ -199,12 +200,12 @@ async def four_views(coding: str) -> Stall:
         traffic.recorder.finished(flow)
 
         async def look() -> None:
-            views = [traffic.body(flow.id, "response") for _ in range(4)]
+            views = [api.body(str(flow.id)) for _ in range(4)]
             await asyncio.gather(
-                *views, traffic.search(TrafficFilter(body_contains="nothing")), traffic.diff(flow.id, flow.id)
+                *views, api.search(TrafficFilter(body_contains="nothing")), api.diff(str(flow.id), str(flow.id))
             )
 
         try:
             return await beside(look)
         finally:
-            await traffic.close()
+            await runtime.close()

@@ -144,5 +144,5 @@ def test_a_character_cut_at_the_end_does_not_change_the_charset() -> None:
 def test_the_decoders_are_imported_only_when_a_body_needs_them() -> None:
     import subprocess
 
-    script = "import sys, dari.proxy.query.traffic; print({'brotli', 'zstandard'} & set(sys.modules))"
+    script = "import sys, dari.proxy.recording.recording; print({'brotli', 'zstandard'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "set()"

@@ -19,7 +19,7 @@ def ok(body: bytes, *headers: str) -> bytes:
 
 
 async def test_every_kind_takes_effect_on_an_open_connection(tmp_path: Path) -> None:
-    async with origin() as site, proxy(tmp_path) as rig, wire(rig.machine.engine) as client:
+    async with origin() as site, proxy(tmp_path) as rig, wire(rig.runtime.engine) as client:
         url = site.url("/a")
         assert (await client.get(url)).status == 200
         await rig.service.rules.add_map_local_text(url, "here", status_code=201)
@@ -193,7 +193,7 @@ async def test_a_file_out_of_bounds_is_refused_when_added_and_when_it_becomes_so
 
 
 async def test_pipelined_requests_see_the_rules_of_their_moment(tmp_path: Path) -> None:
-    async with origin() as site, proxy(tmp_path) as rig, wire(rig.machine.engine) as client:
+    async with origin() as site, proxy(tmp_path) as rig, wire(rig.runtime.engine) as client:
         await rig.service.rules.add_map_local_text(site.url("/x"), "x")
         await client.send(request(site.url("/x")) + request(site.url("/y")))
         assert [(await client.reply()).body for _ in range(2)] == [b"x", b"ok"]

@@ -200,13 +200,13 @@ class SentRequest(Struct, frozen=True):
 
 
 class Sender:
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
 
     async def send(self, request: Replay, timeout_s: float) -> SentRequest:
         """Send it and wait for the whole response."""
-        machine = self._machine
-        machine.need_running()
+        runtime = self._runtime
+        runtime.need_running()
         if request.missing:
             raise Conflict(
                 f"request {request.replay_of} cannot be sent again as it was: {'; '.join(request.missing)}",
@@ -217,20 +217,20 @@ class Sender:
                 flow = await self._exchange(request)
         except TimeoutError:
             raise TimedOut(f"no whole answer from {request.url} within {timeout_s:g} s", "allow more time") from None
-        row = await machine.traffic.apart(row_of, flow, _FIELDS, machine.traffic.bodies, machine.traffic.redactor)
+        row = await runtime.recording.read(row_of, flow, _FIELDS, runtime.recording.bodies, runtime.recording.redactor)
         return SentRequest(str(flow.id), row, _notes(request))
 
     async def _exchange(self, request: Replay) -> Flow:
         from dari.proxy.rule_adapter import Sent
 
-        machine = self._machine
-        bound = machine.engine.address
+        runtime = self._runtime
+        bound = runtime.engine.address
         assert bound is not None
         reader, writer = await asyncio.open_connection(_ANY.get(bound[0], bound[0]), bound[1])
         name = writer.get_extra_info("sockname")
         peer = shown_address(name[0], name[1])
         arrived: asyncio.Future[Flow] = asyncio.get_running_loop().create_future()
-        machine.rules.sent[peer] = Sent(request.replay_of, arrived)
+        runtime.rules.sent[peer] = Sent(request.replay_of, arrived)
         try:
             writer.write(_wire(request))
             # The proxy closes after one response, so the end of the stream is the end of the response.
@@ -239,7 +239,7 @@ class Sender:
         except ConnectionError:
             pass  # a fault rule, or the origin: the flow tells
         finally:
-            machine.rules.sent.pop(peer, None)
+            runtime.rules.sent.pop(peer, None)
             writer.close()
         if not arrived.done():
             raise Failed(f"the proxy did not take the request for {request.url}", "look at crab_logs_tail")

@@ -1,4 +1,4 @@
-"""The parts of one proxy, put together: engine, rules, traffic, throttle, gate, CA, and what is kept on disk."""
+"""The parts of one proxy, put together: engine, rules, recording, throttle, gate, CA, and what is kept on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dari.proxy.deferred_ca import deferred
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.errors import ProxyAlreadyRunning, ProxyNotRunning
 from dari.proxy.local_files import LocalFiles
-from dari.proxy.query.traffic import RecordingLimits, Traffic
+from dari.proxy.recording.recording import Recording, RecordingLimits
 from dari.proxy.rule_adapter import RuleAdapter
 from dari.proxy.rules.rule_store import RuleStore
 from dari.proxy.state_files import StateFiles
@@ -36,13 +36,13 @@ _MOST_NOTED = 1000
 class ProxyRuntime:
     """One writer, the event loop. Made by `open`, ended by `close`; the engine inside starts and stops at will."""
 
-    def __init__(self, files: StateFiles, traffic: Traffic, local_files: LocalFiles) -> None:
+    def __init__(self, files: StateFiles, recording: Recording, local_files: LocalFiles) -> None:
         self.files = files
-        self.traffic = traffic
+        self.recording = recording
         self.local_files = local_files
         local_files.keep_out_of(files.directory)
         self.book = RuleStore()
-        self.breakpoints = BreakpointsApi(traffic.redactor)
+        self.breakpoints = BreakpointsApi(recording.redactor)
         self.rules = RuleAdapter(self.book, self.breakpoints, local_files)
         self.gate = ProxyAccess()
         self.throttle = Throttle()
@@ -50,7 +50,7 @@ class ProxyRuntime:
         self.authority: CertificateAuthority | None = None
         self._changing = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
-        self.engine = ProxyEngine(rules=self.rules, recorder=traffic.recorder, gate=_NotingGate(self), authority=None)
+        self.engine = ProxyEngine(rules=self.rules, recorder=recording.recorder, gate=_NotingGate(self), authority=None)
 
     @classmethod
     async def open(
@@ -61,12 +61,12 @@ class ProxyRuntime:
     ) -> ProxyRuntime:
         """Everything as it was when the last one ended; a proxy that ran when its daemon died runs again."""
         files = StateFiles(directory)
-        traffic = await asyncio.to_thread(Traffic.open, files.traffic, Redactor(), limits or RecordingLimits())
-        machine = cls(files, traffic, local_files or LocalFiles.of_environment(os.environ))
+        recording = await asyncio.to_thread(Recording.open, files.traffic, Redactor(), limits or RecordingLimits())
+        runtime = cls(files, recording, local_files or LocalFiles.of_environment(os.environ))
         saved = files.load_configuration()
-        files.load_rules(machine.book)
-        await machine._restore(saved)
-        return machine
+        files.load_rules(runtime.book)
+        await runtime._restore(saved)
+        return runtime
 
     async def close(self) -> None:
         if self._warming is not None:
@@ -76,7 +76,7 @@ class ProxyRuntime:
             await self._keep(msgspec.structs.replace(self.configuration, is_running=False))
             await self.files.save_rules(self.book)
         finally:
-            await self.traffic.close()
+            await self.recording.close()
 
     @property
     def address(self) -> str | None:
@@ -185,8 +185,8 @@ class ProxyRuntime:
         self.engine.throttle(FlowThrottle(self.throttle) if configuration.throttle.enabled else None)
         self.gate.clients = ClientAllowlist(configuration.client_allowlist.enabled, configuration.client_allowlist.ips)
         self.gate.targets = PrivateTargetPolicy(configuration.refuses_private_targets)
-        self.traffic.recorder.is_on = configuration.capture
-        self.traffic.recorder.keeps_bodies = configuration.inspect
+        self.recording.recorder.is_on = configuration.capture
+        self.recording.recorder.keeps_bodies = configuration.inspect
 
 
 def _whole(error: DariError) -> str:
@@ -196,18 +196,18 @@ def _whole(error: DariError) -> str:
 class _NotingGate:
     """The machine's gate, with a line in the log for each device turned away: a person may want to admit it."""
 
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
         self._noted: set[str] = set()
 
     def admits(self, peer_ip: str) -> bool:
-        if self._machine.gate.admits(peer_ip):
+        if self._runtime.gate.admits(peer_ip):
             return True
         # Once per device: a phone that is turned away tries again several times a second.
         if peer_ip not in self._noted and len(self._noted) < _MOST_NOTED:
             self._noted.add(peer_ip)
-            self._machine.traffic.note(f"LAN_ACCESS_REQUEST ip={peer_ip}")
+            self._runtime.recording.note(f"LAN_ACCESS_REQUEST ip={peer_ip}")
         return False
 
     def permits(self, ip: str) -> bool:
-        return self._machine.gate.permits(ip)
+        return self._runtime.gate.permits(ip)

@@ -98,7 +98,7 @@ async def test_a_wrong_edit_is_told_to_whoever_resumes_and_the_request_still_wai
 async def test_a_client_that_left_is_no_longer_held(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
         await held(rig, site.url("/"))
-        async with wire(rig.machine.engine) as client:
+        async with wire(rig.runtime.engine) as client:
             await client.send(request(site.url("/")))
             assert len((await rig.service.breakpoints.wait(timeout_s=10)).held) == 1
             client.reset()
@@ -235,7 +235,7 @@ async def test_the_charset_of_a_response_is_read_and_kept(tmp_path: Path) -> Non
 async def test_an_upload_is_awaited_so_that_its_body_can_be_replaced(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
         await held(rig, site.url("/"))
-        async with wire(rig.machine.engine) as line:
+        async with wire(rig.runtime.engine) as line:
             await line.send(request(site.url("/"), "Content-Length: 8", method="POST", body=b"half"))
             await line.send(b"half")
             (waiting,) = (await rig.service.breakpoints.wait(timeout_s=10)).held

@@ -55,7 +55,7 @@ async def test_a_ca_with_wrong_dates_is_refused_with_the_fix(
         with pytest.raises(InvalidInput, match=word) as refused:
             await rig.service.settings.load_ca(*written(tmp_path / "ca", first_day, last_day))
         assert "crab_ca_generate" in refused.value.hint
-        assert rig.machine.authority is None and rig.machine.configuration.ca_cert_path is None
+        assert rig.runtime.authority is None and rig.runtime.configuration.ca_cert_path is None
 
 
 async def test_a_ca_that_may_not_sign_is_refused(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ async def test_a_ca_that_expired_since_the_last_start_is_left_out_and_said(tmp_p
         await rig.service.settings.load_ca(*written(tmp_path / "ca", -1, 10))
     written(tmp_path / "ca", -10, -5)
     async with proxy(tmp_path) as rig:
-        assert rig.machine._warming is not None
-        await rig.machine._warming
+        assert rig.runtime._warming is not None
+        await rig.runtime._warming
         status = await rig.service.authority.status()
         assert not status.loaded and "expired on" in status.warnings[0]
         notes = (await rig.service.control.info()).notes
@@ -94,7 +94,7 @@ async def test_a_ca_that_expires_while_it_is_loaded_fails_the_doctor(tmp_path: P
         certificate = x509.load_pem_x509_certificate(Path(old[0]).read_bytes())
         key = serialization.load_pem_private_key(Path(old[1]).read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        rig.machine.trust(CertificateAuthority(certificate, key))
+        rig.runtime.trust(CertificateAuthority(certificate, key))
         (check,) = [one for one in (await rig.service.health.doctor()).checks if one.name == "ca"]
         assert check.status == "failed" and "expired on" in check.found
         assert "expired on" in (await rig.service.authority.status()).warnings[0]

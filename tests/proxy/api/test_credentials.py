@@ -145,10 +145,10 @@ async def test_a_mock_for_another_site_leaves_the_secrets_out(tmp_path: Path) ->
     async with recorded(tmp_path) as (rig, home, _):
         made = await rig.service.rules.mock("1", "http://elsewhere.test/")
         assert made.warnings and "left out" in made.warnings[-1]
-        elsewhere = rig.machine.book.get(made.id)
+        elsewhere = rig.runtime.book.get(made.id)
         assert isinstance(elsewhere, MockRule) and "plum" not in str(elsewhere) and ("X-Page", "2") in elsewhere.headers
         at_home = await rig.service.rules.mock("1")
-        kept = rig.machine.book.get(at_home.id)
+        kept = rig.runtime.book.get(at_home.id)
         assert isinstance(kept, MockRule) and "plum" in str(kept)
         with pytest.raises(Conflict, match="another origin"):
             await rig.service.rules.update(at_home.id, {"matcher": "http://elsewhere.test/"})

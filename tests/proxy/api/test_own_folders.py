@@ -56,8 +56,8 @@ async def test_our_own_folders_are_out_of_reach_by_every_way(name: str, tmp_path
     async with proxy(tmp_path, starts=False) as rig:
         await rig.service.authority.generate()
         await rig.service.rules.add_map_local_text("/keep", "x")
-        state = rig.machine.files.directory
-        secret = rig.machine.files.ca[1]
+        state = rig.runtime.files.directory
+        secret = rig.runtime.files.ca[1]
         before = secret.read_bytes()
         for way, path in ways_to(state, secret, tmp_path / "mine").items():
             with pytest.raises(Denied):
@@ -79,7 +79,7 @@ async def test_a_link_that_is_turned_to_our_folders_later_is_not_served(tmp_path
         await rig.service.rules.add_map_local_file(site.url("/"), str(link))
         assert (await rig.get(site.url("/"))).body == b"mine"
         link.unlink()
-        link.symlink_to(rig.machine.files.config)
+        link.symlink_to(rig.runtime.files.config)
         reply = await rig.get(site.url("/"))
         assert reply.status == 502 and b"listen_addr" not in reply.body
 

@@ -53,16 +53,16 @@ CHANGES: dict[str, Callable[[Rig], Coroutine[Any, Any, Any]]] = {
 
 
 async def state(rig: Rig) -> tuple[object, ...]:
-    machine = rig.machine
+    runtime = rig.runtime
     return (
         await rig.service.rules.list(),
         await rig.service.settings.dump(),
-        machine.address,
-        machine.gate.clients.enabled,
-        machine.gate.targets.enabled,
-        machine.traffic.recorder.is_on,
-        machine.authority,
-        machine.files.ca[0].exists(),
+        runtime.address,
+        runtime.gate.clients.enabled,
+        runtime.gate.targets.enabled,
+        runtime.recording.recorder.is_on,
+        runtime.authority,
+        runtime.files.ca[0].exists(),
     )
 
 
@@ -87,10 +87,10 @@ async def test_a_proxy_starts_and_stops_on_a_full_disk(tmp_path: Path, monkeypat
     async with proxy(tmp_path, starts=False) as rig:
         disk.is_full = True
         await rig.service.control.start()
-        assert rig.machine.engine.is_running
-        assert any("was not saved" in note for note in rig.machine.files.notes)
+        assert rig.runtime.engine.is_running
+        assert any("was not saved" in note for note in rig.runtime.files.notes)
         await rig.service.control.stop()
-        assert not rig.machine.engine.is_running
+        assert not rig.runtime.engine.is_running
         disk.is_full = False
 
 
@@ -103,7 +103,7 @@ async def test_a_caller_that_goes_away_leaves_disk_and_memory_alike(tmp_path: Pa
         kept = await rig.service.rules.add({"kind": "block", "matcher": "y.test"})
         listed = (await rig.service.rules.list()).rules
         assert listed[-1].id == kept.id
-        saved = rig.machine.files.rules.read_text()
+        saved = rig.runtime.files.rules.read_text()
         assert [rule.matcher in saved for rule in listed] == [True] * len(listed)
 
 

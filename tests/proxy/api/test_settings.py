@@ -19,8 +19,8 @@ from tests.proxy.origins.origin import answering, origin
 
 
 def trusting(rig: Rig) -> ssl.SSLContext:
-    assert rig.machine.authority is not None
-    return ssl.create_default_context(cadata=rig.machine.authority.pem.decode())
+    assert rig.runtime.authority is not None
+    return ssl.create_default_context(cadata=rig.runtime.authority.pem.decode())
 
 
 def refuse_certificate(port: int, authority: str) -> None:
@@ -42,7 +42,7 @@ async def test_starting_twice_is_an_error_and_stopping_twice_is_not(tmp_path: Pa
 
 
 async def test_the_address_moves_and_the_connection_stays(tmp_path: Path) -> None:
-    async with origin() as site, proxy(tmp_path) as rig, wire(rig.machine.engine) as client:
+    async with origin() as site, proxy(tmp_path) as rig, wire(rig.runtime.engine) as client:
         before = rig.port
         assert (await client.get(site.url("/"))).status == 200
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -83,7 +83,7 @@ async def test_a_generated_ca_decrypts_the_next_connection(tmp_path: Path) -> No
         assert why.is_decrypted is False and "no CA" in why.decrypted_because
         status = await rig.service.authority.generate()
         assert status.loaded and status.key_type == "ec" and status.days_left is not None and status.days_left > 3000
-        async with tunnel(rig.machine.engine, where) as client:
+        async with tunnel(rig.runtime.engine, where) as client:
             await client.start_tls(trusting(rig), "localhost")
             await client.send(f"GET /seen HTTP/1.1\r\nHost: {where}\r\n\r\n".encode())
             assert (await client.reply()).status == 200
@@ -95,7 +95,7 @@ async def test_a_generated_ca_decrypts_the_next_connection(tmp_path: Path) -> No
         await rig.service.authority.generate(replace=True, key_type="rsa2048")
         assert (await rig.service.authority.status()).key_type == "rsa2048"
         assert (await rig.service.authority.export()).pem != first.pem
-        async with tunnel(rig.machine.engine, where) as client:
+        async with tunnel(rig.runtime.engine, where) as client:
             await client.start_tls(trusting(rig), "localhost")
 
 
@@ -187,7 +187,7 @@ async def test_the_throttle_slows_down_and_is_lifted_at_once(tmp_path: Path) -> 
     body = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"x" * 60000
     async with origin(answering(body)) as site, proxy(tmp_path) as rig:
         await rig.service.settings.set_throttle(enabled=True, downstream_bps=1000)
-        async with wire(rig.machine.engine) as client:
+        async with wire(rig.runtime.engine) as client:
             await client.send(request(site.url("/")))
             await client.head()
             slow = asyncio.ensure_future(client.reader.readexactly(60000))
@@ -209,7 +209,7 @@ async def test_transparent_mode_opens_and_closes_its_listener(tmp_path: Path) ->
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         await rig.service.settings.set_transparent(enabled=True, listen_port=port)
-        async with wire(rig.machine.engine, ("127.0.0.1", port)) as client:
+        async with wire(rig.runtime.engine, ("127.0.0.1", port)) as client:
             await client.send(f"GET /t HTTP/1.1\r\nHost: {site.authority}\r\n\r\n".encode())
             assert (await client.reply()).status == 200
         await rig.service.settings.set_transparent(enabled=False, listen_port=port)
@@ -224,8 +224,8 @@ async def test_the_client_allowlist_folds_and_checks_addresses(tmp_path: Path) -
         await rig.service.settings.set_client_allowlist(enabled=True, ips=["::ffff:10.0.0.1", " 10.0.0.2 "])
         assert (await rig.service.settings.dump()).client_allowlist.ips == ("10.0.0.1", "10.0.0.2")
         assert (await rig.get(site.url("/"))).status == 200, "loopback always passes"
-        assert not rig.machine.engine._gate.admits("10.9.9.9")  # type: ignore[union-attr]
-        assert not rig.machine.engine._gate.admits("10.9.9.9")  # type: ignore[union-attr]
+        assert not rig.runtime.engine._gate.admits("10.9.9.9")  # type: ignore[union-attr]
+        assert not rig.runtime.engine._gate.admits("10.9.9.9")  # type: ignore[union-attr]
         notes = [record.message for record in (await rig.service.traffic.log()).records if "LAN" in record.message]
         assert notes == ["LAN_ACCESS_REQUEST ip=10.9.9.9"], "once per device"
         with pytest.raises(InvalidInput) as caught:
@@ -235,7 +235,7 @@ async def test_the_client_allowlist_folds_and_checks_addresses(tmp_path: Path) -
 
 async def test_the_dump_tells_where_bodies_go_and_how_large_one_may_be(tmp_path: Path) -> None:
     async with proxy(tmp_path, starts=False) as rig:
-        bodies = rig.machine.traffic.bodies
+        bodies = rig.runtime.recording.bodies
         assert bodies is not None
         inspect = (await rig.service.settings.dump()).inspect
         assert (inspect.spool_dir, inspect.spool_max_bytes) == (str(bodies.directory), bodies.body_bytes)
@@ -251,8 +251,8 @@ async def test_the_environment_names_proxy_and_roots(tmp_path: Path) -> None:
         )
         await rig.service.authority.generate()
         snippet = await rig.service.control.environment("fish")
-        assert rig.machine.authority is not None
-        pem = rig.machine.authority.pem
+        assert rig.runtime.authority is not None
+        pem = rig.runtime.authority.pem
         assert Path(snippet.variables["NODE_EXTRA_CA_CERTS"]).read_bytes() == pem
         bundle = Path(snippet.variables["SSL_CERT_FILE"]).read_bytes()
         assert bundle.endswith(pem) and bundle.count(b"BEGIN CERTIFICATE") >= 1
@@ -264,10 +264,10 @@ async def test_the_doctor_looks_at_real_things(tmp_path: Path) -> None:
         found = await rig.service.health.doctor()
         assert (found.running, found.ca, found.capture, found.state_db) == (True, "missing", "running", "ok")
         await rig.service.authority.generate()
-        assert rig.machine.traffic.store is not None
-        rig.machine.traffic.store.problem = "disk I/O error"
+        assert rig.runtime.recording.store is not None
+        rig.runtime.recording.store.problem = "disk I/O error"
         found = await rig.service.health.doctor()
         assert found.ca == "loaded" and "disk I/O error" in found.state_db
         failed = [check for check in found.checks if check.status == "failed"]
         assert [check.name for check in failed] == ["state_db"] and failed[0].hint
-        rig.machine.traffic.store.problem = None
+        rig.runtime.recording.store.problem = None

@@ -22,7 +22,7 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow, WebSocketFrame
-from dari.proxy.query.traffic import RecordingLimits, Traffic
+from dari.proxy.recording.recording import Recording, RecordingLimits
 
 _KEPT = 50
 
@@ -30,7 +30,7 @@ _KEPT = 50
 class Tally:
     """Counts what goes by and hands it on to the recorder that the daemon uses."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Recording) -> None:
         self._inner = traffic.recorder
         self.began_count = 0
         self.outcomes: Counter[str] = Counter()
@@ -98,7 +98,7 @@ async def main(options: dict[str, Any]) -> None:
     limits = RecordingLimits(
         capacity=options["capacity"], store_bytes=8 << 20, bodies_bytes=16 << 20, body_bytes=1 << 20
     )
-    traffic = Traffic.open(directory / "traffic", limits=limits) if options["stores"] else Traffic(capacity=500)
+    traffic = Recording.open(directory / "traffic", limits=limits) if options["stores"] else Recording(capacity=500)
     tally = Tally(traffic)
     config = EngineConfig(port=0, ca_file=str(directory / "roots.pem"), **options["config"])
     engine = ProxyEngine(config, rules=NoRules(True), recorder=tally, authority=authority)

@@ -245,7 +245,7 @@ def test_only_so_many_entries_are_read() -> None:
 
 
 def test_a_file_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(har_import, "FILE_BYTES", 10)
+    monkeypatch.setattr(har_import, "MAX_FILE_BYTES", 10)
     with pytest.raises(InvalidInput):
         loaded(log())
 

@@ -13,10 +13,11 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
 from dari.proxy.formats import har_import
 from dari.proxy.query import views
-from dari.proxy.query.traffic import MAX_READERS, Traffic
+from dari.proxy.recording.recording import MAX_READERS, Recording
+from tests.proxy.api.support import traffic_of
 
 
-def recorded(traffic: Traffic, data: bytes, coding: bytes) -> Flow:
+def recorded(traffic: Recording, data: bytes, coding: bytes) -> Flow:
     flow = Flow(1, "127.0.0.1:1", 0, "GET", "http", "localhost", "/", "1.1", [])
     flow.status, flow.state = 200, "done"
     flow.response_headers = [(b"Content-Type", b"text/plain"), (b"Content-Encoding", coding)]
@@ -28,7 +29,7 @@ def recorded(traffic: Traffic, data: bytes, coding: bytes) -> Flow:
 
 
 async def test_two_bodies_are_read_at_a_time_however_many_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    traffic = Traffic.open(tmp_path / "traffic")
+    traffic = Recording.open(tmp_path / "traffic")
     flow = recorded(traffic, zlib.compress(b"x" * 10_000_000), b"deflate")
     running = most = 0
     lock = threading.Lock()
@@ -48,7 +49,8 @@ async def test_two_bodies_are_read_at_a_time_however_many_ask(tmp_path: Path, mo
                 running -= 1
 
     monkeypatch.setattr(views, "view", counted)
-    found = await asyncio.gather(*(traffic.body(flow.id, "response") for _ in range(4 * MAX_READERS)))
+    api = traffic_of(traffic, tmp_path)
+    found = await asyncio.gather(*(api.body(str(flow.id)) for _ in range(4 * MAX_READERS)))
     await traffic.close()
     assert most == MAX_READERS
     assert all(one.truncated and one.text and len(one.text) == views.MAX_CHARS for one in found)
@@ -57,12 +59,12 @@ async def test_two_bodies_are_read_at_a_time_however_many_ask(tmp_path: Path, mo
 async def test_of_a_long_body_only_what_can_be_shown_becomes_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    traffic = Traffic.open(tmp_path / "traffic")
+    traffic = Recording.open(tmp_path / "traffic")
     flow = recorded(traffic, zlib.compress(b"y" * 30_000_000), b"deflate")
     sizes: list[int] = []
-    real = views.coding.text_of
-    monkeypatch.setattr(views.coding, "text_of", lambda data, head: sizes.append(len(data)) or real(data, head))
-    found = await traffic.body(flow.id, "response")
+    real = views.content_coding.text_of
+    monkeypatch.setattr(views.content_coding, "text_of", lambda data, head: sizes.append(len(data)) or real(data, head))
+    found = await traffic_of(traffic, tmp_path).body(str(flow.id))
     await traffic.close()
     assert sizes == [2 * 1024 * 1024]
     assert found.decoded_bytes == 8 * 1024 * 1024 and found.truncated

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dari.proxy.query.traffic import Traffic
+from dari.proxy.recording.recording import Recording
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from dari.proxy.query.traffic import Traffic
+from dari.proxy.recording.recording import Recording
 from tests.proxy.recording.flows import flow
 
-traffic = Traffic.open(Path(sys.argv[1]))
+traffic = Recording.open(Path(sys.argv[1]))
 while True:
     one = flow(0, response=b"x" * 20000, started_unix_ms=int(time.time() * 1000))
     traffic.recorder.began(one)
@@ -48,7 +48,7 @@ async def test_kill_9_loses_less_than_the_last_second_and_the_database_is_whole(
         with sqlite3.connect(directory / "traffic.db") as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         connection.close()
-        traffic = Traffic.open(directory)
+        traffic = Recording.open(directory)
         assert traffic.store is not None and traffic.bodies is not None
         kept = traffic.store.ids()
         ended = recorded[-1][1]

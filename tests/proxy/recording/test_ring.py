@@ -81,7 +81,7 @@ class Model:
             self.ring.note("a line")
             self.expected.append(("", "a line"))
         elif action == "clear":
-            assert log.clear(self.ring).cleared == len(self.expected)
+            assert log.count(self.ring.clear()) == len(self.expected)
             self.expected = []
 
 

@@ -84,11 +84,11 @@ async def test_the_private_target_block_turns_on_with_the_bind_and_off_with_it(t
         assert (await rig.get(site.url("/"))).status == 403
     config = tmp_path / "state" / "config.json"
     config.write_text('{"listen_addr": "0.0.0.0:0", "blocks_private_targets": false}')
-    machine = await ProxyRuntime.open(tmp_path / "state")
+    runtime = await ProxyRuntime.open(tmp_path / "state")
     try:
-        assert machine.gate.targets.enabled  # also for a file of an older version
+        assert runtime.gate.targets.enabled  # also for a file of an older version
     finally:
-        await machine.close()
+        await runtime.close()
 
 
 async def test_a_caller_never_has_more_scopes_than_the_one_it_serves() -> None:

@@ -62,7 +62,7 @@ async def seeded(directory: Path) -> AsyncIterator[tuple[Crab, str]]:
         await get(f"{site}/b", head, method="POST", body=planted.multipart())
         for path, (mime, body) in PAGES.items():
             await get(f"{site}{path}", f"Content-Type: {mime}", method="POST", body=body)
-        flow = await made.proxy.machine.traffic.flow(1)
+        flow = await made.proxy.runtime.recording.flow(1)
         flow.frames = [WebSocketFrame(True, 1, one, len(one), 1) for one in planted.messages()]
         edits = {one.name: one.secret for one in planted.of("request_header")}
         await made.call("rules_add", kind="header_rewrite", matcher="quiet.test", set_headers=edits)
@@ -199,5 +199,5 @@ async def test_a_rule_is_not_overwritten_with_the_mark_that_hides_its_secret(tmp
         assert "plum" not in json.dumps(rule)
         with pytest.raises(Exception, match="real values"):
             await made.call("rules_update", id=rule["id"], changes={"edits": rule["settings"]["edits"]})
-        kept: Any = made.proxy.machine.book.get(rule["id"])
+        kept: Any = made.proxy.runtime.book.get(rule["id"])
         assert kept.edits[0].value == "plum"

@@ -232,7 +232,7 @@ async def test_a_wait_tells_how_far_it_is_and_ends_when_it_is_cancelled(
         progress = [message["params"]["progress"] for message in told]
         assert progress == sorted(set(progress))
         assert told[0]["params"] == {**told[0]["params"], "progressToken": "p", "total": 60}
-        listeners = tools.proxy.machine.traffic.ring.on_finished
+        listeners = tools.proxy.runtime.recording.ring.on_finished
         assert len(listeners) == 1
         tools.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}})
         while listeners:  # noqa: ASYNC110 (a list has no event)

@@ -42,7 +42,7 @@ GROUPS = (
     CommandGroup("traffic", "traffic", "look at requests, wait for them, send them again"),
     CommandGroup("har", "har", "export traffic to a HAR file, or import one"),
     CommandGroup("breakpoints", "breakpoints", "requests that are held: look, edit, let go"),
-    CommandGroup("ca", "authority", "the certificate authority that HTTPS is decrypted with"),
+    CommandGroup("ca", "ca", "the certificate authority that HTTPS is decrypted with"),
     CommandGroup("config", "settings", "show the settings"),
     CommandGroup("set", "settings", "change a setting, also while the proxy runs"),
     CommandGroup("mcp", "mcp", "the MCP server for agents: HTTP in the background, on and off"),

@@ -42,8 +42,8 @@ class CaExport(Struct, frozen=True):
 
 
 class CaApi:
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
 
     @expose("ca.generate", "control")
     async def generate(
@@ -56,18 +56,18 @@ class CaApi:
             raise InvalidInput("the name of the CA is empty", "give a name that people recognise")
         if not 1 <= days <= MAX_CA_DAYS:
             raise InvalidInput(f"days must be 1 to {MAX_CA_DAYS}", "3650 are ten years")
-        machine = self._machine
-        if machine.authority is not None and not replace:
+        runtime = self._runtime
+        if runtime.authority is not None and not replace:
             raise Conflict(
-                f"a CA is loaded already: {machine.configuration.ca_cert_path}",
+                f"a CA is loaded already: {runtime.configuration.ca_cert_path}",
                 "it works as it is; replace=true makes a new one, which every client must trust again",
             )
         authority = await asyncio.to_thread(CertificateAuthority.generate, name, days, key_type)
-        certificate, key = machine.files.ca
+        certificate, key = runtime.files.ca
         with saves(certificate):
             staged = await asyncio.to_thread(authority.stage, certificate, key)
         try:
-            await machine.configure(ca_cert_path=str(certificate), ca_key_path=str(key))
+            await runtime.configure(ca_cert_path=str(certificate), ca_key_path=str(key))
         except BaseException:
             for file in staged:
                 file.discard()
@@ -75,19 +75,19 @@ class CaApi:
         with saves(certificate):
             for file in staged:
                 file.commit()
-        machine.trust(authority)
+        runtime.trust(authority)
         return await self.status()
 
     @expose("ca.status", "read")
     async def status(self) -> CaStatus:
-        authority = self._machine.authority
-        path = self._machine.configuration.ca_cert_path
+        authority = self._runtime.authority
+        path = self._runtime.configuration.ca_cert_path
         if authority is None:
             return CaStatus(
                 False,
                 path,
                 install=("crab_ca_generate makes a CA; until then HTTPS passes through unread",),
-                warnings=tuple(note for note in self._machine.files.notes if note.startswith("the CA ")),
+                warnings=tuple(note for note in self._runtime.files.notes if note.startswith("the CA ")),
             )
         certificate = authority.certificate
         ends = certificate.not_valid_after_utc
@@ -109,7 +109,7 @@ class CaApi:
     @expose("ca.export", "read")
     async def export(self) -> CaExport:
         """The certificate, which is public; the key stays where it is."""
-        authority = self._machine.authority
+        authority = self._runtime.authority
         if authority is None:
             raise NotFound("no CA is loaded", "crab_ca_generate makes one")
         return CaExport("pem", authority.pem.decode("ascii"), authority.fingerprint)

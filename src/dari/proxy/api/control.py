@@ -37,64 +37,64 @@ class ProxyInfo(Struct, frozen=True):
 
 
 class ControlApi:
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
 
     @expose("proxy.start", "control")
     async def start(self) -> ProxyState:
         """Listen; Conflict when it does already, Failed when the port is taken."""
-        await self._machine.start()
+        await self._runtime.start()
         return ProxyState("running")
 
     @expose("proxy.stop", "control")
     async def stop(self) -> ProxyState:
         """End every connection; no error when it does not run."""
-        await self._machine.stop()
+        await self._runtime.stop()
         return ProxyState("stopped")
 
     @expose("proxy.status", "read")
     async def status(self) -> ProxyState:
-        return ProxyState("running" if self._machine.engine.is_running else "stopped")
+        return ProxyState("running" if self._runtime.engine.is_running else "stopped")
 
     @expose("proxy.info", "read")
     async def info(self) -> ProxyInfo:
-        machine = self._machine
-        bound = machine.engine.transparent_address
+        runtime = self._runtime
+        bound = runtime.engine.transparent_address
         return ProxyInfo(
             status=(await self.status()).status,
-            address=machine.address,
-            listen_addr=machine.configuration.listen_addr,
+            address=runtime.address,
+            listen_addr=runtime.configuration.listen_addr,
             transparent_address=f"{bound[0]}:{bound[1]}" if bound else None,
             capture=(await self.capture_status()).status,
-            connections=machine.engine.connection_count,
-            rules=len(machine.book),
-            requests_recorded=len(machine.traffic.ring.newest()),
-            ca="loaded" if machine.authority is not None else "missing",
-            pinned_hosts=sorted(machine.engine.pinned_hosts),
-            notes=list(machine.files.notes),
+            connections=runtime.engine.connection_count,
+            rules=len(runtime.book),
+            requests_recorded=len(runtime.recording.ring.newest()),
+            ca="loaded" if runtime.authority is not None else "missing",
+            pinned_hosts=sorted(runtime.engine.pinned_hosts),
+            notes=list(runtime.files.notes),
         )
 
     @expose("proxy.environment", "read")
     async def environment(self, shell: Shell = "sh") -> Snippet:
         """What makes a program use the proxy and trust its CA."""
-        machine = self._machine
-        machine.need_running()
-        if machine.authority is None:
-            return snippet(machine.address or "", None, None, shell)
-        bundle = await asyncio.to_thread(machine.files.save_bundle, trusted_roots(machine.authority.pem))
-        return snippet(machine.address or "", machine.configuration.ca_cert_path, str(bundle), shell)
+        runtime = self._runtime
+        runtime.need_running()
+        if runtime.authority is None:
+            return snippet(runtime.address or "", None, None, shell)
+        bundle = await asyncio.to_thread(runtime.files.save_bundle, trusted_roots(runtime.authority.pem))
+        return snippet(runtime.address or "", runtime.configuration.ca_cert_path, str(bundle), shell)
 
     @expose("capture.start", "control")
     async def capture_start(self) -> ProxyState:
-        await self._machine.configure(capture=True)
+        await self._runtime.configure(capture=True)
         return ProxyState("running")
 
     @expose("capture.stop", "control")
     async def capture_stop(self) -> ProxyState:
         """Requests go on through the proxy and are not recorded; those that began are."""
-        await self._machine.configure(capture=False)
+        await self._runtime.configure(capture=False)
         return ProxyState("stopped")
 
     @expose("capture.status", "read")
     async def capture_status(self) -> ProxyState:
-        return ProxyState("running" if self._machine.configuration.capture else "stopped")
+        return ProxyState("running" if self._runtime.configuration.capture else "stopped")

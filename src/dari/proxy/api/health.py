@@ -54,8 +54,8 @@ class ProxyDiagnosis(Struct, frozen=True):
 class HealthApi:
     """`socket` is where the daemon serves; None when the service runs without one."""
 
-    def __init__(self, machine: ProxyRuntime, socket: Path | None = None) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime, socket: Path | None = None) -> None:
+        self._runtime = runtime
         self._socket = socket
 
     @expose("system.ping", "read")
@@ -68,18 +68,18 @@ class HealthApi:
 
     @expose("daemon.doctor", "read")
     async def doctor(self) -> ProxyDiagnosis:
-        machine = self._machine
+        runtime = self._runtime
         checks = await asyncio.to_thread(self._checks)
         found = {check.name: check for check in checks}
         return ProxyDiagnosis(
             socket=_word(found["socket"]),
             state_db=_word(found["state_db"]),
             helper_xpc="not_needed",
-            ca="loaded" if machine.authority is not None else "missing",
+            ca="loaded" if runtime.authority is not None else "missing",
             launch_agent="unmanaged",
             principal_verification="uid_and_token",
-            running=machine.engine.is_running,
-            capture="running" if machine.configuration.capture else "stopped",
+            running=runtime.engine.is_running,
+            capture="running" if runtime.configuration.capture else "stopped",
             checks=checks,
         )
 
@@ -103,17 +103,17 @@ class HealthApi:
         return HealthCheck("socket", "ok", str(self._socket))
 
     def _check_state(self) -> HealthCheck:
-        store = self._machine.traffic.store
+        store = self._runtime.recording.store
         if store is None:
             return HealthCheck("state_db", "warning", "traffic is kept in memory only", "")
         if store.problem is not None:
             return HealthCheck(
                 "state_db", "failed", f"{store.problem} ({store.lost} flows lost)", "check disk and folder"
             )
-        return HealthCheck("state_db", "ok", f"{self._machine.files.traffic} (last flow {store.last_id()})")
+        return HealthCheck("state_db", "ok", f"{self._runtime.files.traffic} (last flow {store.last_id()})")
 
     def _check_bodies(self) -> HealthCheck:
-        bodies = self._machine.traffic.bodies
+        bodies = self._runtime.recording.bodies
         if bodies is None:
             return HealthCheck("bodies", "warning", "only the first bytes of bodies are kept", "")
         kept = f"{bodies.used_bytes} bytes kept, {bodies.evicted} bodies evicted"
@@ -124,20 +124,20 @@ class HealthApi:
         return HealthCheck("bodies", "ok", kept)
 
     def _check_disk(self) -> HealthCheck:
-        free = shutil.disk_usage(self._machine.files.directory).free
+        free = shutil.disk_usage(self._runtime.files.directory).free
         if free < _LOW_DISK_BYTES:
             return HealthCheck("disk", "warning", f"{free >> 20} MiB free", "free some space: captures need it")
         return HealthCheck("disk", "ok", f"{free >> 20} MiB free")
 
     def _check_ca(self) -> HealthCheck:
-        authority = self._machine.authority
+        authority = self._runtime.authority
         if authority is None:
             return HealthCheck("ca", "warning", "no CA: HTTPS passes through unread", "crab_ca_generate makes one")
         for warning in authority.warnings():
             problem, _, hint = warning.partition("; ")
             is_over = authority.days_left < 0 or "not valid before" in problem
             return HealthCheck("ca", "failed" if is_over else "warning", problem, hint)
-        pinned = sorted(self._machine.engine.pinned_hosts)
+        pinned = sorted(self._runtime.engine.pinned_hosts)
         if pinned:
             shown = ", ".join(pinned[:5])
             hint = "make these clients trust the CA; a pinned client needs crab_engine_set_policy"
@@ -145,13 +145,13 @@ class HealthApi:
         return HealthCheck("ca", "ok", f"{authority.days_left} days left, SHA-256 {authority.fingerprint[:23]}…")
 
     def _check_listener(self) -> HealthCheck:
-        machine = self._machine
-        if not machine.engine.is_running:
-            return HealthCheck("listener", "ok", f"stopped; {machine.configuration.listen_addr} when started")
-        return HealthCheck("listener", "ok", f"{machine.address}, {machine.engine.connection_count} connections")
+        runtime = self._runtime
+        if not runtime.engine.is_running:
+            return HealthCheck("listener", "ok", f"stopped; {runtime.configuration.listen_addr} when started")
+        return HealthCheck("listener", "ok", f"{runtime.address}, {runtime.engine.connection_count} connections")
 
     def _check_clients(self) -> HealthCheck:
-        now = self._machine.configuration
+        now = self._runtime.configuration
         host, _ = read_address(now.listen_addr)
         if host in ("127.0.0.1", "::1") or host.startswith("127.") or now.client_allowlist.enabled:
             return HealthCheck("clients", "ok", "this machine and listed devices only")
@@ -159,7 +159,7 @@ class HealthApi:
         return HealthCheck("clients", "warning", f"anybody who reaches {now.listen_addr} may use the proxy", hint)
 
     def _notes(self) -> list[HealthCheck]:
-        return [HealthCheck("start", "warning", note, "") for note in self._machine.files.notes]
+        return [HealthCheck("start", "warning", note, "") for note in self._runtime.files.notes]
 
 
 def _word(check: HealthCheck) -> str:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from dari.daemon.stub import expose
 from dari.errors import Conflict, Denied, InvalidInput
 from dari.proxy.api.settings import SettingsChanged
+from dari.proxy.api.traffic import flow_id_of
 from dari.proxy.credentials import answers_same_origin, body_without_secrets, without_secrets
 from dari.proxy.flow import Flow
 from dari.proxy.query import views
-from dari.proxy.query.traffic import flow_id_of
 from dari.proxy.rules import legacy_rules
 from dari.proxy.rules.explanation import Explanation, parse_url
 from dari.proxy.rules.reach import newly_hidden
@@ -95,9 +95,9 @@ class RuleList(Struct, frozen=True):
 class RulesApi:
     """Every change is on disk, and in force, when the call returns; one that cannot be saved changes nothing."""
 
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
-        self._book = machine.book
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
+        self._book = runtime.book
         self._changing = asyncio.Lock()
 
     @expose("engine.rules_dump", "read")
@@ -216,9 +216,9 @@ class RulesApi:
     @expose("rules.mock", "rules.write")
     async def mock(self, request_id: str, matcher: str | None = None) -> RuleView:
         """Answer such requests as this recorded one was answered."""
-        traffic = self._machine.traffic
-        flow = await traffic.flow(flow_id_of(request_id))
-        decoded = await traffic.apart(views.decoded, flow, False, traffic.bodies, _MOCK_BYTES)
+        recording = self._runtime.recording
+        flow = await recording.flow(flow_id_of(request_id))
+        decoded = await recording.read(views.decoded, flow, False, recording.bodies, _MOCK_BYTES)
         if decoded.is_cut or decoded.problem:
             raise InvalidInput(
                 f"the response of request {request_id} cannot be copied whole: {decoded.problem or 'it is over 1 MiB'}",
@@ -236,11 +236,11 @@ class RulesApi:
     @expose("rules.test", "read")
     async def test(self, url: str, method: str = "GET") -> Explanation:
         """What the rules would do with such a request now, and why not more."""
-        machine = self._machine
-        found = self._book.explain(url, method, has_ca=machine.authority is not None)
+        runtime = self._runtime
+        found = self._book.explain(url, method, has_ca=runtime.authority is not None)
         host = parse_url(url)[0].host
-        if found.is_decrypted and host in machine.engine.pinned_hosts:
-            passes = machine.configuration.passes_through_pinned
+        if found.is_decrypted and host in runtime.engine.pinned_hosts:
+            passes = runtime.configuration.passes_through_pinned
             then = "so it is passed through unread" if passes else "so the connection fails: install the CA there"
             hint = f"a client refused our certificate for {host} (pinned, or the CA is not installed), {then}"
             return msgspec.structs.replace(found, is_decrypted=not passes, hints=(*found.hints, hint))
@@ -260,12 +260,12 @@ class RulesApi:
 
     def _about_ca(self, rule: AnyRule) -> Iterator[str]:
         is_https = self._book.current.matchers[rule.id].extent.schemes == ("https",)
-        if is_https and rule.enabled and self._machine.authority is None and rule.kind not in SEES_TUNNELS:
+        if is_https and rule.enabled and self._runtime.authority is None and rule.kind not in SEES_TUNNELS:
             yield "no CA is loaded, so HTTPS is not decrypted and the rule cannot act yet; crab_ca_generate makes one"
 
     def _check_file(self, source: dict[str, Any]) -> None:
         if source.get("kind") == "file":
-            self._machine.local_files.check(str(source.get("value")), "map_local file")
+            self._runtime.local_files.check(str(source.get("value")), "map_local file")
 
     async def _removed(self, remove: Callable[[RuleStore], int]) -> RulesRemoved:
         count, _ = await self._change(remove)
@@ -282,7 +282,7 @@ class RulesApi:
         async with self._changing:
             before, draft = self._book.current, self._book.draft()
             result = change(draft)
-            await self._machine.files.save_rules(draft)
+            await self._runtime.files.save_rules(draft)
             self._book.adopt(draft)
             gone = {rule.id for rule in before.rules} - {rule.id for rule in draft.current.rules}
             return result, tuple(newly_hidden(before.live, draft.current.live, gone))

@@ -89,16 +89,16 @@ class ProxyService:
         return tuple(getattr(self, each.name) for each in fields(self) if each.name != "rpc")
 
 
-def local_service(machine: ProxyRuntime, socket: Path | None = None) -> ProxyService:
+def local_service(runtime: ProxyRuntime, socket: Path | None = None) -> ProxyService:
     """The service of a proxy in this process. Nothing leaves it but through the gate (`disclosure`)."""
     desks = (
-        hide_secrets_of(ControlApi(machine)),
-        hide_secrets_of(SettingsApi(machine)),
-        hide_secrets_of(CaApi(machine)),
-        hide_secrets_of(RulesApi(machine)),
-        hide_secrets_of(TrafficApi(machine)),
-        hide_secrets_of(machine.breakpoints),
-        hide_secrets_of(HealthApi(machine, socket)),
+        hide_secrets_of(ControlApi(runtime)),
+        hide_secrets_of(SettingsApi(runtime)),
+        hide_secrets_of(CaApi(runtime)),
+        hide_secrets_of(RulesApi(runtime)),
+        hide_secrets_of(TrafficApi(runtime)),
+        hide_secrets_of(runtime.breakpoints),
+        hide_secrets_of(HealthApi(runtime, socket)),
     )
     table = {method.name: method for desk in desks for method in exposed_methods(desk)}
 

@@ -80,17 +80,17 @@ class ConfigDump(Struct, frozen=True):
 
 
 class SettingsApi:
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
 
     @expose("engine.config_dump", "read")
     async def dump(self) -> ConfigDump:
-        machine = self._machine
-        now = machine.configuration
-        bodies = machine.traffic.bodies
+        runtime = self._runtime
+        now = runtime.configuration
+        bodies = runtime.recording.bodies
         upstream = now.upstream
         return ConfigDump(
-            running=machine.engine.is_running,
+            running=runtime.engine.is_running,
             listen_addr=now.listen_addr,
             inspect=InspectDump(
                 now.inspect,
@@ -102,9 +102,9 @@ class SettingsApi:
             throttle=now.throttle,
             client_allowlist=now.client_allowlist,
             transparent=now.transparent,
-            ca=CaDump(machine.authority is not None, now.ca_cert_path, now.ca_key_path),
+            ca=CaDump(runtime.authority is not None, now.ca_cert_path, now.ca_key_path),
             upstream=UpstreamDump(
-                upstream.proxy and machine.traffic.redactor.url(upstream.proxy),
+                upstream.proxy and runtime.recording.redactor.url(upstream.proxy),
                 upstream.ca_file,
                 upstream.insecure_hosts,
                 upstream.client_certificates,
@@ -125,7 +125,7 @@ class SettingsApi:
 
     @expose("engine.set_inspect_enabled", "control")
     async def set_inspect_enabled(self, enabled: bool) -> Ok:
-        await self._machine.configure(inspect=enabled)
+        await self._runtime.configure(inspect=enabled)
         return Ok()
 
     @expose("engine.set_transparent", "control")
@@ -140,11 +140,11 @@ class SettingsApi:
     async def set_client_allowlist(self, enabled: bool = False, ips: list[str] | None = None) -> Ok:
         """Loopback always passes; other peers must be listed once it is enabled."""
         parsed = tuple(str(parse_ip(ip)) for ip in ips or ())
-        now = self._machine.configuration
+        now = self._runtime.configuration
         admits_more = not enabled or (now.client_allowlist.enabled and set(parsed) > set(now.client_allowlist.ips))
         if now.is_open_to_network and admits_more and now.client_allowlist != ClientRule(enabled, parsed):
             require_scope("admin", _who(f"admitting other machines to {now.listen_addr}", "`dari proxy set allowlist`"))
-        await self._machine.configure(client_allowlist=ClientRule(enabled, parsed))
+        await self._runtime.configure(client_allowlist=ClientRule(enabled, parsed))
         return Ok()
 
     @expose("engine.set_throttle", "control")
@@ -169,7 +169,7 @@ class SettingsApi:
             jitter_ms,
         )
         wanted.check()
-        await self._machine.configure(throttle=wanted)
+        await self._runtime.configure(throttle=wanted)
         return Ok()
 
     @expose("engine.set_throttle_preset", "control")
@@ -181,7 +181,7 @@ class SettingsApi:
         if preset.strip().lower() not in ("off", "none"):
             wanted = ThrottleSettings.of_preset(preset, selected_hosts=tuple(selected_hosts or ()), jitter_ms=jitter_ms)
             wanted.check()
-        await self._machine.configure(throttle=wanted)
+        await self._runtime.configure(throttle=wanted)
         return wanted
 
     @expose("engine.set_upstream", "control")
@@ -194,7 +194,7 @@ class SettingsApi:
         bypass: list[str] | None = None,
     ) -> Ok:
         """How origins are reached. What is left out stays; an empty text or list takes a setting back."""
-        now = self._machine.configuration.upstream
+        now = self._runtime.configuration.upstream
         for path in (ca_file, *(file for one in client_certificates or () for file in (one.cert_path, one.key_path))):
             if path:
                 _check_pem_path(path, "give the absolute path of a PEM file")
@@ -206,7 +206,7 @@ class SettingsApi:
             client_certificates=now.client_certificates if client_certificates is None else tuple(client_certificates),
             bypass=now.bypass if bypass is None else tuple(bypass),
         )
-        await self._machine.configure(upstream=wanted)
+        await self._runtime.configure(upstream=wanted)
         return Ok()
 
     @expose("engine.set_policy", "control")
@@ -218,24 +218,24 @@ class SettingsApi:
         if passes_through_pinned is not None:
             changes["passes_through_pinned"] = passes_through_pinned
         if blocks_private_targets is not None:
-            now = self._machine.configuration
+            now = self._runtime.configuration
             if now.is_open_to_network and not blocks_private_targets and now.refuses_private_targets:
                 what = f"private targets for the other machines that reach {now.listen_addr}"
                 require_scope("admin", _who(what, "`dari proxy set policy --block-private off`"))
             changes["blocks_private_targets"] = blocks_private_targets
             changes["permits_private_targets"] = not blocks_private_targets and now.is_open_to_network
-        await self._machine.configure(**changes)
+        await self._runtime.configure(**changes)
         return Ok()
 
     async def _configure_listeners(self, command: str, **changes: object) -> None:
         """A listener that other machines reach is for a person to open, by whatever setting it comes about."""
-        now = self._machine.configuration
+        now = self._runtime.configuration
         wanted = msgspec.structs.replace(now, **changes)
         if wanted.is_open_to_network and _listeners(wanted) - _listeners(now):
             require_scope("admin", _who(f"listening on {wanted.listen_addr}, which other machines reach,", command))
         if not wanted.is_open_to_network or not now.is_open_to_network:
             changes["permits_private_targets"] = False
-        await self._machine.configure(**changes)
+        await self._runtime.configure(**changes)
 
     @expose("engine.load_ca", "control")
     async def load_ca(self, cert_path: str, key_path: str) -> SettingsChanged:
@@ -245,8 +245,8 @@ class SettingsApi:
         from dari.proxy.ca import CertificateAuthority
 
         authority = await asyncio.to_thread(CertificateAuthority.load, Path(cert_path), Path(key_path))
-        await self._machine.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
-        self._machine.trust(authority)
+        await self._runtime.configure(ca_cert_path=os.path.abspath(cert_path), ca_key_path=os.path.abspath(key_path))
+        self._runtime.trust(authority)
         return SettingsChanged(True, authority.warnings())
 
 

@@ -1,4 +1,8 @@
-"""The traffic from a caller's view. Secrets are hidden in everything returned, except by the `reveal_*` methods."""
+"""Recorded traffic: log, search, bodies, diff, replay, HAR.
+
+Secrets are hidden in every result, except in those of the `reveal_*` methods, which need the scope `admin`. What may be
+long (decoding, searching, comparing) runs in a thread.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +10,49 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from dari.daemon.stub import expose
-from dari.errors import Conflict, Failed
+from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
-from dari.proxy import headers, replay
+from dari.proxy import headers
+from dari.proxy import replay as replays
+from dari.proxy.flow import Flow
+from dari.proxy.formats import diff, entries, har, har_import, log, snippets
 from dari.proxy.formats.diff import FlowDiff
 from dari.proxy.formats.entries import EntryFound, EntryOptions, EntryPage
-from dari.proxy.formats.har_import import MAX_FILE_BYTES, Skipped
 from dari.proxy.formats.log import Cleared, LogPage
 from dari.proxy.query import views
-from dari.proxy.query.fields import DEFAULT_FIELDS, FIELDS, row_of
+from dari.proxy.query.fields import DEFAULT_FIELDS, FIELDS, row_of, rows_fields
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.search import SearchResult
-from dari.proxy.query.summary import Summary
-from dari.proxy.query.traffic import flow_id_of
+from dari.proxy.query.search import DEFAULT_LIMIT_FLOWS, DEFAULT_TOKEN_BUDGET, Scan, SearchResult, Sources, search
+from dari.proxy.query.summary import DEFAULT_GROUPS, Summary, summarize
 from dari.proxy.query.views import BodyView
-from dari.proxy.replay import Sender, SentRequest
+from dari.proxy.query.wait import MAX_TIMEOUT_S, wait_for
+from dari.proxy.recording.ring import MAX_FLOWS, Slot
+from dari.proxy.redactor import REVEALED, Redactor
+from dari.proxy.replay import RequestEdits, Sender, SentRequest
 from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
     from dari.proxy.runtime import ProxyRuntime
 
-MAX_WAIT_S = 300.0
-_PIECE_BYTES = 8 * 1024 * 1024
+DEFAULT_LOG_RECORDS = 200
+DEFAULT_TAIL_RECORDS = 400
+DEFAULT_TAIL_ENTRIES = 100
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_BODY_CHARS = 32_000
+DEFAULT_HAR_FLOWS = MAX_FLOWS
+_EXPORT_S = 60.0
+_CHUNK_BYTES = 8 * 1024 * 1024
 """In base64 still below the longest line of a daemon."""
 _REVEALED_BYTES = 128 * 1024 * 1024
 _EVERYTHING = TrafficFilter()
+_UNCHANGED = RequestEdits()
 
 
 class WaitResult(Struct, frozen=True):
@@ -63,7 +79,7 @@ class HarImport(Struct, frozen=True):
     first_id: str | None
     last_id: str | None
     skipped_count: int
-    skipped: list[Skipped]
+    skipped: list[har_import.Skipped]
 
 
 class FlowView(Struct, frozen=True):
@@ -83,79 +99,113 @@ class BodyChunk(Struct, frozen=True):
 
 
 class TrafficApi:
-    def __init__(self, machine: ProxyRuntime) -> None:
-        self._machine = machine
-        self._traffic = machine.traffic
-        self._sender = Sender(machine)
+    def __init__(self, runtime: ProxyRuntime) -> None:
+        self._runtime = runtime
+        self._recording = runtime.recording
+        self._sender = Sender(runtime)
 
     @expose("logs.tail", "read")
-    async def log(self, after_seq: int = 0, limit: int = 200) -> LogPage:
-        """Records after `after_seq`, oldest first."""
-        return await self._traffic.log(max(after_seq, 0), limit)
+    async def log(self, after_seq: int = 0, limit: int = DEFAULT_LOG_RECORDS) -> LogPage:
+        """Log records after `after_seq`, oldest first."""
+        recording, after_seq = self._recording, max(after_seq, 0)
+        found = log.select(recording.ring, after_seq, limit)
+        return await recording.read(log.render, found, after_seq, recording.redactor)
 
     @expose("logs.clear", "control")
     async def clear(self) -> Cleared:
         """Forget what was recorded, on disk too."""
-        return await self._traffic.clear()
+        marks, last_seq = await self._recording.clear()
+        return Cleared(True, log.count(marks), last_seq)
 
     @expose("traffic.tail", "read")
     async def tail(
         self,
         after_seq: int = 0,
-        limit: int = 400,
-        max_entries: int = 100,
+        limit: int = DEFAULT_TAIL_RECORDS,
+        max_entries: int = DEFAULT_TAIL_ENTRIES,
         include_headers: bool = True,
         include_body_sample_b64: bool = False,
     ) -> EntryPage:
         """Whole requests, newest first."""
-        look = EntryOptions(include_headers, include_body_sample_b64)
-        return await self._traffic.entries(max(after_seq, 0), limit, max_entries, look)
+        recording = self._recording
+        found = entries.select(recording.ring, max(after_seq, 0), limit, max_entries)
+        options = EntryOptions(include_headers, include_body_sample_b64)
+        return await recording.read(entries.render, found, options, recording.redactor)
 
     @expose("traffic.entry", "read")
     async def entry(
         self, request_id: str, include_headers: bool = True, include_body_sample_b64: bool = False
     ) -> EntryFound:
-        return await self._traffic.entry(request_id, EntryOptions(include_headers, include_body_sample_b64))
+        """One request, also one that only the database still has."""
+        recording = self._recording
+        try:
+            flow = await recording.flow(flow_id_of(request_id))
+        except (InvalidInput, NotFound) as error:
+            hint = "find one with crab_traffic_search or crab_traffic_tail"
+            raise NotFound(f"request_id not found in current log window: {request_id}", hint) from error
+        slot = recording.ring.get(flow.id) or Slot.of(flow)
+        found = entries.entry(slot, EntryOptions(include_headers, include_body_sample_b64), recording.redactor)
+        return EntryFound(recording.ring.last_seq, log.count_of(slot), str(flow.id), found)
 
     @expose("traffic.show", "read")
     async def show(self, request_id: str, fields: list[str] | None = None) -> FlowView:
         """The named fields of one request, all of them by default."""
-        row = await self._traffic.get(flow_id_of(request_id), fields or list(FIELDS))
-        return FlowView(request_id, row)
+        return await self._show(request_id, rows_fields(fields) if fields else FIELDS, self._recording.redactor)
 
     @expose("traffic.reveal", "admin")
     async def reveal(self, request_id: str) -> FlowView:
         """The same with its secrets: for a person, never for an agent."""
-        return FlowView(request_id, await self._traffic.get(flow_id_of(request_id), list(FIELDS), reveal=True))
+        return await self._show(request_id, FIELDS, REVEALED)
+
+    async def _show(self, request_id: str, fields: tuple[str, ...], redactor: Redactor) -> FlowView:
+        recording = self._recording
+        flow = await recording.flow(flow_id_of(request_id))
+        return FlowView(request_id, await recording.read(row_of, flow, fields, recording.bodies, redactor))
 
     @expose("traffic.search", "read")
     async def search(
         self,
         wanted: TrafficFilter = _EVERYTHING,
-        limit: int = 50,
+        limit: int = DEFAULT_LIMIT_FLOWS,
         cursor: str | None = None,
         fields: list[str] | None = None,
-        token_budget: int = 8000,
+        token_budget: int = DEFAULT_TOKEN_BUDGET,
     ) -> SearchResult:
         """A page of flows, newest first."""
-        return await self._traffic.search(wanted, limit=limit, cursor=cursor, fields=fields, token_budget=token_budget)
+        return await self._recording.read(
+            search,
+            self._sources(),
+            wanted,
+            limit=limit,
+            cursor=cursor,
+            fields=fields,
+            token_budget=token_budget,
+        )
 
     @expose("traffic.summary", "read")
-    async def summary(self, wanted: TrafficFilter = _EVERYTHING, groups: int = 50) -> Summary:
-        return await self._traffic.summary(wanted, groups)
+    async def summary(self, wanted: TrafficFilter = _EVERYTHING, groups: int = DEFAULT_GROUPS) -> Summary:
+        """Counts, errors and durations by host and path template."""
+        return await self._recording.read(summarize, self._sources(), wanted, groups)
 
     @expose("traffic.wait", "read", ends_with_caller=True)
     async def wait(
-        self, wanted: TrafficFilter = _EVERYTHING, timeout_s: float = 30.0, after_seq: int | None = None
+        self, wanted: TrafficFilter = _EVERYTHING, timeout_s: float = DEFAULT_TIMEOUT_S, after_seq: int | None = None
     ) -> WaitResult:
         """The next finished request that fits, or nothing when the time is over."""
-        self._machine.need_running()
-        traffic = self._traffic
-        flow = await traffic.wait(wanted, min(max(timeout_s, 0), MAX_WAIT_S), after_seq=after_seq)
+        self._runtime.need_running()
+        recording = self._recording
+        flow = await wait_for(
+            recording.ring,
+            wanted,
+            min(max(timeout_s, 0), MAX_TIMEOUT_S),
+            after_seq=after_seq,
+            bodies=recording.bodies,
+            redactor=recording.redactor,
+        )
         row = None
         if flow is not None:
-            row = await traffic.apart(row_of, flow, DEFAULT_FIELDS, traffic.bodies, traffic.redactor)
-        return WaitResult(flow is not None, row, traffic.ring.last_seq)
+            row = await recording.read(row_of, flow, DEFAULT_FIELDS, recording.bodies, recording.redactor)
+        return WaitResult(flow is not None, row, recording.ring.last_seq)
 
     @expose("traffic.body", "read")
     async def body(
@@ -164,59 +214,77 @@ class TrafficApi:
         direction: Literal["request", "response"] = "response",
         start: int = 0,
         end: int | None = None,
-        max_chars: int = 32_000,
+        max_chars: int = DEFAULT_BODY_CHARS,
     ) -> BodyView:
-        """A decoded body, whole or a range of its bytes."""
-        number = flow_id_of(request_id)
-        return await self._traffic.body(number, direction, start=start, end=end, max_chars=max_chars)
+        """A decoded body, whole or a range of its decoded bytes."""
+        recording = self._recording
+        flow = await recording.flow(flow_id_of(request_id))
+        return await recording.read(
+            views.view,
+            flow,
+            direction == "request",
+            recording.bodies,
+            start=start,
+            end=end,
+            max_chars=max_chars,
+            redactor=recording.redactor,
+        )
 
     @expose("traffic.reveal_body", "admin")
     async def reveal_body(
         self, request_id: str, direction: Literal["request", "response"] = "response", start: int = 0
     ) -> BodyChunk:
-        """A piece of the decoded body as it was, text or not, secrets and all: for a person."""
-        flow = await self._traffic.flow(flow_id_of(request_id))
-        from_client, bodies = direction == "request", self._traffic.bodies
-        found = await self._traffic.apart(views.decoded, flow, from_client, bodies, _REVEALED_BYTES)
-        piece = found.data[max(start, 0) : max(start, 0) + _PIECE_BYTES]
+        """A chunk of the decoded body as it was, text or not, with its secrets: for a person."""
+        recording = self._recording
+        flow = await recording.flow(flow_id_of(request_id))
+        from_client, bodies = direction == "request", recording.bodies
+        found = await recording.read(views.decoded, flow, from_client, bodies, _REVEALED_BYTES)
+        chunk = found.data[max(start, 0) : max(start, 0) + _CHUNK_BYTES]
         is_whole = views.is_whole(flow, from_client, bodies) and not found.is_cut
         mime = headers.mime(views.message(flow, from_client)[1])
-        return BodyChunk(piece, max(start, 0), len(found.data), mime, is_whole, found.problem)
+        return BodyChunk(chunk, max(start, 0), len(found.data), mime, is_whole, found.problem)
 
     @expose("traffic.diff", "read")
     async def diff(self, first_id: str, second_id: str) -> FlowDiff:
-        return await self._traffic.diff(flow_id_of(first_id), flow_id_of(second_id))
+        """What is different in the second request and its response."""
+        recording = self._recording
+        first = await recording.flow(flow_id_of(first_id))
+        second = await recording.flow(flow_id_of(second_id))
+        return await recording.read(diff.diff, first, second, recording.bodies, recording.redactor)
 
     @expose("traffic.code", "read")
     async def code(self, request_id: str, language: Literal["curl", "httpx", "urllib"] = "curl") -> RequestSnippet:
         """The request as a command or a program; secrets are left out."""
-        number = flow_id_of(request_id)
+        recording = self._recording
+        flow = await recording.flow(flow_id_of(request_id))
         if language == "curl":
-            return RequestSnippet(request_id, language, await self._traffic.curl(number))
-        return RequestSnippet(request_id, language, await self._traffic.python(number, language))
-
-    @expose("traffic.replay_with_secrets", "admin")
-    async def replay_with_secrets(
-        self,
-        request_id: str,
-        edits: replay.RequestEdits = replay.RequestEdits(),  # noqa: B008
-        timeout_s: float = 30.0,
-    ) -> SentRequest:
-        """The same, secrets and all to wherever the URL leads: for a person."""
-        self._machine.need_running()
-        request = await self._traffic.replay(flow_id_of(request_id), edits, keeps_secrets=True)
-        return redact_secrets(await self._sender.send(request, timeout_s))  # type: ignore[no-any-return]
+            code = await recording.read(snippets.curl, flow, recording.bodies, recording.redactor)
+        else:
+            code = await recording.read(snippets.python, flow, recording.bodies, recording.redactor, language)
+        return RequestSnippet(request_id, language, code)
 
     @expose("traffic.replay", "control")
     async def replay(
-        self,
-        request_id: str,
-        edits: replay.RequestEdits = replay.RequestEdits(),  # noqa: B008
-        timeout_s: float = 30.0,
+        self, request_id: str, edits: RequestEdits = _UNCHANGED, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> SentRequest:
         """Send it again with these changes; its secrets go along to the origin that they were recorded for, alone."""
-        self._machine.need_running()
-        request = await self._traffic.replay(flow_id_of(request_id), edits)
+        return await self._replay(request_id, edits, timeout_s, keeps_secrets=False)
+
+    @expose("traffic.replay_with_secrets", "admin")
+    async def replay_with_secrets(
+        self, request_id: str, edits: RequestEdits = _UNCHANGED, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> SentRequest:
+        """The same, secrets and all to wherever the URL leads: for a person."""
+        sent = await self._replay(request_id, edits, timeout_s, keeps_secrets=True)
+        return redact_secrets(sent)  # type: ignore[no-any-return]
+
+    async def _replay(
+        self, request_id: str, edits: RequestEdits, timeout_s: float, *, keeps_secrets: bool
+    ) -> SentRequest:
+        self._runtime.need_running()
+        recording = self._recording
+        flow = await recording.flow(flow_id_of(request_id))
+        request = await recording.read(replays.build, flow, edits, recording.bodies, keeps_secrets=keeps_secrets)
         return await self._sender.send(request, timeout_s)
 
     @expose("traffic.compose", "control")
@@ -226,58 +294,54 @@ class TrafficApi:
         method: str = "GET",
         headers: dict[str, str] | None = None,
         body: str = "",
-        timeout_s: float = 30.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> SentRequest:
         """Send a request made from nothing."""
-        return await self._sender.send(replay.compose(method, url, headers, body), timeout_s)
+        return await self._sender.send(replays.compose(method, url, headers, body), timeout_s)
 
     @expose("traffic.export_har", "control", is_slow=True)
     async def export_har(
         self,
         path: str | None = None,
         wanted: TrafficFilter = _EVERYTHING,
-        limit: int = 10_000,
+        limit: int = DEFAULT_HAR_FLOWS,
         include_bodies: bool = True,
         overwrite: bool = False,
     ) -> HarExport:
         """Write the newest flows that fit to a HAR 1.2 file, secrets hidden."""
-        return await self._export(path, wanted, limit, include_bodies, overwrite, reveal=False)
+        pieces = self._har(wanted, limit, self._recording.redactor, include_bodies=include_bodies)
+        return await self._write_har(path, pieces, overwrite=overwrite)
 
     @expose("traffic.reveal_har", "admin", is_slow=True)
     async def reveal_har(
-        self, path: str | None = None, wanted: TrafficFilter = _EVERYTHING, limit: int = 10_000, overwrite: bool = False
+        self,
+        path: str | None = None,
+        wanted: TrafficFilter = _EVERYTHING,
+        limit: int = DEFAULT_HAR_FLOWS,
+        overwrite: bool = False,
     ) -> HarExport:
         """The same with the secrets, for a person."""
-        return await self._export(path, wanted, limit, True, overwrite, reveal=True)
+        return await self._write_har(path, self._har(wanted, limit, REVEALED), overwrite=overwrite)
 
-    @expose("traffic.import_har", "control", is_slow=True)
-    async def import_har(self, path: str) -> HarImport:
-        """Add the requests of a HAR file to the traffic."""
-        data = await asyncio.to_thread(self._machine.local_files.read, path, "HAR file", MAX_FILE_BYTES)
-        done = await self._traffic.import_har(data)
-        ids = [str(flow.id) for flow in done.flows]
-        return HarImport(len(ids), ids[0] if ids else None, ids[-1] if ids else None, done.skipped_count, done.skipped)
+    def _har(
+        self, wanted: TrafficFilter, limit: int, redactor: Redactor, *, include_bodies: bool = True
+    ) -> Iterator[bytes]:
+        """The pieces of a HAR file, oldest flow first; iterated in a thread."""
+        if limit < 1:
+            raise InvalidInput(f"limit must be 1 or more, got {limit}")
+        flows = _oldest_first(self._sources(redactor), wanted, limit)
+        return har.export(flows, self._recording.bodies, redactor, include_bodies=include_bodies)
 
-    async def _export(
-        self,
-        path: str | None,
-        wanted: TrafficFilter,
-        limit: int,
-        include_bodies: bool,
-        overwrite: bool,
-        *,
-        reveal: bool,
-    ) -> HarExport:
-        machine = self._machine
+    async def _write_har(self, path: str | None, pieces: Iterator[bytes], *, overwrite: bool) -> HarExport:
+        runtime = self._runtime
         if path is None:
-            target = machine.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har")
+            target = runtime.files.exports / time.strftime("crab-%Y%m%d-%H%M%S.har")
         else:
-            target = Path(machine.local_files.check(path, "HAR file", is_new=True))
+            target = Path(runtime.local_files.check(path, "HAR file", is_new=True))
             if not target.parent.is_dir():
                 raise Failed(f"no folder {target.parent}", "make it first, or name another one")
         if target.exists() and not overwrite:
             raise Conflict(f"{target} exists already", "name another file, or give overwrite=true")
-        pieces = self._traffic.export_har(wanted, limit, reveal=reveal, include_bodies=include_bodies)
         try:
             size = await asyncio.to_thread(_write, target, pieces)
         except OSError as error:
@@ -285,6 +349,39 @@ class TrafficApi:
                 f"cannot write {target}: {describe_os_error(error)}", suggest_next_step(error, "name another file")
             ) from error
         return HarExport(path or str(target), size)
+
+    @expose("traffic.import_har", "control", is_slow=True)
+    async def import_har(self, path: str) -> HarImport:
+        """Add the requests of a HAR file to the traffic, as if they had just ended."""
+        recording, limit = self._recording, har_import.MAX_FILE_BYTES
+        data = await asyncio.to_thread(self._runtime.local_files.read, path, "HAR file", limit)
+        done = await recording.read(har_import.load, data, recording.next_id, recording.bodies)
+        await recording.add(done.flows)
+        ids = [str(flow.id) for flow in done.flows]
+        return HarImport(len(ids), ids[0] if ids else None, ids[-1] if ids else None, done.skipped_count, done.skipped)
+
+    def _sources(self, redactor: Redactor | None = None) -> Sources:
+        recording = self._recording
+        return Sources(recording.ring.newest(), recording.store, recording.bodies, redactor or recording.redactor)
+
+
+def flow_id_of(request_id: str) -> int:
+    """The id as callers write it: a decimal string."""
+    if not request_id.isascii() or not request_id.isdigit() or len(request_id) > 18:
+        raise InvalidInput(
+            f"request_id must be a number, got {request_id[:40]!r}", "give a number such as crab_traffic_tail shows"
+        )
+    return int(request_id)
+
+
+def _oldest_first(sources: Sources, wanted: TrafficFilter, limit: int) -> Iterator[Flow]:
+    """Ids are collected first and flows read one at a time, so that memory holds one of them."""
+    ids = [flow.id for flow in islice(Scan(sources, wanted, limit_s=_EXPORT_S), limit)]
+    memory = {flow.id: flow for flow in sources.memory}
+    for flow_id in reversed(ids):
+        flow = memory.get(flow_id) or (sources.store.get(flow_id) if sources.store is not None else None)
+        if flow is not None:
+            yield flow
 
 
 def _write(target: Path, pieces: Iterator[bytes]) -> int:

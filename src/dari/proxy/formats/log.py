@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -62,10 +62,9 @@ def render(found: list[tuple[int, Mark]], after_seq: int, redactor: Redactor) ->
     return LogPage(records[-1].seq if records else after_seq, records)
 
 
-def clear(ring: Ring) -> Cleared:
-    """Empty the log; numbers continue, so a reader's `after_seq` stays good."""
-    count = sum(len(numbers_of(first_seq, mark)) for first_seq, mark in ring.clear())
-    return Cleared(True, count, ring.last_seq)
+def count(marks: Iterable[tuple[int, Mark]]) -> int:
+    """How many records these marks of the log stand for."""
+    return sum(len(numbers_of(first_seq, mark)) for first_seq, mark in marks)
 
 
 def numbers_of(first_seq: int, mark: Mark) -> list[int]:

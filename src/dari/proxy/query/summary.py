@@ -14,7 +14,7 @@ from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import Scan, Sources
 from dari.proxy.redactor import Redactor
 
-MAX_GROUPS = 50
+DEFAULT_GROUPS = 50
 _ID = re.compile(
     r"\d+"  # numbers
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # uuids
@@ -78,7 +78,7 @@ class _Tally:
             self.durations.append(flow.total_ms)
 
 
-def summarize(sources: Sources, wanted: TrafficFilter, groups: int = MAX_GROUPS) -> Summary:
+def summarize(sources: Sources, wanted: TrafficFilter, groups: int = DEFAULT_GROUPS) -> Summary:
     """Group the wanted flows by host and path template, the busiest first."""
     walk = Scan(sources, wanted)
     tallies: dict[tuple[str, str], _Tally] = {}

@@ -10,12 +10,24 @@ from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import NotFound
 from dari.proxy.api.service import ProxyService
-from dari.proxy.api.traffic import FlowView, HarExport, HarImport, RequestSnippet, WaitResult
+from dari.proxy.api.traffic import (
+    DEFAULT_BODY_CHARS,
+    DEFAULT_HAR_FLOWS,
+    DEFAULT_LOG_RECORDS,
+    DEFAULT_TAIL_ENTRIES,
+    DEFAULT_TAIL_RECORDS,
+    DEFAULT_TIMEOUT_S,
+    FlowView,
+    HarExport,
+    HarImport,
+    RequestSnippet,
+    WaitResult,
+)
 from dari.proxy.formats.diff import FlowDiff
-from dari.proxy.formats.entries import EntryFound, EntryPage
+from dari.proxy.formats.entries import MAX_ENTRIES, MAX_RECORDS, EntryFound, EntryPage
 from dari.proxy.formats.log import Cleared, LogPage
-from dari.proxy.query.search import SearchResult
-from dari.proxy.query.summary import Summary
+from dari.proxy.query.search import DEFAULT_LIMIT_FLOWS, DEFAULT_TOKEN_BUDGET, MAX_LIMIT_FLOWS, SearchResult
+from dari.proxy.query.summary import DEFAULT_GROUPS, Summary
 from dari.proxy.query.views import BodyView
 from dari.proxy.replay import RequestEdits, SentRequest
 from dari.proxy.tools.arguments import (
@@ -54,26 +66,27 @@ class TrafficTools:
         self._traffic = proxy.traffic
 
     @tool()
-    async def logs_tail(self, after_seq: Seq = 0, limit: Records = 200) -> LogPage:
+    async def logs_tail(self, after_seq: Seq = 0, limit: Records = DEFAULT_LOG_RECORDS) -> LogPage:
         """Return raw log records after a sequence number, oldest first; crab_traffic_tail is easier to read."""
-        return await self._traffic.log(after_seq, clamp("limit", limit, 1000))
+        return await self._traffic.log(after_seq, clamp("limit", limit, MAX_RECORDS))
 
     @tool()
     async def traffic_tail(
         self,
         after_seq: Seq = 0,
-        limit: Records = 400,
+        limit: Records = DEFAULT_TAIL_RECORDS,
         max_entries: Annotated[
-            int, Meta(description="requests to return at most", extra_json_schema={"minimum": 1, "maximum": 500})
-        ] = 100,
+            int,
+            Meta(description="requests to return at most", extra_json_schema={"minimum": 1, "maximum": MAX_ENTRIES}),
+        ] = DEFAULT_TAIL_ENTRIES,
         include_headers: WithHeaders = True,
         include_body_sample_b64: WithSample = False,
     ) -> EntryPage:
         """Return the newest requests, newest first, each whole: URL, status, headers, start of the bodies."""
         return await self._traffic.tail(
             after_seq,
-            clamp("limit", limit, 1000),
-            clamp("max_entries", max_entries, 500),
+            clamp("limit", limit, MAX_RECORDS),
+            clamp("max_entries", max_entries, MAX_ENTRIES),
             include_headers,
             include_body_sample_b64,
         )
@@ -122,12 +135,12 @@ class TrafficTools:
         process: Annotated[str, Meta(description="client's process name or pid")] | None = None,
         fields: Fields | None = None,
         limit: Annotated[
-            int, Meta(description="requests on a page", extra_json_schema={"minimum": 1, "maximum": 500})
-        ] = 50,
+            int, Meta(description="requests on a page", extra_json_schema={"minimum": 1, "maximum": MAX_LIMIT_FLOWS})
+        ] = DEFAULT_LIMIT_FLOWS,
         cursor: Annotated[str, Meta(description="next_cursor of the page before")] | None = None,
         token_budget: Annotated[
             int, Meta(ge=100, le=100_000, description="end the page at about so many tokens of a model")
-        ] = 8000,
+        ] = DEFAULT_TOKEN_BUDGET,
     ) -> SearchResult:
         """Find requests that fulfil every condition, newest first; returns a page and next_cursor."""
         conditions = make_filter(
@@ -144,7 +157,7 @@ class TrafficTools:
             event=event,
             process=process,
         )
-        most = max(clamp("limit", limit, 500), 1)
+        most = max(clamp("limit", limit, MAX_LIMIT_FLOWS), 1)
         return await self._traffic.search(conditions, most, cursor, fields, token_budget)
 
     @tool(timeout_s=INNER_LIMITS_ONLY)
@@ -158,7 +171,7 @@ class TrafficTools:
         url_regex: UrlRegex | None = None,
         body_contains: BodyText | None = None,
         has_error: HasError | None = None,
-        timeout_s: Seconds = 30,
+        timeout_s: Seconds = DEFAULT_TIMEOUT_S,
         after_seq: Annotated[int, Meta(ge=0, description="also count what came after this next_seq")] | None = None,
     ) -> WaitResult:
         """Wait until a request that fulfils every condition has finished; returns {found, flow, next_seq}."""
@@ -183,7 +196,9 @@ class TrafficTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        groups: Annotated[int, Meta(ge=1, le=500, description="lines to return at most, busiest first")] = 50,
+        groups: Annotated[
+            int, Meta(ge=1, le=500, description="lines to return at most, busiest first")
+        ] = DEFAULT_GROUPS,
     ) -> Summary:
         """Sum requests up by host and path template: count, statuses, error rate, p50 and p95, bytes, last id."""
         conditions = make_filter(
@@ -208,7 +223,9 @@ class TrafficTools:
         direction: Annotated[Literal["request", "response"], Meta(description="whose body")] = "response",
         start: Annotated[int, Meta(ge=0, description="first byte of the decoded body")] = 0,
         end: Annotated[int, Meta(ge=0, description="byte to stop before; default the end")] | None = None,
-        max_chars: Annotated[int, Meta(ge=1, le=1_000_000, description="characters to return at most")] = 32_000,
+        max_chars: Annotated[
+            int, Meta(ge=1, le=1_000_000, description="characters to return at most")
+        ] = DEFAULT_BODY_CHARS,
     ) -> BodyView:
         """Return a body decoded (gzip, br, zstd) and pretty when it is JSON, whole or a range of its bytes."""
         return await self._traffic.body(request_id, direction, start, end, max_chars)
@@ -235,7 +252,7 @@ class HarTools:
         url_contains: UrlText | None = None,
         since_unix_ms: SinceMs | None = None,
         has_error: HasError | None = None,
-        limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = 10_000,
+        limit: Annotated[int, Meta(ge=1, le=100_000, description="requests at most, newest first")] = DEFAULT_HAR_FLOWS,
         include_bodies: Annotated[bool, Meta(description="false leaves bodies out")] = True,
         overwrite: Annotated[bool, Meta(description="replace a file that exists")] = False,
     ) -> HarExport:
@@ -277,7 +294,7 @@ class ReplayTools:
         set_headers: Headers | None = None,
         remove_headers: RemovedHeaders | None = None,
         body: Annotated[str, Meta(description="another body as text; default the recorded one")] | None = None,
-        timeout_s: Patience = 30,
+        timeout_s: Patience = DEFAULT_TIMEOUT_S,
     ) -> SentRequest:
         """Send a recorded request again with changes; only its own origin gets its secrets. Returns the new request."""
         edits = RequestEdits(
@@ -292,7 +309,7 @@ class ReplayTools:
         method: HttpMethod = "GET",
         headers: Headers | None = None,
         body: Annotated[str, Meta(description="body as text")] = "",
-        timeout_s: Patience = 30,
+        timeout_s: Patience = DEFAULT_TIMEOUT_S,
     ) -> SentRequest:
         """Send a request through the running proxy; rules apply and it is recorded. Returns it with its answer."""
         return await self._traffic.compose(url, method, headers, body, timeout_s)
