@@ -44,9 +44,7 @@ def test_the_runtime_dir_is_in_the_sessions_own_when_that_is_ours(
 ) -> None:
     monkeypatch.delenv("DARI_HOME", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    run_dir = paths.runtime_dir("crabd")
-    assert run_dir == tmp_path / "dari/crabd"
-    assert (mode(run_dir), mode(run_dir.parent)) == (0o700, 0o700)
+    assert paths.runtime_path("crabd") == tmp_path / "dari/crabd"
 
 
 @pytest.mark.parametrize("unusable", ["", "relative", "/nowhere/at/all", "shared", "file"])
@@ -61,20 +59,20 @@ def test_an_unusable_session_directory_falls_back_to_home(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    assert paths.runtime_dir("crabd") == paths.home() / "run/crabd"
+    assert paths.runtime_path("crabd") == paths.home() / "run/crabd"
 
 
 def test_a_home_of_its_own_has_daemons_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
     (tmp_path / "session").mkdir(mode=0o700)
     monkeypatch.setenv("DARI_HOME", str(tmp_path / "home"))
-    assert paths.runtime_dir("crabd") == tmp_path / "home/run/crabd"
+    assert paths.runtime_path("crabd") == tmp_path / "home/run/crabd"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "a\0b"])
 def test_a_daemons_name_cannot_leave_the_directory(name: str) -> None:
     with pytest.raises(InvalidInput):
-        paths.runtime_dir(name)
+        paths.runtime_path(name)
 
 
 def test_missing_parents_are_private_too(tmp_path: Path) -> None:
@@ -192,17 +190,6 @@ def test_only_the_file_we_wrote_is_removed(tmp_path: Path) -> None:
     paths.remove_own(token, theirs)
     assert not token.exists()
     paths.remove_own(token, theirs)
-
-
-def test_a_socket_path_is_measured_in_bytes_and_the_error_says_what_to_do(tmp_path: Path) -> None:
-    longest = Path("/" + "x" * (paths.SOCKET_PATH_BYTES - 1))
-    assert paths.socket_address(longest) == str(longest)
-    with pytest.raises(InvalidInput) as refused:
-        paths.socket_address(Path(f"{longest}y"))
-    assert str(paths.SOCKET_PATH_BYTES + 1) in refused.value.message
-    assert "DARI_HOME" in refused.value.hint
-    with pytest.raises(InvalidInput):
-        paths.socket_address(Path("/" + "다" * 40))
 
 
 def test_importing_paths_costs_nothing_heavy() -> None:

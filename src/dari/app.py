@@ -59,9 +59,9 @@ def socket_path() -> Path:
 def further_tokens() -> dict[str, Path]:
     """The token files of our other HTTP listeners in their usual places."""
     from dari.proxy.daemon import CrabPaths
-    from dari.terminal.daemon import CruxPaths
+    from dari.terminal.paths import CruxPaths
 
-    return {"crab-mcp": CrabPaths().files.token("mcp"), "cruxd": CruxPaths.of_environment().token_path}
+    return {"crab-mcp": CrabPaths().token("mcp"), "cruxd": CruxPaths.of_environment().http_token}
 
 
 def build(settings: ServeSettings) -> Server:
@@ -176,7 +176,8 @@ def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> 
 
 def terminal_client(*, starts: bool = True) -> DaemonClient:
     """Calls to cruxd in its usual place; with `starts`, the first call starts it."""
-    from dari.terminal.daemon import CruxPaths, cruxd_client
+    from dari.terminal.daemon import cruxd_client
+    from dari.terminal.paths import CruxPaths
 
     return cruxd_client(CruxPaths.of_environment(), "mcp", starts=starts)
 
@@ -204,9 +205,9 @@ def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalServi
 
 def follow_panes(registry: Registry) -> None:
     """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
-    from dari.daemon.probe import answers
-    from dari.terminal.daemon import CruxPaths
+    from dari.daemon.unix_socket import answers
+    from dari.terminal.paths import CruxPaths
     from dari.terminal.tools.resources import FollowedResources
 
     terminal = cache(lambda: terminal_service(terminal_client(starts=False)))
-    FollowedResources(registry, terminal, lambda: answers(CruxPaths.of_environment().files.socket))
+    FollowedResources(registry, terminal, lambda: answers(CruxPaths.of_environment().socket))

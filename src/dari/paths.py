@@ -1,8 +1,5 @@
 """Where things live, and how directories and files that hold secrets are made.
 
-    home()             settings, keys, logs      $DARI_HOME, else the platform's data directory
-    runtime_dir(name)  sockets, locks, tokens    $XDG_RUNTIME_DIR/dari/<name>, else home()/run/<name>
-
 Directories are 0700 and ours, files 0600, and neither is ever reached through a symbolic link.
 """
 
@@ -11,47 +8,25 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dari.errors import Denied, Failed, InvalidInput
+from dari.home import crux_run_dir, home_dir, runtime_dir
 from dari.os_errors import DISK_FULL_ERRNOS, describe_os_error, name_file_in_errors
-
-# What `sun_path` holds, without its closing NUL.
-SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 
 FileId = tuple[int, int]
 
 
 def home() -> Path:
     """The directory of everything Dari keeps; it may not exist yet."""
-    chosen = os.environ.get("DARI_HOME", "")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support/dari"
-    data = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if os.path.isabs(data) else Path.home() / ".local/share") / "dari"
-
-
-def runtime_dir(name: str) -> Path:
-    """The private directory of one daemon, made when it is missing."""
-    return private_dir(runtime_path(name))
+    return Path(home_dir())
 
 
 def runtime_path(name: str) -> Path:
-    """Where the private directory of one daemon is or will be; nothing is made.
-
-    A `DARI_HOME` of its own gets daemons of its own, so it wins over `XDG_RUNTIME_DIR`.
-    """
-    if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise InvalidInput(f"{name!r} is no name for a directory", "use one plain word, such as 'crabd'")
-    shared = os.environ.get("XDG_RUNTIME_DIR", "")
-    if sys.platform == "linux" and not os.environ.get("DARI_HOME") and _is_ours(shared):
-        return Path(shared) / "dari" / name
-    return home() / "run" / name
+    """The folder of one daemon's sockets, locks and tokens; nothing is made."""
+    return Path(runtime_dir(name))
 
 
 def own_paths() -> tuple[Path, ...]:
@@ -71,8 +46,7 @@ def own_paths() -> tuple[Path, ...]:
         if (chosen := _absolute(os.path.expanduser(environ.get(name, "")))) is not None:
             found.append(chosen)
             if name == "CRUX_SOCKET":
-                is_ours = chosen.parent.name in (".crux", "crux")
-                found.append(chosen.parent if is_ours else chosen.with_name(f"{chosen.stem}.crux"))
+                found.append(Path(crux_run_dir(str(chosen))))
     return tuple(dict.fromkeys(found))
 
 
@@ -186,33 +160,6 @@ def remove_own(path: Path, written: FileId) -> None:
 def log_hint(path: Path, otherwise: str = "`dari doctor` checks the installation") -> str:
     """Where to read on; a log that was never written helps nobody."""
     return f"see {path}" if os.path.isfile(path) else otherwise
-
-
-def socket_address(path: Path) -> str:
-    """The path as an address to bind or connect to, refused when the kernel would not take it."""
-    size_bytes = len(os.fsencode(path))
-    if size_bytes > SOCKET_PATH_BYTES:
-        raise InvalidInput(
-            f"a socket path may have {SOCKET_PATH_BYTES} bytes, this one has {size_bytes}: {path}",
-            "choose a shorter path, or set DARI_HOME to a shorter directory",
-        )
-    return str(path)
-
-
-def _is_ours(directory: str) -> bool:
-    """Whether the session's runtime directory can be trusted: absolute, ours, writable by nobody else."""
-    if not os.path.isabs(directory):
-        return False
-    try:
-        info = os.stat(directory)
-    except OSError:
-        return False
-    return (
-        stat.S_ISDIR(info.st_mode)
-        and info.st_uid == os.geteuid()
-        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        and os.access(directory, os.W_OK | os.X_OK)
-    )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from dari.daemon.methods import Method
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.server import DaemonServer
 from dari.errors import DariError
 
@@ -18,7 +19,7 @@ async def environment(_: dict[str, object]) -> object:
 
 async def main(run_dir: Path) -> None:
     print(f"started {os.getpid()}", flush=True)
-    await DaemonServer("demo", [Method("demo.environment", "read", environment)], run_dir=run_dir).serve()
+    await DaemonServer(DaemonPaths("demo", run_dir), [Method("demo.environment", "read", environment)]).serve()
 
 
 try:

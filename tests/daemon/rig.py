@@ -98,12 +98,12 @@ class CountedPeers:
 
 
 def demo_daemon(run_dir: Path, demo: Demo | None = None, **options: Any) -> DaemonServer:
-    return DaemonServer(NAME, (demo or Demo()).methods(), run_dir=run_dir, version="1.2.3", **options)
+    paths = DaemonPaths(NAME, run_dir, socket=options.pop("socket", None))
+    return DaemonServer(paths, (demo or Demo()).methods(), version="1.2.3", **options)
 
 
 def demo_client(run_dir: Path, principal: str = "cli", **options: Any) -> DaemonClient:
-    files = DaemonPaths(NAME, run_dir)
-    return DaemonClient(files.socket, files.token(principal), principal, **options)
+    return DaemonClient(DaemonPaths(NAME, run_dir), principal, **options)
 
 
 class Wire:

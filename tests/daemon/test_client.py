@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,13 +10,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dari.daemon.client import DaemonClient
 from dari.daemon.errors import DaemonError, ScopeRequired
 from dari.daemon.protocol import MAX_LINE_BYTES
 from dari.daemon.server_connection import DaemonLimits
 from dari.daemon.tokens import read_token
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NotFound, TimedOut, Unavailable
-from tests.daemon.rig import CountedPeers, Demo, demo_client, demo_daemon, session, until_idle
+from tests.daemon.rig import (
+    COMMAND,
+    CountedPeers,
+    Demo,
+    demo_client,
+    demo_daemon,
+    session,
+    until_idle,
+    wait_until_unlocked,
+)
 
 
 class Total(msgspec.Struct):
@@ -96,20 +105,17 @@ async def test_a_daemon_that_is_not_there_is_unreachable(keep: bool, run_dir: Pa
 
 
 async def test_a_daemon_that_is_not_there_is_started_on_demand(run_dir: Path) -> None:
-    daemon = demo_daemon(run_dir)
-    async with demo_client(run_dir, keep=True, start=daemon.start) as client:
-        assert await client.call("system.ping") == {"pong": True}
-        await daemon.stop()
-        assert await client.call("system.ping") == {"pong": True}
-    await daemon.stop()
+    command = (*COMMAND, str(run_dir))
+    async with demo_client(run_dir, keep=True, command=command) as client:
+        for _ in range(2):
+            assert await client.call("system.ping") == {"pong": True}
+            assert await client.call("system.shutdown") == {"status": "shutting_down"}
+            await asyncio.to_thread(wait_until_unlocked, run_dir / "daemon.pid")
 
 
 async def test_a_daemon_that_cannot_be_started_is_unreachable_and_the_hint_says_why(run_dir: Path) -> None:
-    async def start() -> None:
-        raise Failed("exit status 3", "see the log")
-
     with pytest.raises(Unavailable) as refused:
-        await demo_client(run_dir, start=start).call("system.ping")
+        await demo_client(run_dir, command=(sys.executable, "-c", "raise SystemExit(3)")).call("system.ping")
     assert refused.value.message == "daemon unreachable"
     assert "exit status 3" in refused.value.hint
 
@@ -302,7 +308,7 @@ async def test_a_connection_lost_within_a_reply_is_not_tried_again(run_dir: Path
 @pytest.mark.parametrize("reply", [b"nonsense\n", b"[]\n", b'{"id":7,"result":1}\n', b'{"id":2}\n', b'{"result":1}\n'])
 async def test_a_reply_that_answers_something_else_is_a_failure(reply: bytes, run_dir: Path) -> None:
     async with impostor(run_dir, reply):
-        client = DaemonClient(run_dir / "demo.sock", run_dir / "cli.token", "cli")
+        client = demo_client(run_dir)
         with pytest.raises(Failed):
             await client.call("demo.echo")
 

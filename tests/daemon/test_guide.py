@@ -27,7 +27,7 @@ def test_the_examples_of_the_guide_run(run_dir: Path, monkeypatch: pytest.Monkey
     script.write_text(DAEMON)
     caller = CALLER.replace("/path/to/hellod.py", str(script))
     output = subprocess.run([sys.executable, "-c", caller], capture_output=True, text=True, timeout=50)
-    wait_until_unlocked(DaemonPaths.of("hellod").lock)
+    wait_until_unlocked(DaemonPaths("hellod").lock)
     assert output.stdout.splitlines() == ["{'text': 'hello Dari'}", "{'status': 'shutting_down'}"], output.stderr
 
 

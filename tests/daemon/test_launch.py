@@ -9,39 +9,37 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from dari.daemon.client import DaemonClient
-from dari.daemon.launch import ensure_started, ensure_started_sync
+from dari.daemon.launch import MAX_LOG_BYTES, bare_environment, ensure_started, ensure_started_sync
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
-from dari.daemon.probe import answers
-from dari.daemon.spawn import MAX_LOG_BYTES, bare_environment
+from dari.daemon.unix_socket import answers
 from dari.errors import InvalidInput, TimedOut, Unavailable
 from tests.daemon.rig import COMMAND, wait_until_unlocked
 
 STARTER = """
 import sys
 from pathlib import Path
-from dari.daemon.paths import DaemonFiles
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.lock import lock_holder
 from dari.daemon.launch import ensure_started_sync
-files = DaemonFiles("demo", Path(sys.argv[1]))
+files = DaemonPaths("demo", Path(sys.argv[1]))
 sys.stdin.readline()
-started = ensure_started_sync(sys.argv[2:], files.socket, files.start_lock, files.log, 30)
+started = ensure_started_sync(files, sys.argv[2:])
 print(started, lock_holder(files.lock))
 """
 
 
 def start(files: DaemonPaths, *command: str, timeout_s: float = 30) -> int | None:
     command = command or (*COMMAND, str(files.run_dir))
-    return ensure_started_sync(command, files.socket, files.start_lock, files.log, timeout_s)
+    return ensure_started_sync(files, command, timeout_s=timeout_s)
 
 
 def client(files: DaemonPaths) -> DaemonClient:
-    return DaemonClient(files.socket, files.token("cli"), "cli")
+    return DaemonClient(files, "cli")
 
 
 def kill(files: DaemonPaths, pid: int, number: int = signal.SIGKILL) -> None:
@@ -72,7 +70,7 @@ def test_a_daemon_is_started_once_and_found_afterwards(files: DaemonPaths) -> No
 def test_the_async_form_does_the_same(files: DaemonPaths) -> None:
     async def ten_times() -> list[int | None]:
         command = (*COMMAND, str(files.run_dir))
-        calls = (ensure_started(command, files.socket, files.start_lock, files.log, 30) for _ in range(10))
+        calls = (ensure_started(files, command) for _ in range(10))
         return await asyncio.gather(*calls)
 
     started = [pid for pid in asyncio.run(ten_times()) if pid is not None]
@@ -100,7 +98,7 @@ def test_a_signal_ends_a_daemon_and_its_files(number: int, files: DaemonPaths) -
     assert pid is not None
     kill(files, pid, number)
     assert reaped(pid)
-    assert sorted(os.listdir(files.run_dir)) == ["daemon.pid", "home", "start.lock"]
+    assert sorted(os.listdir(files.run_dir)) == ["daemon.pid", "demo.log", "start.lock"]
     assert "Traceback" not in files.log.read_text()
 
 
@@ -238,7 +236,6 @@ def test_a_daemon_that_hangs_at_start_is_ended(files: DaemonPaths) -> None:
 
 
 def test_the_log_is_private_and_starts_anew_when_it_has_grown(files: DaemonPaths) -> None:
-    files.log.parent.mkdir(parents=True, mode=0o700)
     files.log.write_bytes(b"x" * (MAX_LOG_BYTES + 1))
     files.log.chmod(0o644)
     start(files)
@@ -248,7 +245,6 @@ def test_the_log_is_private_and_starts_anew_when_it_has_grown(files: DaemonPaths
 
 
 def test_a_log_that_is_a_link_is_refused(files: DaemonPaths) -> None:
-    files.log.parent.mkdir(parents=True, mode=0o700)
     files.log.symlink_to(files.run_dir / "victim")
     with pytest.raises(Unavailable):
         start(files)
@@ -275,11 +271,8 @@ def test_the_environment_is_an_allow_list() -> None:
 
 
 def test_a_client_starts_its_daemon_on_the_first_call(files: DaemonPaths) -> None:
-    async def start_daemon() -> None:
-        await ensure_started((*COMMAND, str(files.run_dir)), files.socket, files.start_lock, files.log, 30)
-
     async def call_twice() -> list[object]:
-        async with DaemonClient(files.socket, files.token("mcp"), "mcp", keep=True, start=start_daemon) as mcp:
+        async with DaemonClient(files, "mcp", keep=True, command=(*COMMAND, str(files.run_dir))) as mcp:
             first = await mcp.call("system.ping")
             pid = lock_holder(files.lock)
             assert pid is not None
@@ -291,7 +284,7 @@ def test_a_client_starts_its_daemon_on_the_first_call(files: DaemonPaths) -> Non
 
 def test_a_path_too_long_for_a_socket_is_told_before_anything_starts(files: DaemonPaths) -> None:
     with pytest.raises(InvalidInput):
-        ensure_started_sync(COMMAND, Path("/tmp/" + "x" * 200), files.start_lock, files.log)
+        ensure_started_sync(DaemonPaths("demo", files.run_dir, socket="/tmp/" + "x" * 200), COMMAND)
     assert not files.log.exists()
 
 

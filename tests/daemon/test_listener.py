@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dari.daemon.listener import Listener
-from dari.daemon.probe import answers
+from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, InvalidInput
 
 

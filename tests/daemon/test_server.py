@@ -15,10 +15,11 @@ import uvloop
 from dari.daemon.client import DaemonClient
 from dari.daemon.lock import lock_holder
 from dari.daemon.methods import Method
-from dari.daemon.probe import answers
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.server import DaemonServer
 from dari.daemon.server_connection import DaemonLimits
 from dari.daemon.tokens import Principal, read_token
+from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, Denied, Failed, InvalidInput
 from tests.daemon.rig import CountedPeers, Demo, code, demo_client, demo_daemon, session, until_idle, wire
 
@@ -59,10 +60,10 @@ async def test_a_socket_that_answers_is_never_taken_over(run_dir: Path) -> None:
     other = run_dir / "other"
     async with demo_daemon(run_dir) as daemon:
         with pytest.raises(Conflict) as refused:
-            await demo_daemon(other, socket_path=daemon.socket_path).start()
-        assert str(daemon.socket_path) in refused.value.message
+            await demo_daemon(other, socket=daemon.paths.socket).start()
+        assert str(daemon.paths.socket) in refused.value.message
         assert lock_holder(other / "daemon.pid") is None
-        assert answers(daemon.socket_path)
+        assert answers(daemon.paths.socket)
 
 
 async def test_a_daemon_that_is_on_its_way_out_is_waited_for(run_dir: Path) -> None:
@@ -122,9 +123,9 @@ async def test_a_socket_outside_the_run_dir_needs_a_directory_of_ours(run_dir: P
     shared.mkdir()
     shared.chmod(0o1777)
     with pytest.raises(InvalidInput):
-        await demo_daemon(run_dir / "run", socket_path=shared / "s").start()
-    async with demo_daemon(run_dir / "run", socket_path=run_dir / "own" / "s") as daemon:
-        client = DaemonClient(daemon.socket_path, daemon.files.token("cli"), "cli")
+        await demo_daemon(run_dir / "run", socket=shared / "s").start()
+    async with demo_daemon(run_dir / "run", socket=run_dir / "own" / "s") as daemon:
+        client = DaemonClient(daemon.paths, "cli")
         assert await client.call("system.ping") == {"pong": True}
 
 
@@ -172,7 +173,7 @@ async def test_a_caller_that_was_silent_for_long_gives_its_place_up(run_dir: Pat
 async def test_a_daemon_whose_listener_is_gone_ends_with_an_error(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    daemon = DaemonServer("demo", [], run_dir=run_dir)
+    daemon = DaemonServer(DaemonPaths("demo", run_dir), [])
     begun = asyncio.Event()
     start = daemon.start
 
@@ -187,13 +188,13 @@ async def test_a_daemon_whose_listener_is_gone_ends_with_an_error(
     daemon._listener._sock.shutdown(socket.SHUT_RDWR)
     with pytest.raises(Failed, match="lost its listener"):
         await serving
-    assert not daemon.socket_path.exists()
+    assert not daemon.paths.socket.exists()
 
 
 async def test_principals_of_a_daemons_own_replace_the_usual_ones(run_dir: Path) -> None:
     guest = Principal("guest", ("look",))
     methods = [Method("demo.look", "look", Demo().echo)]
-    async with DaemonServer("demo", methods, (guest,), run_dir), session(run_dir, "guest") as connection:
+    async with DaemonServer(DaemonPaths("demo", run_dir), methods, (guest,)), session(run_dir, "guest") as connection:
         assert "result" in await connection.call("demo.look")
         assert code(await connection.call("system.ping")) == 9
         assert not (run_dir / "cli.token").exists()
@@ -201,7 +202,7 @@ async def test_principals_of_a_daemons_own_replace_the_usual_ones(run_dir: Path)
 
 def test_two_methods_of_one_name_are_a_mistake(run_dir: Path) -> None:
     with pytest.raises(ValueError, match=r"system\.ping"):
-        DaemonServer("demo", [Method("system.ping", "read", Demo().echo)], run_dir=run_dir)
+        DaemonServer(DaemonPaths("demo", run_dir), [Method("system.ping", "read", Demo().echo)])
 
 
 async def test_the_service_ends_before_the_next_daemon_may_start(run_dir: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from dari.daemon.client import DaemonClient
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.server import DaemonServer
 from dari.daemon.stub import expose, exposed_methods, make_stub
 from dari.errors import InvalidInput, NotFound, TimedOut
@@ -74,8 +75,8 @@ async def served(
     run_dir: Path, shapes: Shapes, *, keep: bool = False, timeout_s: float = 30.0
 ) -> AsyncIterator[DaemonClient]:
     async with (
-        DaemonServer("shapes", exposed_methods(shapes), run_dir=run_dir) as daemon,
-        DaemonClient(daemon.socket_path, daemon.files.token("mcp"), "mcp", keep=keep, timeout_s=timeout_s) as client,
+        DaemonServer(DaemonPaths("shapes", run_dir), exposed_methods(shapes)) as daemon,
+        DaemonClient(daemon.paths, "mcp", keep=keep, timeout_s=timeout_s) as client,
     ):
         yield client
 

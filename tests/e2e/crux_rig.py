@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.daemon.lock import lock_holder
-from dari.terminal.daemon import CruxPaths
+from dari.terminal.paths import CruxPaths
 from tests.e2e.rig import DARI
 from tests.wires import HttpWire, Json, StreamWire, initialize
 
@@ -39,7 +39,7 @@ class Home:
     @property
     def daemon_pid(self) -> int | None:
         """The daemon that serves here now."""
-        return lock_holder(self.place.files.lock)
+        return lock_holder(self.place.lock)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def test_twenty_first_commands_at_once_start_one_daemon(home: Path) -> None:
     assert {(process.returncode, *result) for process, result in zip(started, results, strict=True)} == {
         (0, b"[]\n", b"")
     }
-    assert BridgePaths().log_path.read_text().count("event=open ") == 1
+    assert BridgePaths().log.read_text().count("event=open ") == 1
 
 
 def test_an_address_does_not_wait_for_the_daemon_that_it_starts_for_the_next(home: Path) -> None:
@@ -85,7 +85,7 @@ def test_an_address_does_not_wait_for_the_daemon_that_it_starts_for_the_next(hom
         while daemon_pid() is None:
             time.sleep(0.02)
         assert crewx("daemon", "status").stdout.startswith(b"The daemon runs")
-        assert BridgePaths().log_path.read_text().count("event=open ") == 1
+        assert BridgePaths().log.read_text().count("event=open ") == 1
 
 
 def test_a_server_stays_warm_between_commands_and_ends_with_the_daemon(home: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_server_stays_warm_between_commands_and_ends_with_the_daemon(home: Pat
     wait_for_end(daemon, 0.0)
     wait_for_end(server, 0.0)
     assert daemon_pid() is None
-    assert sorted(os.listdir(BridgePaths().files.run_dir)) == ["daemon.pid", "host.lock", "start.lock"]
+    assert sorted(os.listdir(BridgePaths().run_dir)) == ["daemon.pid", "host.lock", "start.lock"]
 
 
 def test_after_a_killed_daemon_the_next_command_works_and_nothing_of_the_old_one_runs(home: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_signal_ends_the_daemon_and_its_servers(number: signal.Signals, home: 
     server = pid_of_server()
     kill_daemon(number)
     wait_for_end(server, 0.0)
-    log = BridgePaths().log_path.read_text()
+    log = BridgePaths().log.read_text()
     assert "event=closed" in log
     assert "Traceback" not in log
 
@@ -159,7 +159,7 @@ def test_a_signal_ends_the_daemon_and_its_servers(number: signal.Signals, home: 
 def test_a_daemon_that_nobody_needs_ends(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARI_BRIDGE_IDLE_S", "0.2")
     assert crewx("servers").returncode == 0
-    log = BridgePaths().log_path
+    log = BridgePaths().log
     pid = int(log.read_text().partition("event=open ")[2].partition("pid=")[2].split()[0])
     wait_for_end(pid)
     assert "event=closed" in log.read_text()
@@ -198,7 +198,7 @@ def test_what_only_prints_a_text_starts_no_daemon(words: tuple[str, ...], home: 
     assert done.returncode == (1 if words in ((), ("daemon", "oops")) else 0)
     assert done.stdout + done.stderr
     assert daemon_pid() is None
-    assert not BridgePaths().log_path.exists()
+    assert not BridgePaths().log.exists()
 
 
 @pytest.mark.parametrize(("words", "environment"), [(("--no-daemon",), {}), ((), {"DARI_NO_DAEMON": "1"})])
@@ -209,7 +209,7 @@ def test_without_a_daemon_on_request_the_command_runs_here_in_silence(
     done = crewx("call-tool", "s/pid", "--raw", *words, env={**os.environ, **environment})
     assert (done.returncode, done.stderr) == (0, b"")
     wait_for_end(int(json.loads(done.stdout)["content"][0]["text"]), 0.0)
-    assert not BridgePaths().log_path.exists()
+    assert not BridgePaths().log.exists()
 
 
 def test_when_no_daemon_can_be_started_the_command_runs_here_and_says_so(home: Path) -> None:

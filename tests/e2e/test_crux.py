@@ -92,7 +92,7 @@ async def test_a_stopped_daemon_ends_its_panes_and_removes_its_sockets() -> None
             assert await daemon.stop() == 0
             await gone(pane["pid"])
         assert not home.place.mcp_socket.exists()
-        assert not home.place.files.socket.exists()
+        assert not home.place.socket.exists()
         assert not list(home.path.glob(".crux/*.token"))
 
 
@@ -141,7 +141,7 @@ async def test_a_bridge_that_may_not_start_a_daemon_says_so() -> None:
         assert home.daemon_pid is None
 
 
-def test_the_bridge_loads_nothing_but_the_standard_library() -> None:
+def test_the_bridge_loads_little_but_the_standard_library() -> None:
     with new_home() as home:
         words = [sys.executable, "-X", "importtime", *BRIDGE, "--no-start", "--socket", str(home.path / "none")]
         ran = subprocess.run(words, env=home.env, capture_output=True, text=True, timeout=40)
@@ -150,7 +150,9 @@ def test_the_bridge_loads_nothing_but_the_standard_library() -> None:
         }
         for heavy in ("asyncio", "socket", "subprocess", "pathlib", "msgspec", "json", "argparse"):
             assert heavy not in loaded
-        assert not [name for name in loaded if name.startswith("dari.") and not name.startswith("dari.cli")]
+        ours = {name for name in loaded if name.startswith("dari.") and not name.startswith("dari.cli")}
+        daemon = {f"dari.daemon.{name}" for name in ("paths", "pipe", "unix_socket")}
+        assert ours == {"dari.daemon", "dari.home", "dari.terminal", "dari.terminal.paths", *daemon}
 
 
 async def test_the_pane_backend_is_served_over_ipc_with_the_words_of_the_design() -> None:
@@ -221,11 +223,11 @@ async def test_http_asks_for_the_token_and_listens_on_loopback_only_when_asked()
         async with cruxd(home, "--http", "0") as daemon:
             assert daemon.url.startswith("http://127.0.0.1:")
             port = int(daemon.url.split(":")[2].split("/")[0])
-            for token, status in (("", 401), ("wrong", 401), (home.place.token_path.read_text().strip(), 200)):
+            for token, status in (("", 401), ("wrong", 401), (home.place.http_token.read_text().strip(), 200)):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 assert (await HttpWire(reader, writer, token).post(initialize())).status == status
                 writer.transport.abort()
-            assert oct(home.place.token_path.stat().st_mode & 0o777) == "0o600"
+            assert oct(home.place.http_token.stat().st_mode & 0o777) == "0o600"
         async with cruxd(home) as daemon:
             assert daemon.url == ""
 

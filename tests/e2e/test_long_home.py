@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.paths import SOCKET_PATH_BYTES
+from dari.daemon.unix_socket import MAX_SOCKET_PATH_BYTES
 from tests.wires import ROOT
 
 COMMANDS = [
@@ -38,7 +38,7 @@ def base() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("size_bytes", [SOCKET_PATH_BYTES - 5, 200])
+@pytest.mark.parametrize("size_bytes", [MAX_SOCKET_PATH_BYTES - 5, 200])
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_long_home_is_told_by_its_path_and_names_no_log_that_is_not_there(
     base: Path, words: tuple[str, ...], size_bytes: int

@@ -99,9 +99,9 @@ async def test_a_script_with_a_first_line_finds_its_interpreter_and_its_modules(
 async def test_a_sandboxed_child_cannot_reach_a_daemon_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_kernel()
     monkeypatch.setenv("DARI_HOME", str(tmp_path / "home"))
-    files = DaemonPaths.of("testd")
+    files = DaemonPaths("testd")
     steps = [("unix", files.socket), ("read", files.token("cli"))]
-    async with DaemonServer("testd", [], version="0"):
+    async with DaemonServer(files, []):
         assert await outcome(Confinement("off"), steps) == {" ".join(map(str, step)): "ok" for step in steps}
         for network in ("none", "loopback", "all"):
             confinement = Confinement("enforce", (), network, uses_bubblewrap=False)  # type: ignore[arg-type]

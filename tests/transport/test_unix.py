@@ -123,7 +123,7 @@ async def test_a_peer_of_another_user_is_refused(
 
 async def test_one_connection_too_many_is_closed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
-        monkeypatch.setattr(unix, "MOST_CONNECTIONS", 1)
+        monkeypatch.setattr(unix, "MAX_CONNECTIONS", 1)
         first = await rig.unix()
         assert (await first.ask(PING))["result"] == {}
         assert await (await rig.unix()).reader.read() == b""
@@ -271,7 +271,7 @@ async def test_a_bug_while_serving_one_message_does_not_end_the_connection(tmp_p
 
 
 async def test_connections_that_say_nothing_go_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(unix, "MAX_CONNECTIONS", 3)
     path = tmp_path / "run" / "hub.sock"
     path.parent.mkdir(mode=0o700)
     async with running(socket_path=path) as rig:
@@ -289,7 +289,7 @@ async def test_connections_that_say_nothing_go_for_new_ones(tmp_path: Path, monk
 async def test_of_those_that_spoke_the_one_of_the_longest_silence_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unix, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(unix, "MAX_CONNECTIONS", 2)
     monkeypatch.setattr(unix, "EVICT_IDLE_S", 0.0)
     async with running(transport="stdio", socket_path=tmp_path / "s") as rig:
         first, second = await rig.unix(), await rig.unix()

@@ -21,9 +21,10 @@ from msgspec import Struct, field
 
 from dari.bridge.paths import NAME, BridgePaths
 from dari.daemon.lock import FileLock, lock_holder
+from dari.daemon.paths import DaemonPaths
+from dari.daemon.unix_socket import answers, socket_address
 from dari.errors import Conflict, Unavailable
-from dari.paths import FileId, file_id, log_hint, private_dir, socket_address
-from dari.version import VERSION
+from dari.paths import FileId, file_id, log_hint, private_dir
 
 if TYPE_CHECKING:
     from dari.bridge.cli_socket.connection import MakeServer, RunCommand
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 PLACE_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
 LOOK_S = 10.0
-_POLL_S = 0.02
 
 _log = logging.getLogger("dari.bridge")
 
@@ -95,20 +95,18 @@ async def host(
         return peer
 
     async with AsyncExitStack() as held:
-        private_dir(place.files.run_dir)
+        private_dir(place.run_dir)
         held.callback((await _take(place)).release)
-        ours = file_id(place.lock_path)
+        ours = file_id(place.lock)
         await held.enter_async_context(bridge)
         control = DaemonServer(
-            NAME,
+            DaemonPaths(NAME, place.run_dir),
             exposed_methods(BridgeControl(bridge)),
-            run_dir=place.files.run_dir,
-            version=VERSION,
             peer_credentials=outsider,
             on_refused=partial(_record_refusal, bridge),
         )
         door = CliSocketServer(
-            place.files.run_dir,
+            place.run_dir,
             run_command,
             make_server,
             host=kind,
@@ -167,17 +165,17 @@ async def take_over(place: BridgePaths) -> bool:
     from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish
 
     def ask() -> int | None:
-        return ask_to_finish(str(place.files.run_dir), PLACE_S)
+        return ask_to_finish(place.run_dir_text, PLACE_S)
 
-    socket_address(place.cli_socket_path)
+    socket_address(place.cli_socket)
     try:
         pid = await asyncio.to_thread(ask)
     except CliSocketRefused as refused:
         raise Conflict(refused.message, refused.hint) from None
     except TimeoutError:
-        raise Conflict(f"the daemon (pid {lock_holder(place.lock_path)}) does not end", "end that process") from None
+        raise Conflict(f"the daemon (pid {lock_holder(place.lock)}) does not end", "end that process") from None
     except OSError as error:
-        raise Unavailable(f"the daemon's door does not answer: {error}", log_hint(place.log_path)) from None
+        raise Unavailable(f"the daemon's door does not answer: {error}", log_hint(place.log)) from None
     return pid is not None
 
 
@@ -185,20 +183,15 @@ def control_client(place: BridgePaths, principal: str = "cli") -> DaemonClient:
     """Calls to the control socket of whoever hosts the bridge; nobody is started."""
     from dari.daemon.client import DaemonClient
 
-    return DaemonClient(place.socket_path, place.files.token(principal), principal)
+    return DaemonClient(place, principal)
 
 
 async def _take(place: BridgePaths) -> FileLock:
-    lock = FileLock(place.lock_path)
-    deadline = asyncio.get_running_loop().time() + PLACE_S
-    while not lock.try_acquire():
-        from dari.daemon.probe import answers
-
-        # One that still listens is no predecessor on its way out.
-        if answers(place.cli_socket_path) or asyncio.get_running_loop().time() > deadline:
-            pid = lock_holder(place.lock_path)
-            raise Conflict(f"a bridge is already hosted in {place.files.run_dir} (pid {pid})", "end that process first")
-        await asyncio.sleep(_POLL_S)
+    lock = FileLock(place.lock)
+    # One that still listens is not on its way out.
+    if not await lock.acquire(PLACE_S, give_up=lambda: answers(place.cli_socket_text)):
+        pid = lock_holder(lock.path)
+        raise Conflict(f"a bridge is already hosted in {place.run_dir} (pid {pid})", "end that process first")
     return lock
 
 
@@ -207,7 +200,7 @@ async def _place_lost(place: BridgePaths, ours: FileId) -> None:
     while True:
         await asyncio.sleep(LOOK_S)
         try:
-            if file_id(place.lock_path) != ours:
+            if file_id(place.lock) != ours:
                 return
         except OSError:
             return

@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     os.chdir("/")  # no folder of anybody stays in use because of us
 
     async def run() -> int:
-        bridge = Bridge(place.state_path, protected=place.protected)
+        bridge = Bridge(place.state_dir, protected=place.protected)
         await serve(place, bridge, commands_for(bridge), servers_for(bridge), stays=arguments.stay)
         return 0
 

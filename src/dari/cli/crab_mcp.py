@@ -102,7 +102,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         for given in (arguments.run_dir, arguments.socket, arguments.token_path)
     )
     place = CrabPaths(run_dir, socket)
-    token_path = token or place.files.token(arguments.principal)
+    token_path = token or place.token(arguments.principal)
     settings = ServeSettings(
         transport=arguments.transport,
         http_bind=arguments.http_bind,

@@ -4,15 +4,16 @@ Nothing but the standard library is loaded while the daemon runs, so that a clie
 milliseconds. Without a daemon one is started, as `crux` does it.
 """
 
-import os
 import sys
-from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # `socket` wraps it in 15 ms of enums
-from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 
-READ_BYTES = 1 << 16
-MAX_PIPE_WRITE_BYTES = 4096  # what a pipe that is ready takes without making us wait
-_GONE = POLLERR | POLLHUP | POLLNVAL
-MAX_WAITING_BYTES = 1 << 20
+from dari.daemon.pipe import pipe_stdio
+from dari.daemon.unix_socket import NOBODY_LISTENS, connect
+from dari.terminal.paths import CruxPaths
+
+TYPE_CHECKING = False  # `import typing` costs 5 ms
+if TYPE_CHECKING:
+    from _socket import socket
+
 USAGE = """\
 usage: crux-mcp-bridge [--socket PATH] [--no-start]
 
@@ -28,9 +29,6 @@ Claude Desktop and Cursor, under "mcpServers":
 
 `crux attach` shows what the agent does. Guide: docs/guide/terminal.md
 """
-
-MAX_SAFE_PATH_BYTES = 100
-"""Longer paths may be too long for a socket."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,132 +52,46 @@ def main(argv: list[str] | None = None) -> int:
             path = word.partition("=")[2]
         else:
             return _complain(f"{word!r} is not understood", "crux-mcp-bridge --help")
-    path = os.path.abspath(os.path.expanduser(path or os.environ.get("CRUX_SOCKET", "") or usual_socket()))
+    paths = CruxPaths.of_environment(path or None)
     try:
-        line = _connected(path, starts)
+        line = _connect(paths, starts)
     except OSError as error:
-        return _complain(*_why(error, path))
+        return _complain(*_explain(error, paths.mcp_socket_text))
     except Exception as error:
         if not hasattr(error, "hint"):
             raise
         return _complain(str(error), error.hint)
     try:
-        return relay(line)
+        if pipe_stdio(line):
+            return _complain("the terminal's daemon ended", "call again: it is started anew")
+        return 0
     except KeyboardInterrupt:
         return 0
     finally:
         line.close()
 
 
-def _why(error: OSError, path: str) -> tuple[str, str]:
-    """What to say: a daemon that cannot be started for want of room is not mended by starting it."""
-    absent = (f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd")
-    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and len(os.fsencode(path)) < MAX_SAFE_PATH_BYTES:
-        return absent
-    from pathlib import Path
+def _explain(error: OSError, path: str) -> tuple[str, str]:
+    """Message and hint. A daemon that cannot be started because the disk is full is not mended by starting it."""
+    if not isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+        from dari.os_errors import DISK_FULL_ERRNOS, from_os_error
 
-    from dari.errors import DariError
-    from dari.os_errors import DISK_FULL_ERRNOS, from_os_error
-    from dari.paths import socket_address
+        refused = from_os_error(error) if error.errno in DISK_FULL_ERRNOS or error.filename is not None else None
+        if refused is not None:
+            return refused.message, refused.hint
+    return f"nobody answers on {path}: {error.strerror}", "start the daemon: cruxd"
 
+
+def _connect(paths: CruxPaths, starts: bool) -> "socket":
     try:
-        socket_address(Path(path))
-    except DariError as too_long:
-        return too_long.message, too_long.hint
-    refused = from_os_error(error) if error.errno in DISK_FULL_ERRNOS or error.filename is not None else None
-    if refused is not None:
-        return refused.message, refused.hint
-    return absent
-
-
-def usual_socket() -> str:
-    """What `dari.terminal.daemon.CruxPaths().mcp_socket` is."""
-    home = os.environ.get("DARI_HOME", "")
-    return os.path.join(os.path.expanduser(home), "crux", "mcp.sock") if home else "~/.crux/mcp.sock"
-
-
-def _connected(path: str, starts: bool) -> socket:
-    line = socket(AF_UNIX, SOCK_STREAM)
-    try:
-        line.connect(path)
-    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-        line.close()
+        return connect(paths.mcp_socket_text)
+    except NOBODY_LISTENS:
         if not starts:
             raise
-        _start(path)
-        line = socket(AF_UNIX, SOCK_STREAM)
-        line.connect(path)
-    return line
-
-
-def _start(path: str) -> None:
-    from pathlib import Path
-
     from dari.daemon.launch import ensure_started_sync
-    from dari.terminal.daemon import CruxPaths
 
-    place = CruxPaths(Path(path), CruxPaths.of_environment().config)
-    ensure_started_sync(place.command(), place.mcp_socket, place.files.start_lock, place.log_path, timeout_s=30)
-
-
-def relay(line: socket, source: int = 0, sink: int = 1) -> int:
-    """Until the daemon ends the connection, or nobody reads our output; what stdin's end leaves open is answered."""
-    line.setblocking(False)
-    connection = line.fileno()
-    up = down = b""
-    has_input = is_open = True
-    sink_watch = poll()
-    sink_watch.register(sink, POLLOUT)
-    while is_open or down:
-        watch = poll()
-        watch.register(sink, POLLOUT if down else 0)
-        if has_input and len(up) < MAX_WAITING_BYTES:
-            watch.register(source, POLLIN)
-        if is_open:
-            watch.register(connection, (POLLIN if len(down) < MAX_WAITING_BYTES else 0) | (POLLOUT if up else 0))
-        ready = dict(watch.poll())
-        if ready.get(sink, 0) & _GONE:
-            return 0
-        try:
-            if source in ready:
-                data = os.read(source, READ_BYTES)
-                up += data
-                has_input = bool(data)
-            # What came goes on at once: another look at everything costs more than the call itself.
-            if is_open and up:
-                up = _sent(line, up)
-            if is_open and not has_input and not up:
-                _end_writing(line)
-            if is_open and ready.get(connection, 0) & (POLLIN | _GONE):
-                data = line.recv(READ_BYTES)
-                down += data
-                is_open = bool(data)
-            if down and sink_watch.poll(0):
-                down = down[os.write(sink, down[:MAX_PIPE_WRITE_BYTES]) :]
-        except BlockingIOError:
-            continue
-        except BrokenPipeError:
-            return 0
-        except ConnectionResetError:
-            up, is_open = b"", False
-    return _complain("the terminal's daemon ended", "call again: it is started anew") if has_input else 0
-
-
-def _sent(line: socket, data: bytes) -> bytes:
-    """What is left to send: nothing to a daemon that is gone, whose last words are still to be read."""
-    try:
-        return data[line.send(data) :]
-    except BlockingIOError:
-        return data
-    except (BrokenPipeError, ConnectionResetError):
-        return b""
-
-
-def _end_writing(line: socket) -> None:
-    try:
-        line.shutdown(SHUT_WR)
-    except OSError:
-        pass  # the daemon was faster
+    ensure_started_sync(paths, paths.command(), socket=paths.mcp_socket_text)
+    return connect(paths.mcp_socket_text)
 
 
 def _complain(message: str, hint: str) -> int:

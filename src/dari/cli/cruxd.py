@@ -55,13 +55,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments = make_parser().parse_args(given)
     from dari import log
     from dari.runtime import run_to_exit
-    from dari.terminal.daemon import CruxOptions, CruxPaths, serve
+    from dari.terminal.daemon import CruxOptions, serve
+    from dari.terminal.paths import CruxPaths
     from dari.transport.peer_uids import read_uids
 
     log.configure_logging(arguments.log)
     gc.set_threshold(50_000, 20, 100)
-    usual = CruxPaths.of_environment()
-    place = CruxPaths(arguments.socket or usual.socket, arguments.config or usual.config)
+    place = CruxPaths.of_environment(arguments.socket, arguments.config)
 
     async def run() -> int:
         uids = read_uids(arguments.allow_uid)

@@ -3,10 +3,9 @@
 What is about the servers of a running daemon is answered by the daemon itself: `dari.cli.remote.manage`.
 """
 
-import os
-
 from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect
-from dari.cli.remote.fast_client import NETWORK, STOP_TIMEOUT_S, runtime_path, through_daemon, write_line
+from dari.bridge.paths import BridgePaths
+from dari.cli.remote.fast_client import NETWORK, STOP_TIMEOUT_S, through_daemon, write_line
 
 USAGE = 1
 
@@ -37,7 +36,7 @@ def run_daemon_word(program: str, argv: list[str]) -> int:
 
 
 def _runs() -> bool:
-    sock = connect(runtime_path())
+    sock = connect(BridgePaths().run_dir_text)
     if sock is None:
         return False
     sock.close()
@@ -46,14 +45,14 @@ def _runs() -> bool:
 
 def _stop(as_json: bool) -> int:
     try:
-        pid = ask_to_finish(runtime_path(), STOP_TIMEOUT_S)
+        pid = ask_to_finish(BridgePaths().run_dir_text, STOP_TIMEOUT_S)
     except CliSocketRefused as refused:
         write_line(f"error: {refused.message}")
         write_line(f"hint: {refused.hint}")
         return USAGE
     except TimeoutError:
         write_line(f"error: the daemon does not end within {STOP_TIMEOUT_S:g} s")
-        write_line(f"hint: its pid stands in {os.path.join(runtime_path(), 'host.lock')}")
+        write_line(f"hint: its pid stands in {BridgePaths().lock_text}")
         return NETWORK
     if as_json:
         write_line('{"stopped": %s}' % ("false" if pid is None else "true"), 1)

@@ -79,7 +79,7 @@ async def _host(settings: ServeSettings) -> int:
     from dari.cli.bridged import commands_for, servers_for
 
     place = BridgePaths()
-    bridge = Bridge(place.state_path, protected=(*place.protected, app.socket_path().parent))
+    bridge = Bridge(place.state_dir, protected=(*place.protected, app.socket_path().parent))
     async with AsyncExitStack() as stack:
         for is_last in (False, False, True):
             await take_over(place)

@@ -26,7 +26,7 @@ from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
 from dari.installation import found
 from dari.proxy.daemon import CrabPaths as ProxyPlace
-from dari.terminal.daemon import CruxPaths as TerminalPlace
+from dari.terminal.paths import CruxPaths as TerminalPlace
 from dari.terminal.policy.config import config_path
 from dari.transport.identity import hub_on
 
@@ -115,9 +115,9 @@ def _running() -> list[RunningProcess]:
     """What holds our files open, each process once."""
     hub = hub_on(app.socket_path())
     locks = {
-        "cruxd and its panes": TerminalPlace.of_environment().files.lock,
-        "crabd": ProxyPlace().files.lock,
-        "the bridge and its servers": BridgePlace().files.lock,
+        "cruxd and its panes": TerminalPlace.of_environment().lock,
+        "crabd": ProxyPlace().lock,
+        "the bridge and its servers": BridgePlace().lock,
     }
     held = [RunningProcess(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
     if hub is not None:
@@ -130,16 +130,16 @@ def _background_mcp() -> list[RunningProcess]:
     from dari.cli.proxy.mcp import McpProcess
 
     place = ProxyPlace()
-    record = McpProcess(place).running() if place.files.run_dir.is_dir() else None
+    record = McpProcess(place).running() if place.run_dir.is_dir() else None
     return [] if record is None else [RunningProcess(f"crab-mcp at {record.url}", record.pid)]
 
 
 def _logins_in_keyring() -> list[str]:
-    return [login.profile for login in LoginStore(BridgePlace().state_path).all() if login.place == "keyring"]
+    return [login.profile for login in LoginStore(BridgePlace().state_dir).all() if login.place == "keyring"]
 
 
 async def _forget_logins() -> None:
-    store = LoginStore(BridgePlace().state_path)
+    store = LoginStore(BridgePlace().state_dir)
     for login in store.all():
         await store.login(login.profile, login.url).remove()
 

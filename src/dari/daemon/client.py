@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
@@ -13,6 +13,8 @@ from msgspec import Raw, Struct
 
 from dari.daemon.client_connection import ClientConnection, ConnectionLost, open_connection
 from dari.daemon.errors import RECONNECT, DaemonError, ErrorCode, from_daemon_error
+from dari.daemon.launch import ensure_started
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.tokens import read_token
 from dari.errors import DariError, Denied, Failed, TimedOut, Unavailable
 from dari.rpc.codec import UNREADABLE
@@ -32,27 +34,27 @@ class DaemonClient:
     """With `keep`, calls share one connection of the running loop and queue behind each other on it.
 
     A kept connection that was lost while idle, or whose session ended by a rotation, is replaced once
-    per call. `start` is awaited when nobody answers, before a last try. `error_types` are errors of the
+    per call. With a `command`, the first call starts a daemon that does not run. `error_types` are errors of the
     service's own, restored by their `name`.
     """
 
     def __init__(
         self,
-        socket_path: Path,
-        token_path: Path,
+        paths: DaemonPaths,
         principal: str,
         *,
+        command: Sequence[str] | None = None,
+        token_path: Path | None = None,
         keep: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        start: Callable[[], Awaitable[object]] | None = None,
         error_types: Iterable[type[DariError]] = (),
     ) -> None:
-        self._socket_path = socket_path
-        self._token_path = token_path
+        self.paths = paths
+        self._token_path = token_path or paths.token(principal)
         self._principal = principal
         self._keep = keep
         self._timeout_s = timeout_s
-        self._start = start
+        self._command = command
         self._known = {error.name: error for error in error_types}
         self._kept: ClientConnection | None = None
         self._opening = asyncio.Lock()
@@ -172,21 +174,21 @@ class DaemonClient:
 
     async def _connect(self) -> ClientConnection:
         try:
-            return await open_connection(self._socket_path)
+            return await open_connection(self.paths.socket_text)
         except OSError as error:
-            if self._start is None:
+            if self._command is None:
                 raise self._unreachable(error) from error
         try:
-            await self._start()
+            await ensure_started(self.paths, self._command)
         except DariError as error:
             raise Unavailable(UNREACHABLE, f"{error.message}; {error.hint}") from error
         try:
-            return await open_connection(self._socket_path)
+            return await open_connection(self.paths.socket_text)
         except OSError as error:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: OSError) -> Unavailable:
-        hint = f"nobody answers on {self._socket_path} ({error.strerror}); start the daemon"
+        hint = f"nobody answers on {self.paths.socket_text} ({error.strerror}); start the daemon"
         return Unavailable(UNREACHABLE, hint)
 
     async def _shake_hands(self, channel: ClientConnection) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
-from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Raw
 
-from dari.daemon.connect import connect_unix
-from dari.daemon.peer import peer_credentials
 from dari.daemon.protocol import (
     HANDSHAKE,
     MAX_LINE_BYTES,
@@ -20,7 +16,11 @@ from dari.daemon.protocol import (
     decode_reply,
     encode_request,
 )
-from dari.errors import Denied, InvalidInput
+from dari.daemon.unix_socket import check_daemon_owner, connect_unix
+from dari.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dari.daemon.paths import AnyPath
 
 
 class ConnectionLost(Exception):
@@ -123,12 +123,11 @@ class ClientConnection(asyncio.Protocol):
             reply.set_result(line)
 
 
-async def open_connection(path: Path) -> ClientConnection:
+async def open_connection(path: AnyPath) -> ClientConnection:
     """A connection without a handshake; OSError when nobody answers."""
     sock = await connect_unix(path)
     try:
-        if (uid := peer_credentials(sock).uid) != os.geteuid():
-            raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
+        check_daemon_owner(sock, path)
         _, channel = await asyncio.get_running_loop().create_unix_connection(ClientConnection, sock=sock)
     except BaseException:
         sock.close()

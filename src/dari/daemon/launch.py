@@ -1,88 +1,112 @@
-"""`ensure_started`: a daemon that answers, started by whoever needs it first.
+"""Start a daemon that does not run yet. However many callers come at once, one of them starts it, the others wait.
 
-A command asks this before every call, so asyncio and subprocess are loaded only where they are used.
+The first command of a session waits for this, so modules are loaded where they are used: a start that succeeds needs
+neither `subprocess` nor `pathlib`.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+import os
+import sys
+from time import monotonic, sleep
 
 from dari.daemon.lock import FileLock, lock_holder
-from dari.daemon.probe import answers
-from dari.errors import TimedOut, Unavailable
-from dari.paths import private_dir
+from dari.daemon.unix_socket import answers, socket_address
 
+TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
-    from dari.daemon.spawn import DetachedProcess
+    from collections.abc import Mapping, Sequence
 
-START_TIMEOUT_S = 10.0
-POLL_S = 0.01
+    from dari.daemon.paths import DaemonPaths
+
+    AnyPath = str | os.PathLike[str]
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 1.0
+POLL_S = 0.004
+MAX_LOG_BYTES = 1024 * 1024
+MAX_LOG_TAIL_BYTES = 2000
+
+_KEPT_VARIABLES = frozenset(("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "TMPDIR"))
+_KEPT_PREFIXES = ("LC_", "XDG_", "DARI_")
+
+
+def python_command(module: str, *words: str) -> list[str]:
+    """The command that runs `main()` of a module of ours as a daemon: in `/`, with a private umask and no files of its
+    starter. -P: what lies in the folder it is started in must not be imported."""
+    prepare = "import os; os.closerange(3, 4096); os.chdir('/'); os.umask(0o077)"
+    return [sys.executable, "-P", "-c", f"{prepare}; from {module} import main; raise SystemExit(main())", *words]
 
 
 async def ensure_started(
-    command: Sequence[str], socket_path: Path, lock_path: Path, log_path: Path, timeout_s: float = START_TIMEOUT_S
+    paths: DaemonPaths, command: Sequence[str], *, socket: AnyPath = "", timeout_s: float = START_TIMEOUT_S
 ) -> int | None:
-    """Like `ensure_started_sync`, for callers with a loop to keep running."""
+    """`ensure_started_sync` for callers with a loop to keep running."""
     import asyncio
 
-    if answers(socket_path):
+    if answers(socket or paths.socket_text):
         return None
-    return await asyncio.to_thread(ensure_started_sync, command, socket_path, lock_path, log_path, timeout_s)
+    return await asyncio.to_thread(ensure_started_sync, paths, command, socket=socket, timeout_s=timeout_s)
 
 
 def ensure_started_sync(
-    command: Sequence[str], socket_path: Path, lock_path: Path, log_path: Path, timeout_s: float = START_TIMEOUT_S
+    paths: DaemonPaths, command: Sequence[str], *, socket: AnyPath = "", timeout_s: float = START_TIMEOUT_S
 ) -> int | None:
-    """Return once a daemon accepts connections: its pid when this call started it, None when it was there.
+    """Return once the daemon accepts connections: its pid when this call started it, None when it was there.
 
-    However many callers come at once, one of them starts it and the others wait. A daemon that ends
-    or hangs at start is an error with its exit status and the last lines of its log, and is gone.
+    `socket` is the one to wait for when it is not the daemon's first. A daemon that ends or hangs at start is an error
+    with its exit status and the last lines of its log, and is gone.
     """
-    if answers(socket_path):
+    waited = socket_address(socket or paths.socket_text)
+    if answers(waited):
         return None
-    deadline = time.monotonic() + timeout_s
-    private_dir(lock_path.parent)
-    with _turn(lock_path, socket_path, deadline) as is_ours:
-        if not is_ours or answers(socket_path):
+    deadline_s = monotonic() + timeout_s
+    make_private_dir(paths.run_dir_text)
+    lock = FileLock(paths.start_lock_text)
+    if not lock.acquire_blocking(timeout_s, give_up=lambda: answers(waited)):
+        if answers(waited):
             return None
-        return _start(command, socket_path, log_path, deadline)
+        from dari.errors import TimedOut
 
-
-@contextmanager
-def _turn(lock_path: Path, socket_path: Path, deadline: float) -> Iterator[bool]:
-    """Hold the start lock; False when a daemon answered before it was our turn."""
-    lock = FileLock(lock_path)
-    while not lock.try_acquire():
-        if answers(socket_path):
-            yield False
-            return
-        if time.monotonic() > deadline:
-            holder = f"process {lock_holder(lock_path)}"
-            raise TimedOut(f"{holder} is still starting the daemon", f"it holds {lock_path}")
-        time.sleep(POLL_S)
+        raise TimedOut(f"process {lock_holder(lock.path)} is still starting the daemon", f"it holds {lock.path}")
     try:
-        yield True
+        if answers(waited):
+            return None
+        return _start(command, waited, paths.log_text, deadline_s)
     finally:
         lock.release()
 
 
-def _start(command: Sequence[str], socket_path: Path, log_path: Path, deadline: float) -> int | None:
-    from dari.daemon.spawn import DetachedProcess
-
-    daemon = DetachedProcess(command, log_path)
+def start_unattended(paths: DaemonPaths, command: Sequence[str]) -> None:
+    """Start the daemon and do not wait for it. The start lock is kept until this process ends, so that nobody starts
+    a second one meanwhile; what goes wrong is told to the next caller that waits."""
     try:
-        while not answers(socket_path):
+        make_private_dir(paths.run_dir_text)
+        lock = FileLock(paths.start_lock_text)
+        if lock.try_acquire():
+            _UNATTENDED.append((lock, DetachedProcess(command, paths.log_text)))
+    except Exception:
+        return
+
+
+_UNATTENDED: list[tuple[FileLock, DetachedProcess]] = []
+
+
+def _start(command: Sequence[str], socket: str, log: str, deadline_s: float) -> int | None:
+    daemon = DetachedProcess(command, log)
+    try:
+        while not answers(socket):
             if (status := daemon.exit_status()) is not None:
-                if answers(socket_path):
+                if answers(socket):
                     return None  # it ended because another one serves already
-                raise Unavailable(f"the daemon ended at start with {status}", _log_hint(daemon, log_path))
-            if time.monotonic() > deadline:
-                raise TimedOut(f"the daemon does not answer on {socket_path}", _log_hint(daemon, log_path))
-            time.sleep(POLL_S)
+                from dari.errors import Unavailable
+
+                raise Unavailable(f"the daemon ended at start with {status}", daemon.log_hint())
+            if monotonic() > deadline_s:
+                from dari.errors import TimedOut
+
+                raise TimedOut(f"the daemon does not answer on {socket}", daemon.log_hint())
+            sleep(POLL_S)
     except BaseException:
         daemon.end()
         raise
@@ -90,6 +114,175 @@ def _start(command: Sequence[str], socket_path: Path, log_path: Path, deadline: 
     return daemon.pid
 
 
-def _log_hint(daemon: DetachedProcess, log_path: Path) -> str:
-    said = daemon.log_tail()
-    return f"{log_path} ends with:\n{said}" if said else "it said nothing; `dari doctor` checks disk and paths"
+class DetachedProcess:
+    """A process that outlives us: a session of its own, stdout and stderr in a log, a bare environment.
+
+    `reap()` it when it is up, or `end()` it.
+    """
+
+    def __init__(self, command: Sequence[str], log: AnyPath) -> None:
+        self._log = os.fspath(log)
+        file = _open_log(self._log)
+        try:
+            self._log_start_bytes = os.fstat(file).st_size
+            self.pid = _spawn(command, file)
+        except OSError as error:
+            from dari.errors import Unavailable
+
+            reason = f"cannot run {command[0]}: {error.strerror}"
+            raise Unavailable(f"the daemon did not start: {reason}", "check the command's path") from error
+        finally:
+            os.close(file)
+        self._status: int | None = None
+
+    def exit_status(self) -> str | None:
+        """How it ended, in words; None while it runs."""
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid == 0:
+                return None
+            self._status = os.waitstatus_to_exitcode(status)
+        if self._status >= 0:
+            return f"exit status {self._status}"
+        import signal
+
+        return f"signal {signal.Signals(-self._status).name}"
+
+    def log_hint(self) -> str:
+        """The end of its log, as a hint of an error."""
+        tail = self.log_tail()
+        return f"{self._log} ends with:\n{tail}" if tail else "it said nothing; `dari doctor` checks disk and paths"
+
+    def log_tail(self) -> str:
+        """The last lines it wrote, without anything that looks like a secret."""
+        try:
+            with open(self._log, "rb") as log:
+                log.seek(max(self._log_start_bytes, os.fstat(log.fileno()).st_size - MAX_LOG_TAIL_BYTES))
+                if log.tell() > self._log_start_bytes:
+                    log.readline()  # a line cut in half may show the value of a secret without its name
+                text = log.read(MAX_LOG_TAIL_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            return f"({error.strerror})"
+        return _without_secrets(text).strip()
+
+    def reap(self) -> None:
+        """Leave it running; a thread waits for its end, so that a long-lived starter keeps no zombie."""
+        import threading
+
+        threading.Thread(target=_wait_for, args=(self.pid,), name=f"reap-{self.pid}", daemon=True).start()
+
+    def end(self) -> None:
+        """End it and what it started, by force if need be."""
+        from signal import SIGKILL, SIGTERM
+
+        for number in (SIGTERM, SIGKILL):
+            deadline_s = monotonic() + STOP_TIMEOUT_S
+            if self.exit_status() is None:
+                os.killpg(self.pid, number)
+            while self.exit_status() is None and monotonic() < deadline_s:
+                sleep(POLL_S)
+            if self.exit_status() is not None:
+                return
+
+
+def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a daemon may know of its starter: where it lives and which language it speaks, no secrets."""
+    return {
+        name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
+    }
+
+
+def make_private_dir(folder: str) -> None:
+    """`dari.paths.private_dir`, which is loaded only when there is more to do than to make the directory."""
+    try:
+        info = os.lstat(folder)
+    except FileNotFoundError:
+        mask = os.umask(0o077)  # which also holds for the parents that are missing
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            info = os.lstat(folder)
+        except OSError:
+            info = None  # the long way tells what is wrong
+        finally:
+            os.umask(mask)
+    except OSError:
+        info = None
+    if info is None or info.st_mode != 0o040700 or info.st_uid != os.geteuid():
+        from pathlib import Path
+
+        from dari.paths import private_dir
+
+        private_dir(Path(folder))
+
+
+def _spawn(command: Sequence[str], log: int) -> int:
+    # `posix_spawn` sets neither folder nor umask and closes nothing; a `python_command` does that itself.
+    if tuple(command[:2]) == (sys.executable, "-P"):
+        from _signal import SIGINT, SIGPIPE  # type: ignore[import-not-found]
+
+        actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
+        actions += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]  # type: ignore[list-item]
+        try:
+            return os.posix_spawn(
+                command[0],
+                list(command),
+                bare_environment(os.environ),
+                file_actions=actions,
+                setsid=True,
+                setsigdef=[SIGINT, SIGPIPE],
+            )
+        except NotImplementedError:  # a system without POSIX_SPAWN_SETSID
+            pass
+    import subprocess
+
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        cwd="/",
+        env=bare_environment(os.environ),
+        start_new_session=True,
+        umask=0o077,
+    )
+    process.returncode = 0  # it is waited for here, and no warning at its deletion
+    return process.pid
+
+
+def _wait_for(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except OSError:
+        pass
+
+
+def _open_log(path: str) -> int:
+    """A 0600 file to append to; one that has grown past the cap becomes `<name>.1` first."""
+    make_private_dir(os.path.dirname(path))
+    try:
+        if os.stat(path).st_size > MAX_LOG_BYTES:
+            os.replace(path, f"{path}.1")
+    except FileNotFoundError:
+        pass
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        from dari.errors import Unavailable
+        from dari.os_errors import describe_os_error, suggest_next_step
+
+        problem = f"cannot open the log {path}: {describe_os_error(error)}"
+        raise Unavailable(problem, suggest_next_step(error, "move it away")) from error
+    os.fchmod(log, 0o600)
+    return log
+
+
+def _without_secrets(text: str) -> str:
+    import re
+
+    secret = (
+        r"[\w-]{20,}\.[\w-]{43}"  # our own tokens
+        r"|authorization\W.*"
+        r"|bearer\s+\S+"
+        r"|(token|secret|passwd|password|api[-_]?key)[\"']?\s*[=:]\s*\S+"
+    )
+    return re.sub(secret, "<redacted>", text, flags=re.IGNORECASE)

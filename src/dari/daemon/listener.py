@@ -6,14 +6,13 @@ import asyncio
 import errno
 import logging
 import os
-import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from dari.daemon.probe import clear_stale
-from dari.paths import file_id, remove_own, socket_address
+from dari.daemon.unix_socket import bind_private, is_hung_up
+from dari.paths import file_id, remove_own
 
 logger = logging.getLogger("dari.daemon")
 
@@ -38,17 +37,9 @@ def is_listening(bound: Bound) -> bool:
     try:
         with socket.socket(fileno=os.dup(bound.fileno())) as sock:
             # A Unix socket that was shut down still calls itself a listener, and is hung up.
-            return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and not _is_hung_up(sock)
+            return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and not is_hung_up(sock)
     except OSError as error:
         return error.errno in _PASSING  # no descriptor left to look with
-
-
-def _is_hung_up(sock: socket.socket) -> bool:
-    if not hasattr(select, "poll"):
-        return False
-    poller = select.poll()
-    poller.register(sock.fileno(), 0)
-    return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poller.poll(0))
 
 
 class Listener:
@@ -59,22 +50,11 @@ class Listener:
     """
 
     def __init__(self, path: Path) -> None:
-        address = socket_address(path)
-        clear_stale(path)
         self.path = path
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_dead: Callable[[OSError], object] = lambda error: None
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # The mode of a socket file is set by bind() alone; a chmod after it would leave a window.
-        mask = os.umask(0o177)
-        try:
-            self._sock.bind(address)
-            self._id = file_id(path)
-        except BaseException:
-            self._sock.close()
-            raise
-        finally:
-            os.umask(mask)
+        self._sock = bind_private(path)
+        self._id = file_id(path)
 
     def listen(self, accept: Accept, on_dead: Callable[[OSError], object] = lambda error: None) -> None:
         """Hand every connection to `accept` until `close()`; `on_dead` is called when no more can come."""

@@ -1,18 +1,26 @@
-"""A lock file: the kernel lets go of it when its process ends, kill -9 included."""
+"""A lock file: the kernel lets go of it when its process ends, kill -9 included.
+
+Commands that start a daemon import this, so it loads nothing that they do not use.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from pathlib import Path
 
-from dari.os_errors import name_file_in_errors
+TYPE_CHECKING = False  # `import typing` costs 5 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    AnyPath = str | os.PathLike[str]
+
+POLL_S = 0.01
 
 
 class FileLock:
     """At most one holder per path, across processes and within one. The file holds its pid and stays."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = path
         self._file: int | None = None
 
@@ -23,13 +31,35 @@ class FileLock:
             os.close(file)
             return False
         try:
-            with name_file_in_errors(self.path):
-                os.ftruncate(file, 0)
-                os.write(file, b"%d\n" % os.getpid())
-        except OSError:
+            os.ftruncate(file, 0)
+            os.write(file, b"%d\n" % os.getpid())
+        except OSError as error:
             os.close(file)
+            error.filename = error.filename or os.fspath(self.path)
             raise
         self._file = file
+        return True
+
+    async def acquire(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
+        """Wait for the lock; False after `timeout_s`, or as soon as `give_up` says that waiting is in vain."""
+        import asyncio
+
+        deadline_s = asyncio.get_running_loop().time() + timeout_s
+        while not self.try_acquire():
+            if give_up() or asyncio.get_running_loop().time() > deadline_s:
+                return False
+            await asyncio.sleep(POLL_S)  # the kernel tells nobody when a lock is free
+        return True
+
+    def acquire_blocking(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
+        """The same for a command without a loop."""
+        from time import monotonic, sleep
+
+        deadline_s = monotonic() + timeout_s
+        while not self.try_acquire():
+            if give_up() or monotonic() > deadline_s:
+                return False
+            sleep(POLL_S)
         return True
 
     def release(self) -> None:
@@ -47,7 +77,7 @@ class FileLock:
             return False
 
 
-def lock_holder(path: Path) -> int | None:
+def lock_holder(path: AnyPath) -> int | None:
     """The pid of the process that holds the lock; None when nobody does, whatever the file says."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

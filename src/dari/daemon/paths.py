@@ -1,56 +1,116 @@
-"""The names of the files of one daemon, in one place."""
+"""The files of one daemon. Only `os` is imported here: a command that finds its daemon running pays for no more.
+
+    <run_dir>/<name>.sock       the socket
+    <run_dir>/daemon.pid        locked while the daemon runs; holds its pid
+    <run_dir>/start.lock        locked while somebody starts it
+    <run_dir>/<who>.token       what a caller shows
+    <home>/logs/<name>.log      stdout and stderr
+    <home>/<name>               what it keeps
+
+A daemon with a run directory of its own has log and state in there, too.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import os
 
-from msgspec import Struct
+from dari.home import absolute, home_dir, runtime_dir
 
-from dari.errors import InvalidInput
-from dari.paths import home, runtime_dir
-
+TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
-    from dari.daemon.tokens import Principal
+    from pathlib import Path
+
+    AnyPath = str | os.PathLike[str]
+
+PRINCIPAL_NAMES = ("app", "cli", "mcp")
+"""Every daemon has a token file for each of these; `dari.daemon.tokens` says what each may do."""
 
 
-class DaemonPaths(Struct, frozen=True):
-    """Everything but the log lives in the run directory, which is 0700."""
+class DaemonPaths:
+    """Nothing is made or read. `…_text` is for callers that cannot afford `pathlib`; the other names are `Path`s."""
 
-    name: str
-    run_dir: Path
+    def __init__(
+        self,
+        name: str,
+        run_dir: AnyPath | None = None,
+        *,
+        socket: AnyPath | None = None,
+        state_dir: AnyPath | None = None,
+        lock_name: str = "daemon.pid",
+    ) -> None:
+        self.name = name
+        self._given = {"--run-dir": _text(run_dir), "--socket": _text(socket), "--state-dir": _text(state_dir)}
+        self._lock_name = lock_name
+        self.run_dir_text = self._given["--run-dir"] or runtime_dir(name)
 
-    @classmethod
-    def of(cls, name: str) -> DaemonPaths:
-        """The files of a daemon in its usual place; the run directory is made when it is missing."""
-        return cls(name, runtime_dir(name))
+    def arguments(self) -> list[str]:
+        """The options that name these paths to the daemon's own program."""
+        return [word for option, path in self._given.items() if path for word in (option, path)]
+
+    @property
+    def socket_text(self) -> str:
+        return self._given["--socket"] or f"{self.run_dir_text}/{self.name}.sock"
+
+    @property
+    def start_lock_text(self) -> str:
+        return f"{self.run_dir_text}/start.lock"
+
+    @property
+    def lock_text(self) -> str:
+        return f"{self.run_dir_text}/{self._lock_name}"
+
+    @property
+    def log_text(self) -> str:
+        own = self._given["--run-dir"]
+        return f"{own}/{self.name}.log" if own else f"{home_dir()}/logs/{self.name}.log"
+
+    def token_text(self, principal: str) -> str:
+        return f"{self.run_dir_text}/{principal}.token"
+
+    @property
+    def run_dir(self) -> Path:
+        """0700; made when the daemon starts."""
+        return _path(self.run_dir_text)
 
     @property
     def socket(self) -> Path:
-        return self.run_dir / f"{self.name}.sock"
-
-    @property
-    def lock(self) -> Path:
-        """Locked while a daemon serves the run directory, and holding its pid; it is never removed."""
-        return self.run_dir / "daemon.pid"
+        return _path(self.socket_text)
 
     @property
     def start_lock(self) -> Path:
         """Locked while somebody starts the daemon."""
-        return self.run_dir / "start.lock"
+        return _path(self.start_lock_text)
+
+    @property
+    def lock(self) -> Path:
+        """Locked while the daemon runs, and holding its pid; it is never removed."""
+        return _path(self.lock_text)
 
     @property
     def log(self) -> Path:
-        return home() / "logs" / f"{self.name}.log"
+        return _path(self.log_text)
 
-    def token(self, principal: str, principals: tuple[Principal, ...] | None = None) -> Path:
-        """Where the token of a principal lies; without a list, of one that every daemon has."""
-        if principals is None:
-            from dari.daemon.tokens import DEFAULT_PRINCIPALS
+    @property
+    def state_dir(self) -> Path:
+        own = self._given["--run-dir"]
+        return _path(self._given["--state-dir"] or (f"{own}/state" if own else f"{home_dir()}/{self.name}"))
 
-            principals = DEFAULT_PRINCIPALS
-        for known in principals:
-            if known.name == principal:
-                return self.run_dir / known.token_file
-        names = ", ".join(known.name for known in principals)
-        raise InvalidInput(f"'{principal}' is no principal of {self.name}", f"use one of: {names}")
+    def token(self, principal: str) -> Path:
+        """The token file of a principal that every daemon has."""
+        if principal not in PRINCIPAL_NAMES:
+            from dari.errors import InvalidInput
+
+            raise InvalidInput(
+                f"the principal of {self.name} must be one of {', '.join(PRINCIPAL_NAMES)}, got {principal!r}"
+            )
+        return _path(self.token_text(principal))
+
+
+def _text(path: AnyPath | None) -> str:
+    return "" if path is None else absolute(os.fspath(path))
+
+
+def _path(text: str) -> Path:
+    from pathlib import Path
+
+    return Path(text)

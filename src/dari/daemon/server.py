@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Self
 
 from msgspec import Raw
@@ -20,21 +19,21 @@ from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.methods import Method, method_table
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
-from dari.daemon.probe import answers
 from dari.daemon.protocol import encode_error
 from dari.daemon.server_connection import DaemonLimits, ServerConnection
 from dari.daemon.session import Identify, OnRefused, SessionAccess, ignore_refusal, prove_nothing
 from dari.daemon.system_methods import system_methods
 from dari.daemon.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
+from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, Failed, Unavailable
 from dari.os_errors import from_os_error
-from dari.paths import own_dir, private_dir, runtime_dir
+from dari.paths import own_dir, private_dir
+from dari.version import VERSION
 
 logger = logging.getLogger("dari.daemon")
 
 # How long a starting daemon waits for the lock of one that is on its way out.
 LOCK_TIMEOUT_S = 3.0
-LOCK_POLL_S = 0.02
 
 
 async def _nothing() -> None:
@@ -49,13 +48,11 @@ class DaemonServer:
 
     def __init__(
         self,
-        name: str,
+        paths: DaemonPaths,
         methods: Iterable[Method],
         principals: Sequence[Principal] = DEFAULT_PRINCIPALS,
-        run_dir: Path | None = None,
-        socket_path: Path | None = None,
         *,
-        version: str = "0",
+        version: str = VERSION,
         limits: DaemonLimits | None = None,
         on_stop: Callable[[], Awaitable[None]] = _nothing,
         peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
@@ -63,15 +60,14 @@ class DaemonServer:
         on_refused: OnRefused = ignore_refusal,
     ) -> None:
         """`on_refused` is called for every refused call of a method that only a person may use."""
-        self.files = DaemonPaths(name, (run_dir or runtime_dir(name)).absolute())
-        self.socket_path = (socket_path or self.files.socket).absolute()
-        self._name = name
+        self.paths = paths
+        self._name = paths.name
         self._limits = limits or DaemonLimits()
         self._on_stop = on_stop
         self._peer_credentials = peer_credentials
-        self._tokens = Tokens(self.files.run_dir, principals)
+        self._tokens = Tokens(self.paths.run_dir, principals)
         table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
-        self._access = SessionAccess(name, table, self._tokens, identify, on_refused)
+        self._access = SessionAccess(paths.name, table, self._tokens, identify, on_refused)
         self._connections: dict[asyncio.Task[None], ServerConnection] = {}
         self._listener: Listener | None = None
         self._held = ExitStack()
@@ -108,7 +104,7 @@ class DaemonServer:
             if refused is not None:
                 raise Failed(f"{self._name} cannot start: {refused.message}", refused.hint) from error
             raise Failed(f"{self._name} cannot start: {error}", "check the disk and the directory") from error
-        logger.info("daemon=%s event=listening socket=%s", self._name, self.socket_path)
+        logger.info("daemon=%s event=listening socket=%s", self._name, self.paths.socket)
 
     async def stop(self) -> None:
         """Refuse new callers, let running calls finish, end the service, and clear the run directory."""
@@ -141,10 +137,10 @@ class DaemonServer:
 
     async def _take_place(self) -> None:
         with ExitStack() as held:
-            private_dir(self.files.run_dir)
-            own_dir(self.socket_path.parent)
+            private_dir(self.paths.run_dir)
+            own_dir(self.paths.socket.parent)
             held.callback((await self._take_lock()).release)
-            listener = Listener(self.socket_path)
+            listener = Listener(self.paths.socket)
             held.callback(listener.close)
             held.callback(self._tokens.remove)
             self._tokens.write()
@@ -152,16 +148,12 @@ class DaemonServer:
             self._listener, self._held = listener, held.pop_all()
 
     async def _take_lock(self) -> FileLock:
-        lock = FileLock(self.files.lock)
-        deadline = asyncio.get_running_loop().time() + LOCK_TIMEOUT_S
-        while not lock.try_acquire():
-            if answers(self.socket_path) or asyncio.get_running_loop().time() > deadline:
-                pid = lock_holder(self.files.lock)
-                raise Conflict(
-                    f"{self._name} already serves {self.socket_path} (pid {pid})",
-                    f"stop it first; it holds {self.files.lock}",
-                )
-            await asyncio.sleep(LOCK_POLL_S)
+        lock = FileLock(self.paths.lock)
+        if not await lock.acquire(LOCK_TIMEOUT_S, give_up=lambda: answers(self.paths.socket_text)):
+            raise Conflict(
+                f"{self._name} already serves {self.paths.socket} (pid {lock_holder(lock.path)})",
+                f"stop it first; it holds {lock.path}",
+            )
         return lock
 
     async def _finish_connections(self) -> None:
@@ -192,7 +184,7 @@ class DaemonServer:
 
     def _lost_listener(self, error: OSError) -> None:
         """Nobody can reach it any more: better no daemon than one that only seems to run."""
-        what = f"{self._name} lost its listener on {self.socket_path}: {error.strerror}"
+        what = f"{self._name} lost its listener on {self.paths.socket}: {error.strerror}"
         self._failure = Failed(what, "start it again")
         self._stopping.set()
 

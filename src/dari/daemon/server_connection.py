@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 from collections import deque
 from collections.abc import Coroutine
@@ -15,6 +14,7 @@ from dari.daemon.errors import DaemonError, ErrorCode
 from dari.daemon.peer import PeerCredentials
 from dari.daemon.protocol import MAX_LINE_BYTES, encode_error
 from dari.daemon.session import CallerGone, DaemonSession, SessionAccess
+from dari.daemon.unix_socket import is_hung_up
 
 # What is read ahead of a call that ends with its caller: so many lines, and about as many bytes as one line
 # may have. Beyond that nobody watches for a hang-up.
@@ -129,7 +129,7 @@ class ServerConnection:
             while len(self._ahead) < MAX_LINES_AHEAD and self._ahead_bytes() < self._limits.max_line_bytes:
                 line = await self._read_line()
                 if line is None:
-                    return self._is_closed_both_ways()
+                    return is_hung_up(self._sock)
                 self._ahead.append(line)
         except asyncio.LimitOverrunError:
             pass  # the line stays in the buffer; the next read meets it again
@@ -139,12 +139,6 @@ class ServerConnection:
 
     def _ahead_bytes(self) -> int:
         return sum(len(line) for line in self._ahead)
-
-    def _is_closed_both_ways(self) -> bool:
-        # A caller that only ended its writing side still wants the reply; the kernel tells it from one that left.
-        poller = select.poll()
-        poller.register(self._sock.fileno(), 0)
-        return any(events & select.POLLHUP for _, events in poller.poll(0))
 
     def _too_long(self) -> DaemonError:
         return DaemonError(ErrorCode.INVALID_PARAMS, f"a line may have {self._limits.max_line_bytes} bytes")

@@ -2,94 +2,68 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dari.daemon.client import DaemonClient
-from dari.daemon.launch import ensure_started
+from dari.daemon.launch import python_command
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
 from dari.errors import Conflict
-from dari.paths import home, private_dir, runtime_path
+from dari.paths import private_dir
 from dari.proxy.errors import PROXY_ERRORS
-from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.daemon.paths import AnyPath
 
 NAME = "crabd"
 _LOCK_TIMEOUT_S = 3.0
 
 
-@dataclass(slots=True, frozen=True)
-class CrabPaths:
-    """Where one crabd lives. With a run directory of its own a daemon has a state of its own in it."""
-
-    run_dir: Path | None = None
-    socket: Path | None = None
-    state_dir: Path | None = None
+class CrabPaths(DaemonPaths):
+    def __init__(
+        self, run_dir: AnyPath | None = None, socket: AnyPath | None = None, state_dir: AnyPath | None = None
+    ) -> None:
+        super().__init__(NAME, run_dir, socket=socket, state_dir=state_dir)
 
     @property
-    def files(self) -> DaemonPaths:
-        return DaemonPaths(NAME, self.run_dir.absolute() if self.run_dir is not None else runtime_path(NAME))
-
-    @property
-    def socket_path(self) -> Path:
-        return self.socket.absolute() if self.socket is not None else self.files.socket
-
-    @property
-    def state_path(self) -> Path:
-        if self.state_dir is not None:
-            return self.state_dir.absolute()
-        return self.run_dir.absolute() / "state" if self.run_dir is not None else home() / NAME
-
-    @property
-    def log_path(self) -> Path:
-        return self.run_dir.absolute() / "crabd.log" if self.run_dir is not None else self.files.log
+    def state_lock(self) -> Path:
+        """One daemon per state: two would write over each other's rules and count each other's flows."""
+        return self.state_dir / "lock"
 
     def command(self, daemon_path: str | None = None) -> list[str]:
         """What starts it: the given program, else the crabd of this installation."""
-        start = [daemon_path] if daemon_path else [sys.executable, "-m", "dari.cli.crabd"]
-        options = (("--run-dir", self.run_dir), ("--socket", self.socket), ("--state-dir", self.state_dir))
-        return [*start, "serve", *(part for name, path in options if path for part in (name, str(path.absolute())))]
+        words = ("serve", *self.arguments())
+        return [daemon_path, *words] if daemon_path else python_command("dari.cli.crabd", *words)
 
 
-async def serve(place: CrabPaths) -> None:
+async def serve(paths: CrabPaths) -> None:
     """Run until `system.shutdown`, SIGTERM or SIGINT."""
     from dari.daemon.server import DaemonServer
     from dari.proxy.api.service import daemon_methods, local_service
     from dari.proxy.runtime import ProxyRuntime
 
-    async with _held(place.state_path):
-        machine = await ProxyRuntime.open(place.state_path)
-        machine.local_files.keep_out_of(place.files.run_dir)
+    async with _hold_state(paths):
+        machine = await ProxyRuntime.open(paths.state_dir)
+        machine.local_files.keep_out_of(paths.run_dir)
         try:
-            service = local_service(machine, place.socket_path)
-            daemon = DaemonServer(
-                NAME,
-                daemon_methods(service),
-                run_dir=place.files.run_dir,
-                socket_path=place.socket_path,
-                version=VERSION,
-                on_stop=machine.stop,
-            )
-            await daemon.serve()
+            service = local_service(machine, paths.socket)
+            await DaemonServer(paths, daemon_methods(service), on_stop=machine.stop).serve()
         finally:
             await machine.close()
 
 
 @asynccontextmanager
-async def _held(state_path: Path) -> AsyncIterator[None]:
-    """One daemon per state: two would write over each other's rules and count each other's flows."""
-    lock = FileLock(private_dir(state_path) / "lock")
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while not lock.try_acquire():  # the one before may be on its way out
-        if time.monotonic() > deadline:
-            pid = lock_holder(lock.path)
-            raise Conflict(f"crabd already uses {state_path} (pid {pid})", "stop it first, or name another --state-dir")
-        await asyncio.sleep(0.02)
+async def _hold_state(paths: CrabPaths) -> AsyncIterator[None]:
+    private_dir(paths.state_dir)
+    lock = FileLock(paths.state_lock)
+    if not await lock.acquire(_LOCK_TIMEOUT_S):  # the one before may be on its way out
+        pid = lock_holder(lock.path)
+        raise Conflict(
+            f"crabd already uses {paths.state_dir} (pid {pid})", "stop it first, or name another --state-dir"
+        )
     try:
         yield
     finally:
@@ -97,7 +71,7 @@ async def _held(state_path: Path) -> AsyncIterator[None]:
 
 
 def crabd_client(
-    place: CrabPaths,
+    paths: CrabPaths,
     principal: str,
     *,
     token_path: Path | None = None,
@@ -105,17 +79,6 @@ def crabd_client(
     daemon_path: str | None = None,
     keep: bool = True,
 ) -> DaemonClient:
-    """Calls to crabd; with `starts`, whoever calls first starts it."""
-    files = place.files
-
-    async def start() -> object:
-        return await ensure_started(place.command(daemon_path), place.socket_path, files.start_lock, place.log_path)
-
-    return DaemonClient(
-        place.socket_path,
-        token_path or files.token(principal),
-        principal,
-        keep=keep,
-        start=start if starts else None,
-        error_types=PROXY_ERRORS,
-    )
+    """Calls to crabd; with `starts`, the first call starts it."""
+    command = paths.command(daemon_path) if starts else None
+    return DaemonClient(paths, principal, command=command, token_path=token_path, keep=keep, error_types=PROXY_ERRORS)

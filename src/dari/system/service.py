@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
 import stat
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dari import paths
+from dari.daemon.unix_socket import answers, socket_address
 from dari.errors import InvalidInput
 from dari.os_errors import describe_os_error
 from dari.system.check import Check
@@ -108,7 +108,7 @@ class SystemService:
     def _socket(self) -> Check:
         path = self._socket_path
         try:
-            paths.socket_address(path)
+            socket_address(path)
         except InvalidInput as error:
             return Check("socket", "failed", error.message, error.hint)
         try:
@@ -122,7 +122,7 @@ class SystemService:
         mode = stat.S_IMODE(info.st_mode)
         if mode & 0o077:
             return Check("socket", "failed", f"{path} has mode {mode:04o}", f"chmod 600 {path}")
-        if not _connects(socket.AF_UNIX, str(path)):
+        if not answers(path):
             return Check("socket", "warning", f"{path} is left over; nobody listens", "`dari up` replaces it")
         return Check("socket", "ok", f"{path} answers")
 
@@ -130,13 +130,3 @@ class SystemService:
         from dari.system.port_check import check_ports  # and with it what speaks HTTP
 
         return check_ports(self._socket_path, self._http_port, {"dari": self._token_path, **self._further_tokens()})
-
-
-def _connects(family: int, address: str | tuple[str, int]) -> bool:
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1)
-        try:
-            probe.connect(address)
-        except OSError:
-            return False
-        return True

@@ -1,9 +1,6 @@
 """`cruxd`: the panes behind Unix sockets, MCP on one and the commands of design 002 §6 on the other.
 
-    ~/.crux/mcp.sock     MCP: lines of JSON, and HTTP for who begins that way    $CRUX_SOCKET wins
-    ~/.crux/cruxd.sock   crux:<domain>/<action> for the command line
-
-With DARI_HOME set, `<DARI_HOME>/crux` takes the place of `~/.crux`. Panes live on when clients leave. The daemon ends
+Panes live on when clients leave. The daemon ends
 when it is told to, or when its last pane has ended and nobody was connected for ten minutes (`--idle`).
 """
 
@@ -17,79 +14,15 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dari.daemon.client import DaemonClient
-from dari.daemon.launch import ensure_started
-from dari.daemon.paths import DaemonPaths
-from dari.version import VERSION
+from dari.terminal.paths import NAME, CruxPaths
 
-NAME = "cruxd"
 DEFAULT_IDLE_S = 600.0
 STOP_S = 2.0
 _LOOK_S = 1.0
 _log = logging.getLogger("dari.terminal")
-
-
-@dataclass(slots=True, frozen=True)
-class CruxPaths:
-    """Where one daemon lives: beside its MCP socket."""
-
-    socket: Path | None = None
-    config: Path | None = None
-
-    @classmethod
-    def of_environment(cls) -> CruxPaths:
-        chosen, config = os.environ.get("CRUX_SOCKET", ""), os.environ.get("CRUX_CONFIG", "")
-        return cls(
-            Path(chosen).expanduser().absolute() if chosen else None,
-            Path(config).expanduser().absolute() if config else None,
-        )
-
-    @property
-    def mcp_socket(self) -> Path:
-        return self.socket.expanduser().absolute() if self.socket is not None else usual_dir() / "mcp.sock"
-
-    @property
-    def run_dir(self) -> Path:
-        """The directory of the socket when it is one of ours, else one of its own beside it, which is made 0700."""
-        path = self.mcp_socket
-        if path.name == "mcp.sock" and path.parent.name in (".crux", "crux"):
-            return path.parent
-        return path.with_name(f"{path.stem}.crux")
-
-    @property
-    def files(self) -> DaemonPaths:
-        return DaemonPaths(NAME, self.run_dir)
-
-    @property
-    def sessions_path(self) -> Path:
-        return self.run_dir / "sessions"
-
-    @property
-    def control_path(self) -> Path:
-        """Where the shells of panes are spoken to; see `dari.terminal.out_of_band`."""
-        return self.run_dir / "panes"
-
-    @property
-    def token_path(self) -> Path:
-        """The bearer token of the HTTP endpoint."""
-        return self.run_dir / "http.token"
-
-    @property
-    def log_path(self) -> Path:
-        return self.run_dir / "cruxd.log"
-
-    def command(self) -> list[str]:
-        """What starts it."""
-        config = [] if self.config is None else ["--config", str(self.config)]
-        return [sys.executable, "-m", "dari.cli.cruxd", "serve", "--socket", str(self.mcp_socket), *config]
-
-
-def usual_dir() -> Path:
-    chosen = os.environ.get("DARI_HOME", "")
-    return Path(chosen).expanduser().absolute() / "crux" if chosen else Path.home() / ".crux"
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,7 +38,7 @@ class CruxOptions:
     """Users that may connect over TCP besides ours; None: every user."""
 
 
-async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
+async def serve(paths: CruxPaths, options: CruxOptions | None = None) -> None:
     """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
     from dari.core.scopes import MCP_GRANT
     from dari.daemon.server import DaemonServer
@@ -118,28 +51,26 @@ async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
     from dari.transport.server import McpListeners
 
     options = options or CruxOptions()
-    environ = {**os.environ, **({} if place.config is None else {"CRUX_CONFIG": str(place.config)})}
+    environ = {**os.environ, **({} if not paths.config_text else {"CRUX_CONFIG": paths.config_text})}
     security = load_security(environ)
     stopping = asyncio.Event()
     async with AsyncExitStack() as held:
-        multiplexer = await held.enter_async_context(Multiplexer(security, place.mcp_socket, place.control_path))
+        multiplexer = await held.enter_async_context(Multiplexer(security, paths.mcp_socket, paths.shells))
         multiplexer.set_variables(load_variables(environ))
         if sys.stdin is not None and sys.stdin.isatty():
             multiplexer.adopt_environment(os.environ)
-        multiplexer.own_sockets(place.mcp_socket, place.files.socket)
+        multiplexer.own_sockets(paths.mcp_socket, paths.socket)
         clients: list[Callable[[], int]] = []
-        service = local_service(
-            multiplexer, place.sessions_path, stopping.set, lambda: sum(count() for count in clients)
-        )
-        daemon = DaemonServer(NAME, daemon_methods(service), run_dir=place.run_dir, version=VERSION)
+        service = local_service(multiplexer, paths.sessions, stopping.set, lambda: sum(count() for count in clients))
+        daemon = DaemonServer(paths, daemon_methods(service))
         await held.enter_async_context(daemon)
         server = build_server(service, multiplexer, options.rate)
         held.callback(server.close)
         settings = ServeSettings(
             transport="stdio" if options.http_port is None else "http",
             http_port=options.http_port,
-            token_path=None if options.http_port is None else place.token_path,
-            socket_path=place.mcp_socket,
+            token_path=None if options.http_port is None else paths.http_token,
+            socket_path=paths.mcp_socket,
             allowed_uids=options.allowed_uids,
             stop_grace_s=STOP_S,
         )
@@ -148,8 +79,8 @@ async def serve(place: CruxPaths, options: CruxOptions | None = None) -> None:
         await hub.start()
         clients += (lambda: len(server.sessions), lambda: daemon.connections)
         if hub.url and options.announce is not None:
-            options.announce(hub.url, str(place.token_path))
-        _log.info("daemon=%s event=serving mcp=%s url=%s pid=%d", NAME, place.mcp_socket, hub.url, os.getpid())
+            options.announce(hub.url, str(paths.http_token))
+        _log.info("daemon=%s event=serving mcp=%s url=%s pid=%d", NAME, paths.mcp_socket, hub.url, os.getpid())
         warming = asyncio.create_task(multiplexer.warm())
 
         def is_busy() -> bool:
@@ -191,11 +122,6 @@ async def _idle(is_busy: Callable[[], bool], idle_s: float) -> None:
             return
 
 
-def cruxd_client(place: CruxPaths, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:
-    """Calls to cruxd; with `starts`, whoever calls first starts it."""
-    files = place.files
-
-    async def start() -> object:
-        return await ensure_started(place.command(), files.socket, files.start_lock, place.log_path)
-
-    return DaemonClient(files.socket, files.token(principal), principal, keep=keep, start=start if starts else None)
+def cruxd_client(paths: CruxPaths, principal: str, *, starts: bool = True, keep: bool = True) -> DaemonClient:
+    """Calls to cruxd; with `starts`, the first call starts it."""
+    return DaemonClient(paths, principal, command=paths.command() if starts else None, keep=keep)

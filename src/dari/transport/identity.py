@@ -13,8 +13,8 @@ import msgspec
 
 from dari.daemon.peer import peer_credentials
 from dari.daemon.tcp_peer import listener_uid
+from dari.daemon.unix_socket import socket_address
 from dari.errors import InvalidInput
-from dari.paths import socket_address
 from dari.transport.health import MIN_CHALLENGE_BYTES, PATH, Served, proof, read_token
 
 TIMEOUT_S = 2.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import select
 import socket
 import sys
 from collections.abc import Callable
@@ -14,10 +13,10 @@ from typing import cast
 
 from dari.core.scopes import Grant
 from dari.daemon.peer import ConnectedSocket, peer_credentials
-from dari.daemon.probe import clear_stale
+from dari.daemon.unix_socket import bind_private, is_hung_up
 from dari.log import format_event
 from dari.mcp.server import Server
-from dari.paths import FileId, file_id, own_dir, remove_own, socket_address
+from dari.paths import FileId, file_id, own_dir, remove_own
 from dari.transport.bind import BindFailed
 from dari.transport.lines import LineReplyChannel
 
@@ -142,17 +141,10 @@ class UnixServer:
     async def start(self) -> None:
         """Listen; a socket file that nobody serves is replaced, a live one refused."""
         own_dir(self.path.parent)
-        address = socket_address(self.path)
-        clear_stale(self.path)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
         try:
-            listener.bind(address)
+            listener = bind_private(self.path)
         except OSError as error:
-            listener.close()
             raise BindFailed(f"cannot listen on {self.path}: {error.strerror}", "choose another --socket") from None
-        finally:
-            os.umask(before)
         self._file = file_id(self.path)
         self.listener = listener
         loop = asyncio.get_running_loop()
@@ -195,11 +187,7 @@ class UnixServer:
 
 def is_gone(peer: socket.socket) -> bool:
     """Whether the peer closed both directions (it was killed, say): then nobody waits for answers."""
-    if sys.platform != "linux":
-        return False
-    poll = select.poll()
-    poll.register(peer.fileno(), 0)
-    return any(state & select.POLLHUP for _, state in poll.poll(0))
+    return sys.platform == "linux" and is_hung_up(peer)
 
 
 def _is_ours(peer: ConnectedSocket) -> bool:

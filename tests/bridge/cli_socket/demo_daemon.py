@@ -106,7 +106,7 @@ async def main(kind: str, version: str) -> int:
         server.CliSocketServer.__init__.__kwdefaults__["version"] = version  # the release that this host claims to be
     place = BridgePaths()
     demo = Demo()
-    bridge = Bridge(place.state_path, protected=place.protected)
+    bridge = Bridge(place.state_dir, protected=place.protected)
     async with daemon.host(place, bridge, demo.run, make_server, kind=kind) as hosted:  # type: ignore[arg-type]
         print("ready", flush=True)
         await hosted.asked_to_finish()

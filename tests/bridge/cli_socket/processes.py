@@ -73,7 +73,7 @@ def demo_host(kind: str = "daemon", version: str = "") -> Iterator[int]:
 
 
 def daemon_pid() -> int | None:
-    return lock_holder(BridgePaths().lock_path)
+    return lock_holder(BridgePaths().lock)
 
 
 def kill_daemon(number: signal.Signals = signal.SIGKILL) -> int:

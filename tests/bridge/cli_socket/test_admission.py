@@ -68,7 +68,7 @@ async def test_a_first_line_that_is_no_object_is_refused(line: bytes, run_dir: P
 async def test_a_first_line_without_end_is_refused_when_it_is_too_long(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "HELLO_BYTES", 100_000)
+    monkeypatch.setattr(protocol, "MAX_HANDSHAKE_BYTES", 100_000)
     async with open_door(run_dir) as door, connected(run_dir) as visitor:
         visitor.writer.write(b"x" * 200_000)
         kind, payload = await visitor.frame()
@@ -88,7 +88,7 @@ async def test_two_megabytes_of_environment_are_taken(run_dir: Path) -> None:
 
 
 async def test_one_that_says_nothing_is_refused_after_a_while(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.01)
+    monkeypatch.setattr(connection, "HANDSHAKE_TIMEOUT_S", 0.01)
     async with open_door(run_dir), connected(run_dir) as visitor:
         assert "0.01 s" in (await visitor.refusal())["message"]
 
@@ -121,7 +121,7 @@ async def test_the_socket_and_its_token_are_for_us_alone_and_go_with_the_door(ru
 
 
 async def test_more_visitors_than_fit_are_told_so(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "MOST_VISITS", 1)
+    monkeypatch.setattr(door_module, "MAX_CONNECTIONS", 1)
     async with open_door(run_dir), visiting(run_dir, "wait"), connected(run_dir) as second:
         refusal = await second.refusal()
         assert (refusal["code"], refusal["message"]) == ("unavailable", "1 clients are connected")

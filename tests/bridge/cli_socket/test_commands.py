@@ -74,7 +74,7 @@ async def test_stdin_is_sent_when_it_is_wanted_and_only_once(run_dir: Path) -> N
 async def test_more_stdin_than_fits_ends_the_command_and_is_not_kept(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_terminal, "STDIN_BYTES", 1024 * 1024)
+    monkeypatch.setattr(remote_terminal, "MAX_STDIN_BYTES", 1024 * 1024)
     async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
         assert await visitor.frame() == (protocol.WANT, b"")
         visitor.send(protocol.IN, b"x" * 600_000)
@@ -184,7 +184,7 @@ async def test_a_client_that_does_not_read_makes_its_command_wait(run_dir: Path)
 async def test_a_command_that_waits_for_nobody_is_ended_when_nobody_reads(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MOST_UNREAD_BYTES", 5_000_000)
+    monkeypatch.setattr(writer, "MAX_UNREAD_BYTES", 5_000_000)
     commands = Commands()
     async with open_door(run_dir, commands), visiting(run_dir, "rush", "100000"):
         await commands.cancelled.wait()

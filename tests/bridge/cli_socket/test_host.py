@@ -22,8 +22,8 @@ from dari.bridge.service import Bridge
 from dari.core.approvals import ProposedCall
 from dari.daemon.errors import DaemonError
 from dari.daemon.lock import FileLock, lock_holder
-from dari.daemon.probe import answers
 from dari.daemon.stub import make_stub
+from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, InvalidInput, NotFound
 from tests.bridge.cli_socket.processes import daemon_pid, demo_host
 from tests.bridge.cli_socket.rig import Commands, make_server, visiting
@@ -34,7 +34,7 @@ from tests.process.support import wait_for_end
 async def hosted_here(
     place: BridgePaths, commands: Commands | None = None, kind: str = "daemon", idle_s: float | None = None
 ) -> AsyncIterator[daemon.Hosted]:
-    bridge = Bridge(place.state_path, protected=place.protected)
+    bridge = Bridge(place.state_dir, protected=place.protected)
     run = (commands or Commands()).run
     async with host(place, bridge, run, make_server, kind=kind, idle_s=idle_s) as hosted:  # type: ignore[arg-type]
         yield hosted
@@ -43,22 +43,22 @@ async def hosted_here(
 async def test_a_host_holds_its_place_and_leaves_nothing_but_locks(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place):
-        assert lock_holder(place.lock_path) == os.getpid()
+        assert lock_holder(place.lock) == os.getpid()
         with pytest.raises(Conflict, match=f"pid {os.getpid()}"):
             async with hosted_here(place):
                 pass
-    assert lock_holder(place.lock_path) is None
-    assert sorted(os.listdir(place.files.run_dir)) == ["daemon.pid", "host.lock"]
+    assert lock_holder(place.lock) is None
+    assert sorted(os.listdir(place.run_dir)) == ["daemon.pid", "host.lock"]
 
 
 async def test_a_host_waits_for_the_one_before_to_be_gone(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, commands = BridgePaths(run_dir / "run"), Commands()
     first = hosted_here(place, commands)
     await first.__aenter__()
-    async with visiting(place.files.run_dir, "wait"):
+    async with visiting(place.run_dir, "wait"):
         await commands.entered.wait()
         leaving = asyncio.create_task(first.__aexit__(None, None, None))  # waits for its command
-        while answers(place.cli_socket_path):  # noqa: ASYNC110 - a door tells nobody
+        while answers(place.cli_socket):  # noqa: ASYNC110 - a door tells nobody
             await asyncio.sleep(0)
         entered = asyncio.Event()
 
@@ -90,8 +90,8 @@ async def test_sockets_of_a_killed_host_are_no_obstacle(home: Path) -> None:
         os.kill(pid, signal.SIGKILL)
         wait_for_end(pid)
     place = BridgePaths()
-    assert place.cli_socket_path.exists()
-    async with hosted_here(place), visiting(place.files.run_dir, "say", "", "", "0"):
+    assert place.cli_socket.exists()
+    async with hosted_here(place), visiting(place.run_dir, "say", "", "", "0"):
         pass
 
 
@@ -101,7 +101,7 @@ async def test_taking_over_ends_a_daemon_first(home: Path) -> None:
         assert await take_over(place) is True
         wait_for_end(pid, 0.0)  # it has ended when this returns, not some time later
         async with hosted_here(place, kind="hub"):
-            assert lock_holder(place.lock_path) == os.getpid()
+            assert lock_holder(place.lock) == os.getpid()
     assert await take_over(place) is False
 
 
@@ -114,9 +114,9 @@ async def test_a_hub_is_not_taken_over(home: Path) -> None:
 
 async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path) -> None:
     place, commands = BridgePaths(run_dir / "run"), Commands()
-    async with hosted_here(place, commands) as hosted, visiting(place.files.run_dir, "wait") as visitor:
+    async with hosted_here(place, commands) as hosted, visiting(place.run_dir, "wait") as visitor:
         await commands.entered.wait()
-        asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.files.run_dir), 20))
+        asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.run_dir), 20))
         await hosted.asked_to_finish()
         commands.release.set()
         await visitor.frames()
@@ -189,9 +189,9 @@ async def test_a_daemon_whose_run_directory_was_removed_ends(run_dir: Path, monk
     monkeypatch.setattr(daemon, "LOOK_S", 0.01)
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
-        shutil.rmtree(place.files.run_dir)
+        shutil.rmtree(place.run_dir)
         await hosted.asked_to_finish()
-    assert not place.files.run_dir.exists()
+    assert not place.run_dir.exists()
 
 
 async def test_without_work_a_daemon_is_done_after_its_time(run_dir: Path) -> None:
@@ -235,7 +235,7 @@ async def test_a_visitor_is_work(run_dir: Path) -> None:
         assert hosted._idleness is not None
         is_busy, looks = hosted._idleness._is_busy, Looks()
         hosted._idleness._is_busy = lambda: looks() and is_busy()
-        async with visiting(place.files.run_dir, "wait"):
+        async with visiting(place.run_dir, "wait"):
             finished = asyncio.create_task(hosted.asked_to_finish())
             await looks.enough.wait()
             assert not finished.done()
@@ -245,11 +245,11 @@ async def test_a_visitor_is_work(run_dir: Path) -> None:
 async def test_a_visitor_may_ask_the_host_to_stay(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place, idle_s=1000) as hosted:
-        async with visiting(place.files.run_dir, "say", "", "", "0") as visitor:
+        async with visiting(place.run_dir, "say", "", "", "0") as visitor:
             await visitor.frames()
         assert hosted._idleness is not None
         assert not hosted._idleness.stays
-        async with visiting(place.files.run_dir, "say", "", "", "0", stays=True) as visitor:
+        async with visiting(place.run_dir, "say", "", "", "0", stays=True) as visitor:
             await visitor.frames()
         assert hosted._idleness.stays
 

@@ -17,9 +17,7 @@ from pathlib import Path
 import pytest
 
 from dari.bridge.cli_socket import protocol
-from dari.cli import starter
-from dari.cli.remote import fast_client
-from dari.daemon.spawn import MAX_LOG_BYTES
+from dari.daemon.launch import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
 from tests.process.support import wait_for_end
@@ -247,33 +245,6 @@ def test_a_hub_is_not_stopped_by_daemon_stop(home: Path) -> None:
         assert crewx("say", "on", "", "0").stdout == b"on"
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"DARI_HOME": "/tmp/a home"},
-        {"DARI_HOME": "~/own"},
-        {"DARI_HOME": "relative"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{private}"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{private}/"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "{open}"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "/nowhere"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "/data"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "data"},
-        {"DARI_HOME": "", "XDG_RUNTIME_DIR": ""},
-    ],
-)
-def test_the_place_is_the_one_that_the_daemon_uses(
-    environment: dict[str, str], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    private, shared = tmp_path / "private", tmp_path / "open"
-    private.mkdir(mode=0o700)
-    shared.mkdir()
-    shared.chmod(0o777)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value.format(private=private, open=shared))
-    assert fast_client.runtime_path() == str(runtime_path("bridge"))
-
-
 def test_a_warm_call_imports_next_to_nothing(host: int) -> None:
     """Each of asyncio, argparse, json, pathlib, socket, typing costs more than all the rest of a call."""
     script = """
@@ -285,7 +256,8 @@ print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
     ours = "dari dari.bridge dari.bridge.cli_socket dari.bridge.cli_socket.client dari.bridge.cli_socket.protocol"
-    ours += " dari.cli dari.cli.crewx dari.cli.remote dari.cli.remote.fast_client dari.version"
+    ours += " dari.cli dari.cli.crewx dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
+    ours += " dari.home dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
 
 
@@ -312,7 +284,6 @@ def test_a_log_that_has_grown_is_put_away_at_the_next_start(home: Path) -> None:
     assert crewx("servers").returncode == 0
     assert log.with_name("bridge.log.1").stat().st_size == MAX_LOG_BYTES + 1
     assert "event=open" in log.read_text()
-    assert starter.LOG_BYTES == MAX_LOG_BYTES
 
 
 def test_what_lies_in_the_callers_folder_is_not_imported_by_the_daemon(home: Path, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ async def test_nothing_is_started_where_no_server_is_named_and_nothing_is_waited
     async with outlet(place) as ours:
         assert "demo_echo" in await ours.names()
         assert "instructions" not in (await ours.ask(initialize()))["result"]
-        assert not Ground().cli_socket_path.exists()
+        assert not Ground().cli_socket.exists()
         async with hosted(tmp_path):
             wire = await ours.client()
             place.write(lab())

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from dari.cli.crux.line import CruxLinePaths
 from dari.terminal.engine.keys import parse_keys, spell_keys, type_text
+from dari.terminal.paths import CruxPaths
 from tests.cli.crux.rig import Crux
 
 
@@ -270,7 +270,7 @@ def test_kill_server_ends_programs_and_the_socket(tmp_path: Path) -> None:
         assert crux.json("kill-server") == {"success": True, "was_running": True}
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-        assert not Path(CruxLinePaths().socket).exists()
+        assert not Path(CruxPaths.of_environment().socket).exists()
         assert crux("kill-server").out == "no server runs\n"
         assert crux.json("info")["running"] is False
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.crux.line import CruxLinePaths as Files
+from dari.terminal.paths import CruxPaths
 from tests.cli.crux.rig import Crux, Said, crux_in
 from tests.terminal.tmux.server import Tmux
 
@@ -413,7 +413,7 @@ def test_a_program_finds_itself_inside_tmux(crux: Crux, tmp_path: Path) -> None:
     script = tmp_path / "team.sh"
     script.write_text('echo "$TMUX_PANE ${TMUX%%,*}"; tmux -V; tmux display-message -p "#{pane_id}"')
     told = crux.ok("exec", "-t", pane, f"{run} sh {script}").splitlines()
-    assert told == [f"%{pane} {Files().mcp_socket}", "tmux 3.3a", f"%{pane}"]
+    assert told == [f"%{pane} {CruxPaths().mcp_socket}", "tmux 3.3a", f"%{pane}"]
     said = crux("tmux", "--run", "sh")
     assert (said.code, "no pane of crux" in said.err) == (2, True)
     assert crux("tmux", "--run").code == 1

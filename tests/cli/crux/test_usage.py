@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.crux.line import CruxLinePaths
 from dari.cli.crux.main import COMMANDS, make_parser
-from dari.terminal.daemon import CruxPaths as DaemonPlace
+from dari.terminal.paths import CruxPaths
 from tests.cli.crux.rig import Crux, crux_in
 
 PARSED = [name for name in COMMANDS if name != "tmux"]
@@ -61,7 +60,7 @@ def test_without_a_server_there_are_no_panes_and_nothing_is_started(alone: Crux)
     assert alone.json("info")["running"] is False
     assert alone.ok("kill-server") == "no server runs"
     assert alone("get-text").code == 3
-    assert not Path(CruxLinePaths().socket).exists()
+    assert not Path(CruxPaths.of_environment().socket).exists()
 
 
 def test_a_failure_is_json_on_stderr_where_json_was_asked_for(alone: Crux) -> None:
@@ -76,16 +75,7 @@ def test_attach_without_a_terminal_is_refused_before_anything_starts(alone: Crux
     said = alone("attach")
     assert said.code == 1
     assert "needs a terminal" in said.err
-    assert not Path(CruxLinePaths().socket).exists()
-
-
-@pytest.mark.parametrize("socket", ["", "~/.crux/mcp.sock", "/tmp/x/crux/mcp.sock", "/tmp/own.sock", "relative.sock"])
-def test_the_files_of_a_server_are_where_the_daemon_puts_them(alone: Crux, socket: str) -> None:
-    ours = CruxLinePaths(socket)
-    theirs = DaemonPlace(Path(socket) if socket else None)
-    assert ours.mcp_socket == str(theirs.mcp_socket)
-    assert ours.socket == str(theirs.files.socket)
-    assert ours.token == str(theirs.files.token("cli"))
+    assert not Path(CruxPaths.of_environment().socket).exists()
 
 
 def test_a_command_loads_neither_a_loop_nor_the_terminal() -> None:
@@ -102,7 +92,8 @@ def test_a_command_loads_neither_a_loop_nor_the_terminal() -> None:
     assert not loaded & {
         "asyncio",
         "msgspec",
-        "dari.terminal",
+        "dari.terminal.daemon",
+        "dari.terminal.service",
         "pyghostty",
         "socket",
         "ssl",

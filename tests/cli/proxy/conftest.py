@@ -30,8 +30,8 @@ def shell(home: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Shell]:
     yield made
     if (pid := made.daemon_pid) is not None:
         os.kill(pid, signal.SIGTERM)
-        wait_until_unlocked(made.place.files.lock)
-        wait_until_unlocked(made.place.state_path / "lock")
+        wait_until_unlocked(made.place.lock)
+        wait_until_unlocked(made.place.state_dir / "lock")
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ class Shell:
 
     @property
     def daemon_pid(self) -> int | None:
-        return lock_holder(self.place.files.lock) or lock_holder(self.place.state_path / "lock")
+        return lock_holder(self.place.lock) or lock_holder(self.place.state_dir / "lock")
 
     def started(self) -> str:
         """The proxy runs, on a free port; its URL."""

@@ -81,7 +81,7 @@ def test_a_taken_port_is_told_with_the_end_of_the_log(shell: Shell, site: Origin
 def test_a_process_that_took_the_number_is_left_alone(shell: Shell) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         record = {"pid": other.pid, "birth": "0", "url": "http://x/", "token_path": "t", "log_path": "l"}
-        (private_dir(shell.place.files.run_dir) / "crab-mcp.json").write_text(json.dumps(record))
+        (private_dir(shell.place.run_dir) / "crab-mcp.json").write_text(json.dumps(record))
         assert shell.json("mcp") == {"status": "stopped"}
         assert shell.json("mcp", "stop")["was_running"] is False
         assert is_alive(other.pid)

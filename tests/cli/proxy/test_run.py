@@ -33,7 +33,7 @@ def fetching(*urls: str) -> tuple[str, ...]:
 
 def assert_untouched(shell: Shell) -> None:
     assert shell.daemon_pid is None
-    state = shell.place.state_path
+    state = shell.place.state_dir
     assert json.loads((state / "rules.json").read_text())["rules"] == []
     assert json.loads((state / "config.json").read_text())["is_running"] is False
 

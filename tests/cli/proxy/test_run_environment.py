@@ -132,7 +132,7 @@ def test_the_proxy_of_the_environment_becomes_the_upstream_for_the_run(
         local = f"import urllib.request as u; print(u.urlopen({site.url('/l')!r}).read().decode())"
         assert JSON_BODY.decode() in shell("run", "--", sys.executable, "-c", local).out
         assert len(middle.requests) == 1
-    config = json.loads((shell.place.state_path / "config.json").read_text())
+    config = json.loads((shell.place.state_dir / "config.json").read_text())
     assert config["upstream"]["proxy"] is None and config["upstream"]["bypass"] == []
 
 

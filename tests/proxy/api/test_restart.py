@@ -149,7 +149,7 @@ async def test_kill_9_loses_at_most_the_last_second_and_the_proxy_comes_back(pla
 
 async def test_a_second_daemon_on_the_same_state_is_refused(place: CrabPaths) -> None:
     async with crabd(place):
-        other = CrabPaths(place.files.run_dir.parent / "other", state_dir=place.state_path)
+        other = CrabPaths(place.run_dir.parent / "other", state_dir=place.state_dir)
         process = await asyncio.create_subprocess_exec(
             *other.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
         )
@@ -161,7 +161,7 @@ async def test_whoever_calls_first_starts_it_and_shutdown_ends_it(place: CrabPat
     async with crabd_client(place, "mcp") as caller:
         service = remote_service(caller)
         assert (await service.health.ping()).pong
-        pid = int(place.files.lock.read_text())
+        pid = int(place.lock.read_text())
         assert await service.rpc("system.shutdown", {}) == {"status": "shutting_down"}
     while os.path.exists(f"/proc/{pid}") and sys.platform == "linux":  # noqa: ASYNC110 (a process has no event)
         await asyncio.sleep(0.01)
@@ -174,8 +174,8 @@ async def test_whoever_calls_first_starts_it_and_shutdown_ends_it(place: CrabPat
 async def test_the_wire_is_the_one_of_the_reference(place: CrabPaths) -> None:
     async with crabd(place) as (_, service, _caller):
         await service.settings.set_listen_addr("127.0.0.1:0")
-        token = place.files.token("mcp").read_text()
-        reader, writer = await asyncio.open_unix_connection(str(place.socket_path))
+        token = place.token("mcp").read_text()
+        reader, writer = await asyncio.open_unix_connection(str(place.socket))
 
         async def ask(method: str, params: object = None) -> dict[str, object]:
             message = {"jsonrpc": "2.0", "id": 1, "method": method}
@@ -206,7 +206,7 @@ async def test_the_wire_is_the_one_of_the_reference(place: CrabPaths) -> None:
             ("engine.rules_add_allow", {"matcher": "a.test"}, {"ok": True}),
             ("engine.rules_add_map_local_text", {"matcher": "/", "text": "x", "status_code": 700}, {"ok": True}),
             ("engine.rules_add_map_local_text", {"matcher": "/", "text": "x", "content_type": None}, 2),
-            ("engine.rules_add_map_local_file", {"matcher": "/", "file_path": f"{place.state_path}/none"}, 4),
+            ("engine.rules_add_map_local_file", {"matcher": "/", "file_path": f"{place.state_dir}/none"}, 4),
             ("engine.rules_add_status_rewrite", {"matcher": "/"}, {"ok": True}),
             ("engine.rules_remove_allow", {"matcher": " a.test "}, {"ok": True, "removed": 1}),
             ("engine.rules_remove_allow", {"matcher": "  "}, 2),

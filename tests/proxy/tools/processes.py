@@ -34,13 +34,13 @@ def run_directory() -> Iterator[Path]:
 
 
 def crabd_pid(run_dir: Path) -> int | None:
-    return lock_holder(CrabPaths(run_dir).files.lock)
+    return lock_holder(CrabPaths(run_dir).lock)
 
 
 def end_crabd(run_dir: Path, number: signal.Signals = signal.SIGKILL) -> None:
     if (pid := crabd_pid(run_dir)) is not None:
         os.kill(pid, number)
-        wait_until_unlocked(CrabPaths(run_dir).files.lock)
+        wait_until_unlocked(CrabPaths(run_dir).lock)
 
 
 class CrabMcp(DemoProcess):

@@ -245,7 +245,7 @@ class Terminal:
 
     @property
     def token(self) -> str:
-        return self.home.place.token_path.read_text().strip()
+        return self.home.place.http_token.read_text().strip()
 
     def door(self, name: str) -> Door:
         """Not started yet."""

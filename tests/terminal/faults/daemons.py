@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dari.daemon.client import DaemonClient
-from dari.terminal.daemon import CruxPaths, cruxd_client
+from dari.terminal.daemon import cruxd_client
+from dari.terminal.paths import CruxPaths
 from dari.terminal.service import TerminalService, remote_service
 from tests.terminal.panes.household import until
 

@@ -41,7 +41,7 @@ async def much_output_leaves_memory_flat(served: Served) -> None:
 async def a_full_disk_is_told_and_nothing_is_lost(served: Served, home: Path) -> None:
     sessions = served.service.sessions
     await sessions.save_session("mine")
-    path = served.place.sessions_path / "mine.session"
+    path = served.place.sessions / "mine.session"
     before = path.read_bytes()
     usual = resource.prlimit(served.pid, resource.RLIMIT_FSIZE)
     # The kernel refuses to let a file of the daemon grow, as it does on a full disk.
@@ -56,6 +56,6 @@ async def a_full_disk_is_told_and_nothing_is_lost(served: Served, home: Path) ->
     finally:
         resource.prlimit(served.pid, resource.RLIMIT_FSIZE, usual)
     assert path.read_bytes() == before
-    assert [file.name for file in served.place.sessions_path.iterdir()] == ["mine.session"]
+    assert [file.name for file in served.place.sessions.iterdir()] == ["mine.session"]
     await sessions.save_session("mine")
     await until(lambda: path.read_bytes() != b"")

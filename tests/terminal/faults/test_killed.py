@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.daemon.probe import answers
+from dari.daemon.unix_socket import answers
 from dari.errors import DariError
 from tests.terminal.faults.daemons import Served, below, cruxd, is_running
 from tests.terminal.panes.household import until
@@ -50,8 +50,8 @@ async def test_a_killed_daemon_leaves_no_program_and_no_socket_and_the_next_one_
         first.kill()
         with pytest.raises(DariError):
             await asyncio.wait_for(waiting, 15)
-        await until(lambda: not any(map(is_running, everybody)) and not answers(first.place.files.socket))
-        sockets = (first.place.mcp_socket, first.place.files.socket)
+        await until(lambda: not any(map(is_running, everybody)) and not answers(first.place.socket))
+        sockets = (first.place.mcp_socket, first.place.socket)
         assert not any(socket.exists() for socket in sockets)
     async with cruxd() as second:
         assert second.pid != first.pid
@@ -65,7 +65,7 @@ async def test_a_killed_daemon_leaves_no_program_and_no_socket_and_the_next_one_
 async def test_a_daemon_that_was_killed_without_a_pane_is_followed_by_the_next(home: Path) -> None:
     async with cruxd() as first:
         first.kill()
-        await until(lambda: not answers(first.place.files.socket))
+        await until(lambda: not answers(first.place.socket))
         assert first.place.mcp_socket.exists()  # there was no keeper yet, so nobody removed it
     async with cruxd() as second:
         assert (await second.service.commands.execute("echo back")).stdout == "back"

@@ -12,8 +12,9 @@ import pytest
 
 from dari.errors import Unavailable
 from dari.terminal import daemon
-from dari.terminal.daemon import CruxOptions, CruxPaths
+from dari.terminal.daemon import CruxOptions
 from dari.terminal.engine.engine import Engine, make_engine
+from dari.terminal.paths import CruxPaths
 from dari.terminal.policy.rate import RateLimit
 from tests.terminal.tools.rig import client_in
 
@@ -65,7 +66,7 @@ async def test_the_sockets_are_ours_alone_and_http_wants_a_token_and_a_known_ori
         assert await _post(port, Authorization=f"Bearer {token}", host="evil.example") in (400, 403, 421)
         with pytest.raises(OSError):  # nobody listens on another address of this machine
             socket.create_connection(("127.0.0.2", port), 2)
-        for path in (place.mcp_socket, place.files.socket, Path(token_path), place.files.token("cli")):
+        for path in (place.mcp_socket, place.socket, Path(token_path), place.token("cli")):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
         assert stat.S_IMODE(place.run_dir.stat().st_mode) == 0o700
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dari.daemon.client import DaemonClient
+from dari.daemon.paths import DaemonPaths
 from dari.daemon.server import DaemonServer
 from dari.errors import NeedsApproval, NotFound
 from dari.terminal.api.workflow import WorkflowStep
@@ -21,9 +22,9 @@ from tests.terminal.service.house import house_in
 @asynccontextmanager
 async def far_service(home: Path) -> AsyncIterator[TerminalService]:
     async with house_in(home) as house:
-        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=home / "run")
+        daemon = DaemonServer(DaemonPaths("cruxd", home / "run"), daemon_methods(house.service))
         async with daemon:
-            client = DaemonClient(daemon.socket_path, daemon.files.token("cli"), "cli")
+            client = DaemonClient(daemon.paths, "cli")
             try:
                 yield remote_service(client)
             finally:

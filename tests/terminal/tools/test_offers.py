@@ -6,9 +6,10 @@ import asyncio
 import json
 from pathlib import Path
 
-from dari.terminal.daemon import CruxPaths, cruxd_client
+from dari.terminal.daemon import cruxd_client
 from dari.terminal.multiplexer import PaneChanged
 from dari.terminal.panes.events import OutputShown
+from dari.terminal.paths import CruxPaths
 from dari.terminal.service import remote_service
 from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools

@@ -11,10 +11,11 @@ import pytest
 from dari.app import proxy_tools
 from dari.core.registry import Registry
 from dari.daemon.client import DEFAULT_TIMEOUT_S, DaemonClient
-from dari.daemon.probe import answers
 from dari.daemon.server import DaemonServer
+from dari.daemon.unix_socket import answers
 from dari.mcp.server import Info, Server
-from dari.terminal.daemon import CruxPaths, cruxd_client
+from dari.terminal.daemon import cruxd_client
+from dari.terminal.paths import CruxPaths
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
 from dari.terminal.tools.resources import FollowedResources
@@ -28,9 +29,8 @@ async def hub_of(tmp_path: Path, security: Security | None = None, timeout_s: fl
     """A client of a server whose panes are behind the daemon's socket; `timeout_s` is what a plain call there gets."""
     place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     async with house_in(tmp_path, security) as house:
-        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
-        files = place.files
-        async with daemon, DaemonClient(files.socket, files.token("mcp"), "mcp", timeout_s=timeout_s) as ipc:
+        daemon = DaemonServer(place, daemon_methods(house.service))
+        async with daemon, DaemonClient(place, "mcp", timeout_s=timeout_s) as ipc:
             registry = Registry()
             registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
             hub = Client(Server(registry, Info(name="hub", version="1")))
@@ -65,7 +65,7 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
     place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     (tmp_path / "victim").touch()
     async with house_in(tmp_path) as house:
-        daemon = DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir)
+        daemon = DaemonServer(place, daemon_methods(house.service))
         async with daemon, cruxd_client(place, "mcp", starts=False) as ipc:
             registry = Registry()
             registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
@@ -94,16 +94,15 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
 async def test_panes_of_the_daemon_are_resources_of_the_hub_with_updates(tmp_path: Path) -> None:
     place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     registry = Registry()
-    files = place.files
-    ipc = DaemonClient(files.socket, files.token("mcp"), "mcp", keep=True)
+    ipc = DaemonClient(place, "mcp", keep=True)
     registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
-    FollowedResources(registry, lambda: remote_service(ipc), lambda: answers(files.socket))
+    FollowedResources(registry, lambda: remote_service(ipc), lambda: answers(place.socket))
     hub = Client(Server(registry, Info(name="hub", version="1")))
     try:
         await hub.start()
         assert (await hub.ask("resources/list"))["result"]["resources"] == [], "nothing runs, and nothing is started"
         async with house_in(tmp_path) as house:
-            async with DaemonServer("cruxd", daemon_methods(house.service), run_dir=place.run_dir):
+            async with DaemonServer(place, daemon_methods(house.service)):
                 await hub.call("crux_execute_command", command="echo first")
                 listed = (await hub.ask("resources/list"))["result"]["resources"]
                 assert [each["uri"] for each in listed] == ["crux://pane/1/scrollback", "crux://pane/1/state"]

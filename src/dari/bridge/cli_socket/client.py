@@ -4,12 +4,11 @@
 """
 
 import os
-from _socket import AF_UNIX, SOCK_STREAM, socket
+from _socket import socket
 
 from dari.bridge.cli_socket import protocol
+from dari.daemon import unix_socket
 from dari.version import VERSION
-
-_NOBODY = (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)
 
 
 class CliSocketRefused(Exception):
@@ -27,17 +26,11 @@ class CliSocketRefused(Exception):
 
 
 def connect(run_dir: str) -> socket | None:
-    """A connection to whoever hosts the bridge; None when nobody does."""
-    sock = socket(AF_UNIX, SOCK_STREAM)
+    """A connection to the process that hosts the bridge; None when none does."""
     try:
-        sock.connect(f"{run_dir}/{protocol.SOCKET_NAME}")
-    except _NOBODY:
-        sock.close()
+        return unix_socket.connect(f"{run_dir}/{protocol.SOCKET_NAME}")
+    except unix_socket.NOBODY_LISTENS:
         return None
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def send_handshake(sock: socket, run_dir: str, purpose: str, **more: object) -> None:

@@ -53,9 +53,6 @@ MAX_HANDSHAKE_BYTES = 16 * 1024 * 1024
 MAX_FRAME_BYTES = 1024 * 1024
 """The longest frame a client may send."""
 
-DAEMON_ARGUMENTS = ("-P", "-c", "from dari.cli.bridged import main; raise SystemExit(main())")
-"""Arguments of the interpreter. -P: it is started in the caller's folder, and what lies there must not be imported."""
-
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dari.bridge.cli_socket.client import CliSocketRefused, open_mcp
 from dari.bridge.paths import BridgePaths
 from dari.daemon.launch import ensure_started_sync
+from dari.daemon.unix_socket import socket_address
 from dari.errors import Unavailable
 from dari.mcp.client.channel import Inbox
-from dari.paths import log_hint, socket_address
+from dari.paths import log_hint
 from dari.transport.client.unix import UnixChannel
 
 START_S = 30.0
@@ -31,7 +32,7 @@ class DoorChannel(UnixChannel):
         starts: bool = True,
     ) -> None:
         """`starts`: a daemon is started where nobody hosts the bridge."""
-        super().__init__(place.cli_socket_path)
+        super().__init__(place.cli_socket)
         self._place = place
         self._options = dict(options)
         self._environ = dict(environ)
@@ -57,9 +58,9 @@ class DoorChannel(UnixChannel):
     def _knock(self) -> tuple[socket.socket, bytes]:
         """Blocking: connect, after starting the daemon where there is none."""
         place = self._place
-        run_dir = str(place.files.run_dir)
+        run_dir = str(place.run_dir)
         problem = "it ends again and again"
-        socket_address(place.cli_socket_path)
+        socket_address(place.cli_socket)
         for _ in range(ROUNDS):
             try:
                 plain, heard = open_mcp(run_dir, self._options, self._environ, self._cwd)
@@ -70,9 +71,7 @@ class DoorChannel(UnixChannel):
                 if not self._starts:
                     problem = "nobody hosts it"
                     break
-                ensure_started_sync(
-                    place.command(), place.cli_socket_path, place.files.start_lock, place.log_path, timeout_s=START_S
-                )
+                ensure_started_sync(place, place.command(), socket=place.cli_socket_text)
             except ConnectionResetError:
                 continue  # it was on its way out
             except CliSocketRefused as refused:
@@ -82,7 +81,7 @@ class DoorChannel(UnixChannel):
             except OSError as error:
                 problem = error.strerror or str(error)
                 break
-        raise Unavailable(f"the daemon of the bridge does not answer: {problem}", log_hint(place.log_path))
+        raise Unavailable(f"the daemon of the bridge does not answer: {problem}", log_hint(place.log))
 
     def _end_older_daemon(self, run_dir: str) -> None:
         from dari.bridge.cli_socket.client import ask_to_finish

@@ -9,39 +9,24 @@ from __future__ import annotations
 
 import os
 import sys
-from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from dari.cli.crux import plain_json
+from dari.daemon import unix_socket
 from dari.errors import DariError
+from dari.terminal.paths import CruxPaths
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
 if TYPE_CHECKING:
+    from _socket import socket
     from typing import Any
 
 PIECE = 1 << 18
-START_S = 30.0
-_PATH_BYTES = 100
-
-
-class CruxLinePaths:
-    """Where the daemon of a socket has its files; what `dari.terminal.daemon.CruxPaths` says, without pathlib."""
-
-    def __init__(self, chosen: str = "") -> None:
-        named = chosen or os.environ.get("CRUX_SOCKET", "")
-        home = os.environ.get("DARI_HOME", "")
-        usual = os.path.join(home, "crux", "mcp.sock") if home else os.path.join("~", ".crux", "mcp.sock")
-        self.mcp_socket = os.path.abspath(os.path.expanduser(named or usual))
-        folder, name = os.path.split(self.mcp_socket)
-        is_ours = name == "mcp.sock" and os.path.basename(folder) in (".crux", "crux")
-        self.run_dir = folder if is_ours else os.path.join(folder, f"{os.path.splitext(name)[0]}.crux")
-        self.socket = os.path.join(self.run_dir, "cruxd.sock")
-        self.token = os.path.join(self.run_dir, "cli.token")
 
 
 class Line:
     """Calls to the daemon, one after the other. With `starts`, the first one starts it where none answers."""
 
-    def __init__(self, place: CruxLinePaths, *, starts: bool = True) -> None:
+    def __init__(self, place: CruxPaths, *, starts: bool = True) -> None:
         self.place = place
         self._starts = starts
         self._socket: socket | None = None
@@ -86,7 +71,9 @@ class Line:
         """Of the daemon, as we number processes: in a box it has another number for itself. 0 when not known."""
         if sys.platform != "linux":
             return 0
-        return int.from_bytes(_credentials(self._connected())[:4], sys.byteorder)
+        from _socket import SO_PEERCRED, SOL_SOCKET
+
+        return int.from_bytes(self._connected().getsockopt(SOL_SOCKET, SO_PEERCRED, 12)[:4], sys.byteorder)
 
     def wait_end(self) -> None:
         """Return once the daemon has hung up."""
@@ -141,27 +128,27 @@ class Line:
 
     def _open(self) -> socket:
         try:
-            return _connect(self.place.socket)
+            return _connect(self.place.socket_text)
         except OSError as error:
             if not self._starts:
                 from dari.errors import Unavailable
 
                 raise Unavailable(
-                    f"no terminal server runs on {self.place.socket} ({error.strerror})",
+                    f"no terminal server runs on {self.place.socket_text} ({error.strerror})",
                     "open a pane to start one: crux split-pane",
                 ) from None
         self._start()
-        return _connect(self.place.socket)
+        return _connect(self.place.socket_text)
 
     def _shake_hands(self) -> None:
         try:
-            with open(self.place.token, encoding="ascii") as file:
+            with open(self.place.token_text("cli"), encoding="ascii") as file:
                 token = file.read().strip()
         except OSError as error:
             from dari.errors import Denied
 
             raise Denied(
-                f"cannot read the token in {self.place.token}: {error.strerror}", "is it your daemon?"
+                f"cannot read the token in {self.place.token_text('cli')}: {error.strerror}", "is it your daemon?"
             ) from None
         params = {"protocol_version": 1, "token": token, "client_type": "cli"}
         self._send("system.handshake", params)
@@ -173,15 +160,10 @@ class Line:
             self._answer("crux:server/adopt-environment")
 
     def _start(self) -> None:
-        from pathlib import Path
 
         from dari.daemon.launch import ensure_started_sync
-        from dari.terminal.daemon import CruxPaths as DaemonPlace
 
-        place = DaemonPlace(Path(self.place.mcp_socket), DaemonPlace.of_environment().config)
-        files = place.files
-        pid = ensure_started_sync(place.command(), files.socket, files.start_lock, place.log_path, START_S)
-        self._has_started = pid is not None
+        self._has_started = ensure_started_sync(self.place, self.place.command()) is not None
 
 
 def _has_person() -> bool:
@@ -190,47 +172,19 @@ def _has_person() -> bool:
 
 
 def _connect(path: str) -> socket:
-    if len(os.fsencode(path)) > _PATH_BYTES:
-        from pathlib import Path
-
-        from dari.paths import socket_address
-
-        path = socket_address(Path(path))
-    connection = socket(AF_UNIX, SOCK_STREAM)
+    connection = unix_socket.connect(path)
     try:
-        connection.connect(path)
-        _check_owner(connection, path)
+        unix_socket.check_daemon_owner(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _check_owner(connection: socket, path: str) -> None:
-    """A token is shown to a daemon of our own and to nobody else."""
-    if sys.platform == "linux":
-        uid = int.from_bytes(_credentials(connection)[4:8], sys.byteorder)
-    else:
-        from dari.daemon.peer import peer_credentials
-
-        uid = peer_credentials(connection).uid
-    if uid != os.geteuid():
-        from dari.errors import Denied
-
-        raise Denied(f"the daemon on {path} runs as uid {uid}", "tokens are for daemons of your own")
-
-
-def _credentials(connection: socket) -> bytes:
-    """Three numbers of the process that listens: pid, uid, gid."""
-    from _socket import SO_PEERCRED, SOL_SOCKET
-
-    return connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
-
-
-def _gone(method: str, place: CruxLinePaths) -> DariError:
+def _gone(method: str, place: CruxPaths) -> DariError:
     from dari.errors import Unavailable
 
-    log = os.path.join(place.run_dir, "cruxd.log")
+    log = place.log_text
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))

@@ -108,17 +108,18 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
 
     # Importing makes no garbage, and one command not enough to look for it.
     gc.disable()
-    from dari.cli.crux.line import CruxLinePaths, Line
+    from dari.cli.crux.line import Line
     from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux
     from dari.cli.crux.output import Output
     from dari.errors import DariError
     from dari.os_errors import from_os_error
+    from dari.terminal.paths import CruxPaths
 
     parser = make_parser(name)
     words, rest = _split_off(words) if name in ("split-pane", "new-window") else (words, [])
     arguments = parser.parse_args(words, argparse.Namespace(**given, rest=rest))
     out = Output(as_json=getattr(arguments, "json", False))
-    line = Line(CruxLinePaths(getattr(arguments, "socket", "")), starts=arguments.starts)
+    line = Line(CruxPaths.of_environment(getattr(arguments, "socket", "")), starts=arguments.starts)
     try:
         code: int = arguments.handle(arguments, Crux(line, out))
         return code

@@ -34,7 +34,7 @@ def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
     from dari.cli.crux.output import table
 
     if not crux.line.is_up():
-        socket = crux.line.place.mcp_socket
+        socket = crux.line.place.mcp_socket_text
         crux.out.show({"running": False, "socket": socket}, [f"not running: nobody answers on {socket}"])
         return OK
     found = crux.call("crux:server/info")

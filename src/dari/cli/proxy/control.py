@@ -139,11 +139,11 @@ async def _stop(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
 
 async def _status(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if not crab.is_up():
-        nothing = {"status": "stopped", "daemon": "stopped", "socket": str(crab.place.socket_path)}
+        nothing = {"status": "stopped", "daemon": "stopped", "socket": str(crab.place.socket)}
         out.show(nothing, ["stopped: crabd does not run (dari proxy start)"])
         return 0
     info = await crab.call("proxy.info")
-    payload = {**info, "daemon": "running", "pid": crab.pid, "socket": str(crab.place.socket_path)}
+    payload = {**info, "daemon": "running", "pid": crab.pid, "socket": str(crab.place.socket)}
     out.show(payload, _status_lines(payload, out))
     return 0
 
@@ -173,8 +173,8 @@ async def _doctor(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
         found = {
             "name": "crabd",
             "status": "warning",
-            "found": f"nobody answers on {crab.place.socket_path}",
-            "hint": log_hint(crab.place.log_path, "dari proxy start starts it"),
+            "found": f"nobody answers on {crab.place.socket}",
+            "hint": log_hint(crab.place.log, "dari proxy start starts it"),
         }
         diagnosis: dict[str, Any] = {"running": False, "checks": [found]}
     else:

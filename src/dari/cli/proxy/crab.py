@@ -12,7 +12,7 @@ from typing import Any
 
 from dari.daemon.launch import ensure_started
 from dari.daemon.lock import lock_holder
-from dari.daemon.probe import answers
+from dari.daemon.unix_socket import answers
 from dari.errors import InvalidInput, TimedOut
 from dari.paths import log_hint
 from dari.proxy.daemon import CrabPaths, crabd_client
@@ -47,15 +47,15 @@ class Crab:
     async def start(self) -> None:
         """Return once it answers."""
         place = self.place
-        started = await ensure_started(place.command(), place.socket_path, place.files.start_lock, place.log_path)
+        started = await ensure_started(place, place.command())
         self.started_pid = started or self.started_pid
 
     def is_up(self) -> bool:
-        return answers(self.place.socket_path)
+        return answers(self.place.socket)
 
     @property
     def pid(self) -> int | None:
-        return lock_holder(self.place.files.lock)
+        return lock_holder(self.place.lock)
 
     async def shut_down(self) -> None:
         """End the daemon and wait until it is gone."""
@@ -63,9 +63,9 @@ class Crab:
         await self.close()
         deadline = time.monotonic() + _END_TIMEOUT_S
         # Its state is written last, after the socket and its lock are given up.
-        while (pid := self.pid or lock_holder(self.place.state_path / "lock")) is not None:
+        while (pid := self.pid or lock_holder(self.place.state_lock)) is not None:
             if time.monotonic() > deadline:
-                raise TimedOut(f"crabd (pid {pid}) is still there", log_hint(self.place.log_path))
+                raise TimedOut(f"crabd (pid {pid}) is still there", log_hint(self.place.log))
             await asyncio.sleep(_POLL_S)
 
     async def close(self) -> None:

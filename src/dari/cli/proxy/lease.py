@@ -106,7 +106,7 @@ def adopt(place: CrabPaths) -> None:
 
 
 def lease_path(place: CrabPaths) -> Path:
-    return private_dir(place.files.run_dir) / "runs.lease"
+    return private_dir(place.run_dir) / "runs.lease"
 
 
 async def _until(take: Callable[[], object]) -> None:

@@ -20,8 +20,8 @@ from dari.cli.ports import add_allow_uid, warn_port_moved
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, pairs
+from dari.daemon.launch import DetachedProcess
 from dari.daemon.lock import FileLock
-from dari.daemon.spawn import DetachedProcess
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.paths import log_hint, private_dir, write_private
 from dari.proxy.daemon import CrabPaths
@@ -45,10 +45,10 @@ class McpProcessRecord(msgspec.Struct, frozen=True):
 
 class McpProcess:
     def __init__(self, place: CrabPaths) -> None:
-        folder = private_dir(place.files.run_dir)
+        folder = private_dir(place.run_dir)
         self._path = folder / "crab-mcp.json"
         self._lock = FileLock(folder / "crab-mcp.lock")
-        self._log_path = place.log_path.with_name("crab-mcp.log")
+        self._log_path = place.log.with_name("crab-mcp.log")
 
     def running(self) -> McpProcessRecord | None:
         """The server that still runs, if any."""
@@ -207,10 +207,9 @@ def _tell(out: Output, record: McpProcessRecord, said: str) -> None:
 def _command(arguments: argparse.Namespace, crab: Crab) -> list[str]:
     place = crab.place
     command = [sys.executable, "-m", "dari.cli.crab_mcp", "--transport", "http"]
-    given = (("--http-port", arguments.port), ("--run-dir", place.run_dir), ("--socket", place.socket))
-    for name, value in given:
-        if value is not None:
-            command += [name, str(value if name == "--http-port" else value.absolute())]
+    if arguments.port is not None:
+        command += ["--http-port", str(arguments.port)]
+    command += place.arguments()
     for uid in arguments.allow_uid:
         command += ["--allow-uid", uid]
     return command

@@ -57,9 +57,10 @@ async def run_approvals(arguments: argparse.Namespace, context: CommandContext) 
 
 def _nothing_here() -> str:
     """The terminal's questions wait in its own daemon until there is one queue."""
-    from dari.cli.crux.line import CruxLinePaths, Line
+    from dari.cli.crux.line import Line
+    from dari.terminal.paths import CruxPaths
 
-    line = Line(CruxLinePaths(), starts=False)
+    line = Line(CruxPaths.of_environment(), starts=False)
     try:
         count = len(line.call("crux:approval/list")["waiting"]) if line.is_up() else 0
     except DariError:

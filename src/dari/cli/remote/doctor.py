@@ -131,11 +131,10 @@ def _server(context: CommandContext, listed: CatalogEntry) -> Iterator[DoctorChe
 
 
 def _daemon(context: CommandContext) -> Iterator[DoctorCheck]:
-    from dari.bridge.cli_socket.protocol import SOCKET_NAME
-    from dari.daemon.probe import answers
-    from dari.paths import runtime_path
+    from dari.bridge.paths import BridgePaths
+    from dari.daemon.unix_socket import answers
 
-    path = runtime_path("bridge") / SOCKET_NAME
+    path = BridgePaths().cli_socket
     if not isinstance(context.console, ProcessConsole):
         count = len(context.bridge.statuses())
         yield DoctorCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")

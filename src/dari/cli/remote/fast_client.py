@@ -12,6 +12,7 @@ from _socket import socket
 
 from dari.bridge.cli_socket import protocol
 from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect, send_handshake
+from dari.home import runtime_dir
 
 NETWORK, INTERRUPTED = 2, 4
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -287,7 +288,7 @@ def _main(program: str, argv: list[str]) -> int:
 
 def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays: bool = False) -> int:
     """Ask the daemon, and start it first when there is none and it may be started; else run here."""
-    run_dir = runtime_path()
+    run_dir = runtime_dir("bridge")
     # A daemon that a server of ours starts would have that server's sandbox, and end with it.
     starts = starts and not os.environ.get("DARI_CHILD")
     for _ in range(MAX_ATTEMPTS):
@@ -296,17 +297,19 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             if sock is None:
                 if not starts:
                     return _run_here(program, argv)
+                from dari.bridge.paths import BridgePaths
+
+                paths = BridgePaths()
                 if _names_an_address(argv):
                     # It needs no process of its own: what it costs to wait for a daemon is saved, and the next has one.
-                    from dari.cli.starter import start_behind
+                    from dari.daemon.launch import start_unattended
 
-                    start_behind(run_dir, home_path())
+                    start_unattended(paths, paths.command())
                     return _run_here(program, argv)
-                from dari.cli.starter import start_daemon
+                from dari.daemon.launch import ensure_started_sync
 
-                sock = start_daemon(run_dir, home_path(), stays=stays)
-                if sock is None:
-                    continue
+                ensure_started_sync(paths, paths.command(stays=stays), socket=paths.cli_socket_text)
+                continue
             try:
                 return CommandRelay(sock, program).run(run_dir, argv, stays=stays)
             finally:
@@ -328,25 +331,6 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             problem = _reason(error)
         return _run_here(program, argv, problem)
     return _run_here(program, argv, "it ends again and again")
-
-
-def runtime_path() -> str:
-    """What `dari.paths.runtime_path("bridge")` is, without the 10 ms that pathlib costs."""
-    shared = os.environ.get("XDG_RUNTIME_DIR", "")
-    if sys.platform == "linux" and not os.environ.get("DARI_HOME") and _is_ours(shared):
-        return f"{shared.rstrip('/')}/dari/bridge"
-    return f"{home_path()}/run/bridge"
-
-
-def home_path() -> str:
-    """What `dari.paths.home()` is."""
-    chosen = os.environ.get("DARI_HOME", "")
-    if chosen:
-        return os.path.abspath(os.path.expanduser(chosen))
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/dari")
-    data = os.environ.get("XDG_DATA_HOME", "")
-    return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "dari")
 
 
 def _run_here(program: str, argv: list[str], problem: str | None = None) -> int:
@@ -407,19 +391,3 @@ def _is_help(argv: list[str]) -> bool:
     """What only prints a text is not worth a daemon; one that runs is asked all the same."""
     texts = ("-h", "--help", "help", "completion", "__complete")
     return not argv or argv[0] in texts or argv[-1] in ("-h", "--help")
-
-
-def _is_ours(directory: str) -> bool:
-    if not os.path.isabs(directory):
-        return False
-    try:
-        info = os.stat(directory)
-    except OSError:
-        return False
-    is_folder = info.st_mode & 0o170000 == 0o040000
-    return (
-        is_folder
-        and info.st_uid == os.geteuid()
-        and not info.st_mode & 0o022
-        and os.access(directory, os.W_OK | os.X_OK)
-    )

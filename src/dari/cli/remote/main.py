@@ -116,7 +116,7 @@ def run_here(program: str, argv: list[str]) -> int:
 
     async def handle() -> int:
         place = BridgePaths()
-        async with Bridge(place.state_path, protected=place.protected, is_guest=True) as bridge:
+        async with Bridge(place.state_dir, protected=place.protected, is_guest=True) as bridge:
             return await run(program, argv, console, bridge, ClientEnvironment.of_process())
 
     try:

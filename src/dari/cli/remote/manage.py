@@ -175,22 +175,22 @@ def _about() -> dict[str, Any]:
         "pid": os.getpid(),
         "version": VERSION,
         "since_unix": round(_since(), 3),
-        "door": str(place.cli_socket_path),
-        "log": str(place.log_path),
+        "door": str(place.cli_socket),
+        "log": str(place.log),
     }
 
 
 def _since() -> float:
     """The lock is written once, when a host takes its place."""
     try:
-        return BridgePaths().lock_path.stat().st_mtime
+        return BridgePaths().lock.stat().st_mtime
     except OSError:
         raise NotFound("the daemon's lock is gone", "start it again") from None
 
 
 def _is_daemon() -> bool:
     """Whether this process hosts the bridge for others, or runs one command."""
-    return lock_holder(BridgePaths().lock_path) == os.getpid()
+    return lock_holder(BridgePaths().lock) == os.getpid()
 
 
 def add_rename(parser: argparse.ArgumentParser) -> None:

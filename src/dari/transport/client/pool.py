@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections import deque
 
-from dari.daemon.connect import connect_unix
+from dari.daemon.unix_socket import connect_unix
 from dari.errors import TimedOut
 from dari.mcp.client.errors import NotSent
 from dari.transport.client.address import Address

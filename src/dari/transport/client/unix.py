@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dari.daemon.connect import connect_unix
+from dari.daemon.unix_socket import connect_unix
 from dari.errors import TimedOut, Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES

@@ -31,7 +31,7 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
         from dari.cli.crux.main import main
 
         flush(shim)
-        if main(["--socket", line.place.mcp_socket, "attach", "--pane-id", pane_id]):
+        if main(["--socket", line.place.mcp_socket_text, "attach", "--pane-id", pane_id]):
             raise Quiet
 
     def attach_session(shim: Shim, call: TmuxCall) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.cli.crux.line import CruxLinePaths, Line
+from dari.cli.crux.line import Line
 from dari.cli.crux.tmux.main import run_in_daemon
+from dari.terminal.paths import CruxPaths
 
 
 def main() -> int:
     words = sys.argv[1:]
-    line = Line(CruxLinePaths(), starts=False)
+    line = Line(CruxPaths.of_environment(), starts=False)
     code = run_in_daemon(line, words)
     if code is not None:
         return code

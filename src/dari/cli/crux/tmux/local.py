@@ -23,7 +23,7 @@ def run_here(line: Line, words: list[str]) -> int:
         table = command_table()
         run_calls(shim, calls, table | caller_commands.make_commands(line, table))
     except Unavailable:
-        return _finish(shim, f"no server running on {line.place.mcp_socket}")
+        return _finish(shim, f"no server running on {line.place.mcp_socket_text}")
     except Quiet:
         return _finish(shim, None)
     except DariError as error:

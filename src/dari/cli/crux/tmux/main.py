@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.cli.crux.line import CruxLinePaths as Files
 from dari.cli.crux.line import Line
 from dari.errors import DariError
+from dari.terminal.paths import CruxPaths
 
 VERSION = "3.3a"
 HELP = """\
@@ -44,7 +44,7 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         return 0
     if words[:1] in (["--install"], ["--run"]):
         return _offer(words[0], words[1:], socket)
-    line = Line(Files(socket), starts=False)
+    line = Line(CruxPaths(socket), starts=False)
     try:
         code = run_in_daemon(line, words)
         if code is not None:
@@ -76,11 +76,11 @@ def _offer(flag: str, words: list[str], socket: str) -> int:
     from dari.cli.crux.output import Output
     from dari.cli.crux.tmux.shims import install, run_inside
 
-    line = Line(Files(socket), starts=False)
+    line = Line(CruxPaths(socket), starts=False)
     try:
         if flag == "--run":
             run_inside(line, words)
-        path = install(words[0] if words else os.path.join(line.place.run_dir, "bin"), line.place)
+        path = install(words[0] if words else os.path.join(line.place.run_dir_text, "bin"), line.place)
     except DariError as error:
         Output(as_json=False).tell(error)
         return 2 if error.name == "not_found" else 1

@@ -7,10 +7,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from dari.cli.crux.line import CruxLinePaths, Line
+from dari.cli.crux.line import Line
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.paths import make_dirs
+from dari.terminal.paths import CruxPaths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ COMPILE_S = 30.0
 MARK = "# written by `crux tmux --install`"
 
 
-def install(folder: str, place: CruxLinePaths) -> str:
+def install(folder: str, place: CruxPaths) -> str:
     """A program `tmux` in the folder; its path. A file there that is not ours is left alone."""
     path = os.path.join(os.path.abspath(os.path.expanduser(folder)), "tmux")
     new = f"{path}.new"
@@ -64,7 +65,7 @@ def _script() -> str:
     return f'#!/bin/sh\n{MARK}\nexec {shlex.quote(sys.executable)} -IS -c {shlex.quote(_code())} "$@"\n'
 
 
-def _compile(path: str, place: CruxLinePaths) -> bool:
+def _compile(path: str, place: CruxPaths) -> bool:
     """A program that starts as fast as tmux itself, where there is a C compiler."""
     import shutil
     import subprocess
@@ -72,11 +73,11 @@ def _compile(path: str, place: CruxLinePaths) -> bool:
     compiler = shutil.which("cc")
     if compiler is None:
         return False
-    is_usual = not os.environ.get("CRUX_SOCKET") and place.mcp_socket == CruxLinePaths().mcp_socket
+    is_usual = not os.environ.get("CRUX_SOCKET") and place.mcp_socket_text == CruxPaths().mcp_socket_text
     values = {
-        "SOCKET": place.socket,
-        "TOKEN": place.token,
-        "CHOSEN": place.mcp_socket,
+        "SOCKET": place.socket_text,
+        "TOKEN": place.token_text("cli"),
+        "CHOSEN": place.mcp_socket_text,
         "USUAL_HOME": os.environ.get("HOME", "") if is_usual else "",
         "USUAL_DARI_HOME": os.environ.get("DARI_HOME", "") if is_usual else "",
         "FALLBACK": "".join(f"{word}\n" for word in (sys.executable, "-IS", "-c", _code())),
@@ -108,10 +109,10 @@ def run_inside(line: Line, words: list[str]) -> NoReturn:
         raise NotFound(
             "this is no pane of crux", f"open one: crux split-pane -- crux tmux --run {shlex.join(words)}; crux attach"
         )
-    folder = os.path.dirname(install(os.path.join(line.place.run_dir, "bin"), line.place))
+    folder = os.path.dirname(install(os.path.join(line.place.run_dir_text, "bin"), line.place))
     session = found["window_id"].removeprefix("w")
     os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
-    os.environ["TMUX"] = f"{line.place.mcp_socket},{known['pid']},{session}"
+    os.environ["TMUX"] = f"{line.place.mcp_socket_text},{known['pid']},{session}"
     os.environ["TMUX_PANE"] = f"%{pane}"
     try:
         os.execvp(words[0], words)

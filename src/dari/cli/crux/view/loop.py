@@ -9,13 +9,14 @@ import time
 from base64 import b64encode
 from typing import Any
 
-from dari.cli.crux.line import CruxLinePaths, Line
+from dari.cli.crux.line import Line
 from dari.cli.crux.view.chooser import Chooser
 from dari.cli.crux.view.drawing import BEGIN, Drawing
 from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, name_key, split_keys
 from dari.cli.crux.view.prompt import Prompt
 from dari.cli.crux.view.screen import Ended, Screen
 from dari.errors import DariError
+from dari.terminal.paths import CruxPaths
 
 KEY_MS = 30
 """How long the rest of an escape sequence may take; then it was the Escape key."""
@@ -38,7 +39,7 @@ class View:
     A program that does not read its keys holds up the second one only.
     """
 
-    def __init__(self, place: CruxLinePaths, prefix: int, *, has_mouse: bool) -> None:
+    def __init__(self, place: CruxPaths, prefix: int, *, has_mouse: bool) -> None:
         self._viewer = os.urandom(8).hex()
         self._frames, self._keys, self._asks = (Line(place, starts=False) for _ in range(3))
         self._keyboard = Keyboard(prefix)
