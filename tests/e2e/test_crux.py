@@ -167,10 +167,10 @@ async def test_the_pane_backend_is_served_over_ipc_with_the_words_of_the_design(
             assert (await terminal.commands.send_text("echo te''xt")).success
             assert (await terminal.commands.send_keys("Enter")).success
             assert (await terminal.commands.wait_for("^text$", timeout_s=30, since=0)).matched
-            assert "over ipc" in (await terminal.reading.get_output()).text
-            assert (await terminal.reading.get_cwd()).cwd == str(home.path)
-            assert (await terminal.reading.get_process()).name == "bash"
-            assert len((await terminal.reading.screenshot()).image) > 100
+            assert "over ipc" in (await terminal.screen.get_output()).text
+            assert (await terminal.screen.get_cwd()).cwd == str(home.path)
+            assert (await terminal.screen.get_process()).name == "bash"
+            assert len((await terminal.screen.screenshot()).image) > 100
             saved = await terminal.sessions.save_session("ipc")
             assert (await terminal.panes.close_pane(pane.id)).success
             assert (await terminal.sessions.restore_session(saved.session_id)).success

@@ -1,20 +1,21 @@
-"""The terminal as a service: its desks in one place, here or behind the daemon's socket, with the same methods.
+"""The terminal as a service: its apis in one place, in this process or behind the daemon's socket, same methods.
 
-panes     open, close, focus, list, resize, zoom, rename, arrange
-commands  execute, wait, interrupt; text, keys, raw bytes; wait for output
-reading   output, scrollback, state, selection, directory, process, picture
-sessions  save, restore, list, remove
-server    who serves, and its end
-views     what is open, rows, moves of panes, tabs and borders
-scripts   what scripts ask of tmux: panes exactly there, notes, signals
-tmux      a command line of tmux, run here
-attaching windows shown live to people
-following commands whose output is read while they run
-approvals questions that wait for a person
-changes   which panes there are, and which of them changed
-special   output understood, clipboard, workspaces, streams, steps across panes, contexts, snapshots
+panes            open, close, focus, list, resize, zoom, rename, arrange
+commands         execute, wait, interrupt; text, keys, raw bytes; wait for output
+screen           output, scrollback, state, selection, directory, process, picture
+sessions         save, restore, list, remove
+server           pid, version, socket; shut down
+views            what is open, rows, moves of panes, tabs and borders
+scripts, tmux    what scripts ask of tmux, and a tmux command line run here
+attach           windows shown live to people
+follow           a command whose output is read while it runs
+approvals        questions that wait for a person
+changes          which panes there are, and which of them changed
+output_analysis  output as data, as an intent, as a difference
+…                the other tools of design 002 §3.2: input method, clipboard, workspaces, streams, workflow, contexts,
+                 snapshots
 
-A pane is named by its id or its name; left out, it is the focused one.
+A pane is named by its id or its name; an empty name means the focused pane.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 from dari.daemon.client import DaemonClient
 from dari.daemon.methods import Method
@@ -51,69 +52,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, frozen=True)
-class SpecialDesks:
-    insights: OutputAnalysisApi
-    ime: InputMethodApi
-    clipboard: ClipboardApi
-    workspaces: WorkspacesApi
-    streams: StreamsApi
-    coordination: WorkflowApi
-    contexts: ContextsApi
-    snapshots: SnapshotsApi
-
-    @property
-    def desks(self) -> tuple[object, ...]:
-        return tuple(getattr(self, each.name) for each in fields(self))
-
-
-def local_special(multiplexer: Multiplexer, sessions_path: Path) -> SpecialDesks:
-    """Files go beside the sessions: `snapshots/` and, of the user's own making, `workspaces/`."""
-    folder = sessions_path.parent
-    return SpecialDesks(
-        OutputAnalysisApi(multiplexer),
-        InputMethodApi(multiplexer),
-        ClipboardApi(multiplexer),
-        WorkspacesApi(multiplexer, folder / "workspaces"),
-        StreamsApi(multiplexer),
-        WorkflowApi(multiplexer),
-        ContextsApi(multiplexer),
-        SnapshotsApi(multiplexer, folder / "snapshots"),
-    )
-
-
-def remote_special(client: DaemonClient) -> SpecialDesks:
-    return SpecialDesks(
-        make_stub(OutputAnalysisApi, client),
-        make_stub(InputMethodApi, client),
-        make_stub(ClipboardApi, client),
-        make_stub(WorkspacesApi, client),
-        make_stub(StreamsApi, client),
-        make_stub(WorkflowApi, client),
-        make_stub(ContextsApi, client),
-        make_stub(SnapshotsApi, client),
-    )
-
-
-@dataclass(slots=True, frozen=True)
 class TerminalService:
+    """Adding an api is one line here and one in `local_service`."""
+
     panes: PanesApi
     commands: CommandsApi
-    reading: ScreenApi
+    screen: ScreenApi
     sessions: SessionsApi
     server: ServerApi
     views: ViewsApi
     scripts: ScriptsApi
     tmux: TmuxApi
-    attaching: AttachApi
-    following: FollowApi
+    attach: AttachApi
+    follow: FollowApi
     approvals: ApprovalsApi
     changes: ChangesApi
-    special: SpecialDesks
+    output_analysis: OutputAnalysisApi
+    input_method: InputMethodApi
+    clipboard: ClipboardApi
+    workspaces: WorkspacesApi
+    streams: StreamsApi
+    workflow: WorkflowApi
+    contexts: ContextsApi
+    snapshots: SnapshotsApi
 
     @property
-    def desks(self) -> tuple[object, ...]:
-        own = tuple(getattr(self, each.name) for each in fields(self) if each.name != "special")
-        return (*own, *self.special.desks)
+    def apis(self) -> tuple[object, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self))
 
 
 def local_service(
@@ -122,52 +87,46 @@ def local_service(
     shut_down: Callable[[], None] = lambda: None,
     clients: Callable[[], int] = lambda: 0,
 ) -> TerminalService:
-    """The service of panes in this process."""
+    """The service of panes in this process. Snapshots and the user's own workspaces lie beside the sessions."""
     from dari.terminal.approvals import Approvals
     from dari.terminal.session_store import SessionStore
 
+    folder = sessions_path.parent
     approvals = Approvals(sessions_path.with_name("approvals.jsonl"))
-    attaching = AttachApi(multiplexer, lambda: len(approvals.waiting()))
-    approvals.on_change = attaching.refresh
-    wait_s = multiplexer.security.approval_wait_ms / 1000
+    attach = AttachApi(multiplexer, lambda: len(approvals.waiting()))
+    approvals.on_change = attach.refresh
     return TerminalService(
-        PanesApi(multiplexer),
-        CommandsApi(multiplexer),
-        ScreenApi(multiplexer),
-        SessionsApi(multiplexer, SessionStore(sessions_path)),
-        ServerApi(multiplexer, shut_down, clients),
-        ViewsApi(multiplexer, attaching.count),
-        ScriptsApi(multiplexer),
-        TmuxApi(),
-        attaching,
-        FollowApi(multiplexer),
-        ApprovalsApi(approvals, wait_s),
-        ChangesApi(multiplexer),
-        local_special(multiplexer, sessions_path),
+        panes=PanesApi(multiplexer),
+        commands=CommandsApi(multiplexer),
+        screen=ScreenApi(multiplexer),
+        sessions=SessionsApi(multiplexer, SessionStore(sessions_path)),
+        server=ServerApi(multiplexer, shut_down, clients),
+        views=ViewsApi(multiplexer, attach.count),
+        scripts=ScriptsApi(multiplexer),
+        tmux=TmuxApi(),
+        attach=attach,
+        follow=FollowApi(multiplexer),
+        approvals=ApprovalsApi(approvals, multiplexer.security.approval_wait_ms / 1000),
+        changes=ChangesApi(multiplexer),
+        output_analysis=OutputAnalysisApi(multiplexer),
+        input_method=InputMethodApi(multiplexer),
+        clipboard=ClipboardApi(multiplexer),
+        workspaces=WorkspacesApi(multiplexer, folder / "workspaces"),
+        streams=StreamsApi(multiplexer),
+        workflow=WorkflowApi(multiplexer),
+        contexts=ContextsApi(multiplexer),
+        snapshots=SnapshotsApi(multiplexer, folder / "snapshots"),
     )
 
 
 def remote_service(client: DaemonClient) -> TerminalService:
-    """The same behind the daemon."""
-    return TerminalService(
-        make_stub(PanesApi, client),
-        make_stub(CommandsApi, client),
-        make_stub(ScreenApi, client),
-        make_stub(SessionsApi, client),
-        make_stub(ServerApi, client),
-        make_stub(ViewsApi, client),
-        make_stub(ScriptsApi, client),
-        make_stub(TmuxApi, client),
-        make_stub(AttachApi, client),
-        make_stub(FollowApi, client),
-        make_stub(ApprovalsApi, client),
-        make_stub(ChangesApi, client),
-        remote_special(client),
-    )
+    """The same service behind the daemon."""
+    apis = get_type_hints(TerminalService)
+    return TerminalService(**{each.name: make_stub(apis[each.name], client) for each in fields(TerminalService)})
 
 
 def daemon_methods(service: TerminalService) -> list[Method]:
     """What the daemon serves beside its own `system.*`."""
-    methods = [method for desk in service.desks for method in exposed_methods(desk)]
+    methods = [method for api in service.apis for method in exposed_methods(api)]
     service.tmux.use(methods)
     return methods

@@ -19,9 +19,7 @@ SOURCES = sorted(Path(next(iter(dari.cli.crux.__path__))).rglob("*.py"))
 
 def _methods(service: TerminalService) -> dict[str, inspect.Signature]:
     return {
-        mark.name: inspect.signature(function)
-        for desk in service.desks
-        for _, function, mark in iter_exposed(type(desk))
+        mark.name: inspect.signature(function) for api in service.apis for _, function, mark in iter_exposed(type(api))
     }
 
 

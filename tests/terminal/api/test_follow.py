@@ -17,19 +17,19 @@ def test_a_program_waits_for_a_reader_that_is_behind_and_goes_on_when_it_stays_a
 ) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house, asyncio.timeout(30):
-            desk = house.service.following
-            begun = await desk.start("seq 1 600000; echo the end")
+            api = house.service.follow
+            begun = await api.start("seq 1 600000; echo the end")
             record = house.multiplexer.find().commands.records[-1]
-            first = await desk.follow(begun.command_id)
+            first = await api.follow(begun.command_id)
             assert first.text.startswith("1\n2\n")
             assert first.lost_bytes == 0
             # Nobody asks any more: it is held for a moment, then runs to its end.
             await record.done.wait()
             assert record.capture.total_bytes > 4_000_000
-            rest = await desk.follow(begun.command_id, first.mark, first.seen)
+            rest = await api.follow(begun.command_id, first.mark, first.seen)
             assert rest.text.startswith(f"{int(first.text.split()[-1]) + 1}\n")
             while rest.is_running:
-                rest = await desk.follow(begun.command_id, rest.mark, rest.seen)
+                rest = await api.follow(begun.command_id, rest.mark, rest.seen)
             assert rest.text.endswith("the end\n")
             assert rest.exit_code == 0
 
@@ -40,10 +40,10 @@ def test_a_program_waits_for_a_reader_that_is_behind_and_goes_on_when_it_stays_a
 def test_an_unknown_command_and_an_impossible_time_are_refused(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.following
+            api = house.service.follow
             with pytest.raises(NotFound):
-                await desk.follow("9:cmd-1")
+                await api.follow("9:cmd-1")
             with pytest.raises(InvalidInput):
-                await desk.follow("9:cmd-1", timeout_s=-1)
+                await api.follow("9:cmd-1", timeout_s=-1)
 
     asyncio.run(run())

@@ -91,7 +91,7 @@ async def test_clients_and_programs_that_end_leave_the_daemon_as_it_was(home: Pa
             await asyncio.sleep(0.01)
         else:
             raise AssertionError("the connection of a dead client is still counted")
-        assert (await service.reading.get_process()).name == "sleep"
+        assert (await service.screen.get_process()).name == "sleep"
         await service.commands.send_keys("C-c")
         assert (await service.commands.execute("echo next")).stdout == "next"
 

@@ -28,15 +28,15 @@ async def test_a_client_that_cannot_ask_runs_what_a_person_approves_while_it_wai
         client = Client(build_server(house.service, house.multiplexer, 0))
         await client.start()
         calling = asyncio.create_task(client.call("crux_execute_command", command=f"rm {tmp_path}/victim"))
-        desk = house.service.approvals
+        api = house.service.approvals
         async with asyncio.timeout(15):
-            while not (waiting := (await desk.list_approvals()).waiting):  # noqa: ASYNC110 (the desk tells nobody)
+            while not (waiting := (await api.list_approvals()).waiting):  # noqa: ASYNC110 (the api tells nobody)
                 await asyncio.sleep(0.01)
         assert f"rm {tmp_path}/victim" in waiting[0].message and (tmp_path / "victim").exists()
-        await desk.answer(waiting[0].id, True, "somebody")
+        await api.answer(waiting[0].id, True, "somebody")
         assert (await calling)["exit_code"] == 0
         assert not (tmp_path / "victim").exists()
-        assert (await desk.list_approvals()).waiting == []
+        assert (await api.list_approvals()).waiting == []
         (recorded,) = [json.loads(line) for line in (tmp_path / "approvals.jsonl").read_text().splitlines()]
         assert (recorded["state"], recorded["by"]) == ("approved", "somebody")
         assert (tmp_path / "approvals.jsonl").stat().st_mode & 0o777 == 0o600
@@ -50,13 +50,13 @@ async def test_an_approval_is_for_one_call_with_that_text(tmp_path: Path) -> Non
     async with house_in(tmp_path, Security(approval_wait_ms=0)) as house:
         client = Client(build_server(house.service, house.multiplexer, 0))
         await client.start()
-        desk = house.service.approvals
+        api = house.service.approvals
         refused = (await client.call("crux_execute_command", command=f"rm {one}"))["error"]
-        (waiting,) = (await desk.list_approvals()).waiting
+        (waiting,) = (await api.list_approvals()).waiting
         assert (
             refused["name"] == "needs_approval" and waiting.id in refused["message"] and waiting.id in refused["hint"]
         )
-        await desk.answer(waiting.id, True)
+        await api.answer(waiting.id, True)
         assert (await client.call("crux_execute_command", command=f"rm {two}"))["error"]["name"] == "needs_approval"
         assert (await client.call("crux_execute_command", command=f"rm {one}"))["exit_code"] == 0
         assert (await client.call("crux_execute_command", command=f"rm {one}"))["error"]["name"] == "needs_approval"
@@ -69,9 +69,9 @@ async def test_a_refusal_reaches_the_agent_with_its_reason(tmp_path: Path) -> No
     async with house_in(tmp_path, Security(approval_wait_ms=0)) as house:
         client = Client(build_server(house.service, house.multiplexer, 0))
         await client.start()
-        desk = house.service.approvals
+        api = house.service.approvals
         await client.call("crux_send_text", text=f"rm {tmp_path}/victim\n")
-        await desk.answer((await desk.list_approvals()).waiting[0].id, False, reason="keep it")
+        await api.answer((await api.list_approvals()).waiting[0].id, False, reason="keep it")
         error = (await client.call("crux_send_text", text=f"rm {tmp_path}/victim\n"))["error"]
         assert error["name"] == "denied" and "keep it" in error["message"]
         await client.close()

@@ -23,50 +23,48 @@ Way = Callable[[House, str], Awaitable[object]]
 
 
 async def paste_smart_with_enter(house: House, command: str) -> object:
-    return await house.service.special.clipboard.paste(text=command, form="plain", enter=True)
+    return await house.service.clipboard.paste(text=command, form="plain", enter=True)
 
 
 async def paste_smart_of_lines(house: House, command: str) -> object:
-    return await house.service.special.clipboard.paste(text=f"{command}\necho\n", form="plain", allow_lines=True)
+    return await house.service.clipboard.paste(text=f"{command}\necho\n", form="plain", allow_lines=True)
 
 
 async def paste_then_enter(house: House, command: str) -> object:
-    await house.service.special.clipboard.paste(text=command, form="plain")
+    await house.service.clipboard.paste(text=command, form="plain")
     return await house.service.commands.send_keys("Enter")
 
 
 async def type_with_ime(house: House, command: str) -> object:
-    return await house.service.special.ime.type_with_ime(command, mode="text", enter=True)
+    return await house.service.input_method.type_with_ime(command, mode="text", enter=True)
 
 
 async def load_workspace(house: House, command: str) -> object:
-    return await house.service.special.workspaces.load_workspace("monitoring", "/", commands={"logs": command})
+    return await house.service.workspaces.load_workspace("monitoring", "/", commands={"logs": command})
 
 
 async def coordinate(house: House, command: str) -> object:
-    return await house.service.special.coordination.coordinate(
-        [WorkflowStep(command="true"), WorkflowStep(command=command)]
-    )
+    return await house.service.workflow.coordinate([WorkflowStep(command="true"), WorkflowStep(command=command)])
 
 
 async def stream(house: House, command: str) -> object:
-    return await house.service.special.streams.begin(command=command)
+    return await house.service.streams.begin(command=command)
 
 
 async def start_and_follow(house: House, command: str) -> object:
-    return await house.service.following.start(command)
+    return await house.service.follow.start(command)
 
 
 async def inject_an_alias(house: House, command: str) -> object:
-    return await house.service.special.contexts.inject(aliases={"ll": command})
+    return await house.service.contexts.inject(aliases={"ll": command})
 
 
 async def inject_a_function(house: House, command: str) -> object:
-    return await house.service.special.contexts.inject(functions={"cd": command})
+    return await house.service.contexts.inject(functions={"cd": command})
 
 
 async def inject_a_prompt(house: House, command: str) -> object:
-    return await house.service.special.contexts.inject(env={"PS1": f"$({command})"})
+    return await house.service.contexts.inject(env={"PS1": f"$({command})"})
 
 
 async def restore_a_snapshot(house: House, command: str) -> object:
@@ -74,7 +72,7 @@ async def restore_a_snapshot(house: House, command: str) -> object:
     window = SavedWindow(80, 24, (SavedTab(SavedCell(80, 24, "1"), ("1",)),))
     folder = Path(str(house.multiplexer.socket_path)).with_name("snapshots")
     SessionStore(folder).save(SavedSession(name="s", windows=(window,), panes=(pane,), focused="1"))
-    return await house.service.special.snapshots.restore("s", commands=True)
+    return await house.service.snapshots.restore("s", commands=True)
 
 
 async def open_as_tmux(house: House, command: str) -> object:

@@ -89,7 +89,7 @@ async def test_waiting_does_not_see_what_was_there_before_nor_the_echo(tmp_path:
 async def test_a_mark_finds_what_came_between_two_calls(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.panes.spawn_pane()
-        mark = (await house.service.reading.get_output()).mark
+        mark = (await house.service.screen.get_output()).mark
         await house.service.commands.execute("echo between")
         assert (await house.service.commands.wait_for("between", timeout_s=30, since=mark)).matched
 

@@ -26,7 +26,7 @@ async def test_a_program_that_died_of_a_signal_says_so_as_a_shell_does(name: str
         assert await service.commands.wait_exit(opened.id) == 128 + number
         assert (await service.panes.pane_info(opened.id)).exit_code == 128 + number
         assert (await service.panes.list_panes()).panes[0].exit_code == 128 + number
-        assert (await service.reading.get_pane_state(opened.id)).exit_code == 128 + number
+        assert (await service.screen.get_pane_state(opened.id)).exit_code == 128 + number
         assert [event.code for event in events if hasattr(event, "code")] == [128 + number]
         found = await service.commands.wait_for("never", opened.id)
         assert found.reason == f"exited {128 + number}"

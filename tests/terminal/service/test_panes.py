@@ -139,7 +139,7 @@ async def test_the_last_screen_of_a_shell_that_exits_stays_readable(tmp_path: Pa
         assert await house.service.commands.wait_exit("1", 10) == 3
         (info,) = (await house.service.panes.list_panes()).panes
         assert (info.is_alive, info.exit_code) == (False, 3)
-        assert (await house.service.reading.get_output("1")).text == "last words"
+        assert (await house.service.screen.get_output("1")).text == "last words"
         assert house.multiplexer.live_panes == 0
 
 

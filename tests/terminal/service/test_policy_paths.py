@@ -237,8 +237,8 @@ async def test_where_directories_are_limited_the_first_pane_begins_inside_and_no
         with pytest.raises(Denied):
             await house.service.scripts.respawn_pane(cwd=outside, force=True)
         with pytest.raises(Denied):
-            await house.service.special.workspaces.load_workspace("monitoring", outside)
-        waited = await house.service.special.coordination.coordinate(
+            await house.service.workspaces.load_workspace("monitoring", outside)
+        waited = await house.service.workflow.coordinate(
             [WorkflowStep(pane="new", cwd=outside, wait_for="never", timeout_ms=1000)]
         )
         assert not waited.success and "outside allowed_directories" in waited.steps[0].reason

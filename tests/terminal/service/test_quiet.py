@@ -19,12 +19,12 @@ async def test_it_changes_the_shell_and_nothing_is_seen_of_it(shell: str, script
         await house.service.panes.spawn_pane(shell=shell)
         await house.service.commands.execute("echo before")
         pane = house.multiplexer.find()
-        seen = (await house.service.reading.get_raw_text(scrollback=True)).text
+        seen = (await house.service.screen.get_raw_text(scrollback=True)).text
         for _ in range(3):
             assert await house.multiplexer.run_quietly(pane, script) == b"told\n"
         done = await house.service.commands.execute("echo A is $A")
         assert (done.stdout, done.exit_code) == ("A is 1", 0)
-        after = (await house.service.reading.get_raw_text(scrollback=True)).text
+        after = (await house.service.screen.get_raw_text(scrollback=True)).text
         assert after.startswith(seen.rstrip())
         assert "told" not in after
         listed = await house.service.commands.execute("history")

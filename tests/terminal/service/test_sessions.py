@@ -38,8 +38,8 @@ async def test_layout_directories_environment_and_scrollback_come_back(tmp_path:
         assert [(pane.id, pane.name, pane.cols, pane.rows, pane.left, pane.top, pane.cwd) for pane in after] == same
         assert len({pane.tab_id for pane in after}) == 2
         assert (await house.service.panes.list_panes()).focused == house.multiplexer.find("logs").id
-        assert "written before" in (await house.service.reading.get_raw_text("code", True)).text
-        lines = (await house.service.reading.get_raw_text("logs", True)).text.split("\n")
+        assert "written before" in (await house.service.screen.get_raw_text("code", True)).text
+        lines = (await house.service.screen.get_raw_text("logs", True)).text.split("\n")
         assert [str(number) for number in range(1, 201)] == [line for line in lines if line.isdigit()]
         assert (await house.service.commands.execute("echo $PROJECT", "code")).stdout == "dari"
         assert (await house.service.commands.execute("pwd", "logs")).stdout == str(tmp_path / "work")

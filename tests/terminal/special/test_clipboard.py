@@ -11,8 +11,7 @@ import pytest
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.terminal.api import clipboard
-from dari.terminal.api.clipboard import PasteTarget, detect_kind, format_clip, is_safe, quote_fish
-from dari.terminal.api.results import PasteResult
+from dari.terminal.api.clipboard import PasteResult, PasteTarget, detect_kind, format_clip, is_safe, quote_fish
 from tests.terminal.panes.household import until
 from tests.terminal.service.house import House, house_in
 from tests.terminal.tools.rig import client_in
@@ -41,7 +40,7 @@ async def test_what_a_program_copies_is_kept_with_pane_time_and_kind(tmp_path: P
 
 async def test_a_program_that_asks_for_the_clipboard_is_not_answered(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        await house.service.special.clipboard.copy("secret words")
+        await house.service.clipboard.copy("secret words")
         ask = "printf '\\033]52;c;?\\007'; read -t 1 -n 1 answer; echo got=$answer."
         assert (await house.service.commands.execute(ask)).stdout == "got=."
 
@@ -69,8 +68,8 @@ def test_kinds_are_told_apart(data: bytes, kind: str) -> None:
 
 
 async def paste(house: House, text: str, **options: object) -> PasteResult:
-    clip = await house.service.special.clipboard.copy(text)
-    return await house.service.special.clipboard.paste(clip_id=clip.id, **options)  # type: ignore[arg-type]
+    clip = await house.service.clipboard.copy(text)
+    return await house.service.clipboard.paste(clip_id=clip.id, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "sh"])
@@ -158,33 +157,33 @@ async def test_what_is_selected_is_copied(tmp_path: Path) -> None:
 
 
 async def test_the_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clipboard, "MOST_CLIPS", 3)
-    monkeypatch.setattr(clipboard, "KEPT_BYTES", 100)
+    monkeypatch.setattr(clipboard, "MAX_CLIPS", 3)
+    monkeypatch.setattr(clipboard, "MAX_CLIPS_BYTES", 100)
     async with house_in(tmp_path) as house:
-        desk = house.service.special.clipboard
+        api = house.service.clipboard
         for number in range(5):
-            await desk.copy(f"clip {number}")
-        assert [clip.text for clip in (await desk.history(3)).entries] == ["clip 4", "clip 3", "clip 2"]
-        await desk.copy("x" * 90)
-        assert (await desk.history(3)).total == 2
+            await api.copy(f"clip {number}")
+        assert [clip.text for clip in (await api.history(3)).entries] == ["clip 4", "clip 3", "clip 2"]
+        await api.copy("x" * 90)
+        assert (await api.history(3)).total == 2
         with pytest.raises(InvalidInput):
-            await desk.copy("")
+            await api.copy("")
         with pytest.raises(NotFound) as gone:
-            await desk.history(3, clip_id="clip-1")
+            await api.history(3, clip_id="clip-1")
         assert "crux_clipboard_context" in gone.value.hint
 
 
 async def test_an_image_is_not_pasted_and_an_empty_clipboard_is_told(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("true")
-        desk = house.service.special.clipboard
+        api = house.service.clipboard
         with pytest.raises(NotFound):
-            await desk.paste()
+            await api.paste()
         await house.service.commands.execute(osc52(PNG))
         with pytest.raises(InvalidInput):
-            await desk.paste()
+            await api.paste()
         with pytest.raises(NotFound) as unknown:
-            await desk.paste("77")
+            await api.paste("77")
         assert "crux_list_panes" in unknown.value.hint
 
 

@@ -165,8 +165,8 @@ async def test_a_dangerous_step_is_asked_about_before_the_first_one_runs(tmp_pat
 async def test_a_caller_that_leaves_ends_what_it_started(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         script = "sh -c 'trap \"touch ended; exit\" INT; touch begun; while :; do sleep 0.05; done'"
-        desk = house.service.special.coordination
-        call = asyncio.create_task(desk.coordinate([WorkflowStep(pane="w", command=script, timeout_ms=60_000)]))
+        api = house.service.workflow
+        call = asyncio.create_task(api.coordinate([WorkflowStep(pane="w", command=script, timeout_ms=60_000)]))
         await until((tmp_path / "begun").exists)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -178,7 +178,7 @@ async def test_an_unknown_id_is_not_found_and_nothing_runs(tmp_path: Path) -> No
     async with house_in(tmp_path) as house:
         steps = [WorkflowStep(pane="a", command="touch ran"), WorkflowStep(pane="77", command="true")]
         with pytest.raises(NotFound) as refused:
-            await house.service.special.coordination.coordinate(steps)
+            await house.service.workflow.coordinate(steps)
         assert "crux_list_panes" in refused.value.hint
         assert not (tmp_path / "ran").exists()
         assert not house.multiplexer.panes

@@ -40,7 +40,7 @@ async def test_the_preedit_never_reaches_the_program(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.commands.execute(f"{sys.executable} recorder.py", timeout_s=0.1)
         await house.service.commands.wait_for("ready", since=0, timeout_s=30)
-        done = await house.service.special.ime.type_with_ime("gksrmf", preedit=True)
+        done = await house.service.input_method.type_with_ime("gksrmf", preedit=True)
         assert (done.committed, done.writes, done.is_echoed) == ("한글", 2, True)
         assert done.preedits[:3] == ["ㅎ", "하", "한"]
         await house.service.commands.send_keys("q")
@@ -54,7 +54,7 @@ async def test_the_preedit_never_reaches_the_program(tmp_path: Path) -> None:
 async def test_backspace_takes_back_a_letter_of_the_syllable(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("cat > typed", timeout_s=0.3)
-        done = await house.service.special.ime.type_with_ime("gks<Backspace>f", mode="keys")
+        done = await house.service.input_method.type_with_ime("gks<Backspace>f", mode="keys")
         assert done.committed == "할"
         await house.service.commands.send_keys("Enter C-d")
         await until(lambda: (tmp_path / "typed").read_text() == "할\n")
@@ -83,7 +83,7 @@ async def test_text_that_is_there_already_does_not_count_as_its_echo(tmp_path: P
         with pytest.raises(NeedsApproval) as asked:  # what is typed without an echo is not judged
             await house.service.commands.execute("stty -echo; cat > typed")
         await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3, approved=asked.value.message)
-        done = await house.service.special.ime.type_with_ime("gksrmf", timeout_s=0.3)
+        done = await house.service.input_method.type_with_ime("gksrmf", timeout_s=0.3)
         assert (done.committed, done.is_echoed) == ("한글", False)
         await house.service.commands.send_keys("Enter C-d")
         await until(lambda: (tmp_path / "typed").read_text() == "한글\n")
@@ -102,5 +102,5 @@ async def test_what_enter_would_run_is_judged(tmp_path: Path) -> None:
 async def test_an_unknown_pane_names_the_tool_that_lists_them(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         with pytest.raises(NotFound) as unknown:
-            await house.service.special.ime.type_with_ime("r", pane_id="77")
+            await house.service.input_method.type_with_ime("r", pane_id="77")
         assert "crux_list_panes" in unknown.value.hint

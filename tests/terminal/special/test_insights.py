@@ -154,15 +154,15 @@ async def test_two_captures_of_the_same_screen_are_the_same(tmp_path: Path) -> N
 async def test_captures_are_bounded_and_a_lost_one_names_the_tool_that_takes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_analysis, "MOST_CAPTURES", 3)
+    monkeypatch.setattr(output_analysis, "MAX_CAPTURES", 3)
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("true")
-        desk = house.service.special.insights
-        taken = [(await desk.capture()).capture_id for _ in range(5)]
-        kept = [info.capture_id for info in (await desk.list_captures()).captures]
+        api = house.service.output_analysis
+        taken = [(await api.capture()).capture_id for _ in range(5)]
+        kept = [info.capture_id for info in (await api.list_captures()).captures]
         assert kept == taken[2:]
         with pytest.raises(NotFound) as refused:
-            await desk.visual_diff(taken[0])
+            await api.visual_diff(taken[0])
         assert "crux_capture_pane" in refused.value.hint
 
 

@@ -33,33 +33,33 @@ async def test_layout_screens_directories_and_variables_come_back(tmp_path: Path
     async with house_in(tmp_path) as house:
         await fill(house, tmp_path)
         before = {pane.name: pane for pane in (await house.service.panes.list_panes()).panes}
-        taken = await house.service.special.snapshots.create("bug-42")
+        taken = await house.service.snapshots.create("bug-42")
         assert (taken.snapshot_id, taken.panes) == ("bug-42", 3)
     async with house_in(tmp_path) as house:
-        done = await house.service.special.snapshots.restore("bug-42")
+        done = await house.service.snapshots.restore("bug-42")
         assert done.success
         after = {pane.name: pane for pane in (await house.service.panes.list_panes()).panes}
         for name, old in before.items():
             new = after[name]
             assert (new.left, new.top, new.cols, new.rows) == (old.left, old.top, old.cols, old.rows)
             assert (new.cwd, new.is_focused) == (old.cwd, old.is_focused)
-        text = (await house.service.reading.get_raw_text("first", True)).text.split("\n")
+        text = (await house.service.screen.get_raw_text("first", True)).text.split("\n")
         assert text.index("300") - text.index("1") == 299
         assert "last words" in text
         shown = await house.service.commands.execute('echo "$KEPT" in "$(basename "$PWD")"', "first")
         assert shown.stdout == "a b in er"
-        assert (await house.service.reading.get_pane_state("third")).is_at_prompt
+        assert (await house.service.screen.get_pane_state("third")).is_at_prompt
 
 
 async def test_commands_run_again_only_when_asked(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         await fill(house, tmp_path)
-        await house.service.special.snapshots.create("run")
+        await house.service.snapshots.create("run")
     (tmp_path / "started").unlink()
     async with house_in(tmp_path) as house:
-        await house.service.special.snapshots.restore("run", commands=True)
+        await house.service.snapshots.restore("run", commands=True)
         await until((tmp_path / "started").exists)
-        assert (await house.service.reading.get_pane_state("third")).running_command == COUNTING
+        assert (await house.service.screen.get_pane_state("third")).running_command == COUNTING
 
 
 async def test_a_snapshot_taken_and_restored_in_place_replaces_what_is_open(tmp_path: Path) -> None:
@@ -82,23 +82,23 @@ async def test_what_would_run_again_is_judged(tmp_path: Path) -> None:
         person = house.multiplexer.find()
         await person.commands.ready(10)
         await person.execute("sudo() { sleep 60; }; sudo true", 0.2)
-        await house.service.special.snapshots.create("risky")
+        await house.service.snapshots.create("risky")
         with pytest.raises(NeedsApproval):
-            await house.service.special.snapshots.restore("risky", commands=True)
+            await house.service.snapshots.restore("risky", commands=True)
         assert len(house.multiplexer.panes) == 1
 
 
 async def test_snapshots_without_a_name_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_UNNAMED", 2)
+    monkeypatch.setattr(sessions, "MAX_UNNAMED", 2)
     async with house_in(tmp_path) as house:
-        desk = house.service.special.snapshots
+        api = house.service.snapshots
         with pytest.raises(Conflict):
-            await desk.create()
+            await api.create()
         await house.service.commands.execute("true")
-        await desk.create("named")
-        taken = [(await desk.create()).snapshot_id for _ in range(4)]
-        kept = [info.snapshot_id for info in (await desk.list_snapshots()).snapshots]
+        await api.create("named")
+        taken = [(await api.create()).snapshot_id for _ in range(4)]
+        kept = [info.snapshot_id for info in (await api.list_snapshots()).snapshots]
         assert sorted(kept) == sorted([*taken[2:], "named"])
-        await desk.remove("named")
+        await api.remove("named")
         with pytest.raises(NotFound):
-            await desk.restore("named")
+            await api.restore("named")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dari.terminal.api.results import StreamEvent
+from dari.terminal.api.streams import StreamEvent
 from dari.terminal.service import daemon_methods
 from tests.terminal.service.house import house_in
 from tests.terminal.tools.rig import Client, client_in
@@ -120,13 +120,13 @@ async def test_a_program_that_is_no_shell_is_followed_to_its_exit(tmp_path: Path
         await house.service.panes.spawn_pane(
             argv=["sh", "-c", "until test -e go; do sleep 0.02; done; echo up; exit 4"]
         )
-        desk = house.service.special.streams
-        start = await desk.begin()
+        api = house.service.streams
+        start = await api.begin()
         (tmp_path / "go").touch()
         events: list[StreamEvent] = []
         mark = start.mark
         while not events or events[-1].event != "exit":
-            news = await desk.follow(start.pane_id, mark)
+            news = await api.follow(start.pane_id, mark)
             events += news.events
             mark = news.mark
         assert "".join(event.text for event in events) == "up\n"
@@ -135,12 +135,12 @@ async def test_a_program_that_is_no_shell_is_followed_to_its_exit(tmp_path: Path
 
 async def test_a_reader_that_fell_behind_is_told_how_much_it_missed(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        begun = await house.service.special.streams.begin(command="yes 0123456 | head -c 12000000")
+        begun = await house.service.streams.begin(command="yes 0123456 | head -c 12000000")
         await house.service.commands.wait_command(begun.command_id, 30)
         mark = size = lost = 0
         ended = False
         while not ended:
-            news = await house.service.special.streams.follow(begun.pane_id, mark, begun.command_id)
+            news = await house.service.streams.follow(begun.pane_id, mark, begun.command_id)
             size += sum(len(event.text) for event in news.events)
             lost += news.lost_bytes
             mark = news.mark

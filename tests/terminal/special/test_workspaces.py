@@ -69,11 +69,11 @@ async def test_a_file_of_ones_own_sets_layout_directory_variables_and_commands(t
     (tmp_path / "workspaces").mkdir()
     (tmp_path / "workspaces" / "own.toml").write_text(OWN)
     async with house_in(tmp_path) as house:
-        desk = house.service.special.workspaces
-        listed = {info.name: info for info in (await desk.list_workspaces()).workspaces}
+        api = house.service.workspaces
+        listed = {info.name: info for info in (await api.list_workspaces()).workspaces}
         assert (listed["own"].source, listed["own"].panes) == ("user", ["left", "top", "bottom"])
         assert listed["full-stack"].source == "built-in"
-        done = await desk.load_workspace("own", str(tmp_path))
+        done = await api.load_workspace("own", str(tmp_path))
         await until(lambda: (tmp_path / "inner" / "said").exists() and bool((tmp_path / "inner" / "said").read_text()))
         assert (tmp_path / "inner" / "said").read_text() == "a 'quoted' word\n"
         left, top, bottom = (await house.service.panes.list_panes()).panes
@@ -84,22 +84,22 @@ async def test_a_file_of_ones_own_sets_layout_directory_variables_and_commands(t
 
 async def test_commands_can_be_given_with_the_call(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        desk = house.service.special.workspaces
-        done = await desk.load_workspace("agent-team-3", str(tmp_path), commands={"leader": "touch led"})
+        api = house.service.workspaces
+        done = await api.load_workspace("agent-team-3", str(tmp_path), commands={"leader": "touch led"})
         await until((tmp_path / "led").exists)
         assert [pane.command for pane in done.panes] == ["touch led", "", ""]
         with pytest.raises(InvalidInput) as wrong:
-            await desk.load_workspace("full-stack", commands={"nobody": "true"})
+            await api.load_workspace("full-stack", commands={"nobody": "true"})
         assert "frontend" in wrong.value.hint
 
 
 async def test_names_that_are_open_already_are_a_conflict_unless_replaced(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        desk = house.service.special.workspaces
-        first = await desk.load_workspace("agent-team-3", run=False)
+        api = house.service.workspaces
+        first = await api.load_workspace("agent-team-3", run=False)
         with pytest.raises(Conflict):
-            await desk.load_workspace("agent-team-3", run=False)
-        second = await desk.load_workspace("agent-team-3", run=False, replace=True)
+            await api.load_workspace("agent-team-3", run=False)
+        second = await api.load_workspace("agent-team-3", run=False, replace=True)
         now = [pane.id for pane in (await house.service.panes.list_panes()).panes]
         assert sorted(now) == sorted(pane.id for pane in second.panes)
         assert not {pane.id for pane in first.panes} & set(now)
@@ -107,15 +107,15 @@ async def test_names_that_are_open_already_are_a_conflict_unless_replaced(tmp_pa
 
 async def test_nothing_is_opened_when_something_is_refused(tmp_path: Path) -> None:
     async with house_in(tmp_path, Security(max_panes=3, denied_patterns=("halt",))) as house:
-        desk = house.service.special.workspaces
+        api = house.service.workspaces
         with pytest.raises(Denied):
-            await desk.load_workspace("agent-team-3", commands={"worker-1": "touch ran", "worker-2": "halt"})
+            await api.load_workspace("agent-team-3", commands={"worker-1": "touch ran", "worker-2": "halt"})
         with pytest.raises(Conflict):
-            await desk.load_workspace("full-stack", run=False)
+            await api.load_workspace("full-stack", run=False)
         with pytest.raises(InvalidInput):
-            await desk.load_workspace("agent-team-3", str(tmp_path / "missing"))
+            await api.load_workspace("agent-team-3", str(tmp_path / "missing"))
         with pytest.raises(NotFound) as unknown:
-            await desk.load_workspace("no-such-workspace")
+            await api.load_workspace("no-such-workspace")
         assert "full-stack" in unknown.value.hint
         assert not house.multiplexer.panes
         assert not (tmp_path / "ran").exists()

@@ -16,13 +16,13 @@ from dari.terminal.viewers.frames import ViewFrame
 from tests.terminal.service.house import House, house_in
 
 
-async def _frame(desk: AttachApi, known: int = 0, viewer: str = "a", cols: int = 60, rows: int = 20) -> ViewFrame:
-    return await asyncio.wait_for(desk.next_frame(viewer, cols, rows, known), 20)
+async def _frame(api: AttachApi, known: int = 0, viewer: str = "a", cols: int = 60, rows: int = 20) -> ViewFrame:
+    return await asyncio.wait_for(api.next_frame(viewer, cols, rows, known), 20)
 
 
-async def _until(desk: AttachApi, text: str, frame: ViewFrame, viewer: str = "a") -> ViewFrame:
+async def _until(api: AttachApi, text: str, frame: ViewFrame, viewer: str = "a") -> ViewFrame:
     while not any(text in row.text for row in frame.changed):
-        frame = await _frame(desk, frame.version, viewer)
+        frame = await _frame(api, frame.version, viewer)
     return frame
 
 
@@ -33,16 +33,16 @@ async def _open(house: House, *argv: str) -> str:
 def test_the_first_frame_is_everything_and_the_next_only_what_changed(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.attaching
+            api = house.service.attach
             script = tmp_path / "script.sh"
             script.write_text("stty -echo; echo ready; exec cat")
             await _open(house, "sh", str(script))
-            frame = await _frame(desk)
+            frame = await _frame(api)
             assert frame.is_whole
             assert len(frame.changed) == 20
-            frame = await _until(desk, "ready", frame)
-            await desk.type_bytes("a", b64encode(b"news\r").decode())
-            frame = await _until(desk, "news", await _frame(desk, frame.version))
+            frame = await _until(api, "ready", frame)
+            await api.type_bytes("a", b64encode(b"news\r").decode())
+            frame = await _until(api, "news", await _frame(api, frame.version))
             assert not frame.is_whole
             assert [row.row for row in frame.changed] == [1]
 
@@ -52,10 +52,10 @@ def test_the_first_frame_is_everything_and_the_next_only_what_changed(tmp_path: 
 def test_a_viewer_that_missed_a_frame_gets_everything(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.attaching
+            api = house.service.attach
             await _open(house, "cat")
-            frame = await _frame(desk)
-            again = await _frame(desk, frame.version - 1)
+            frame = await _frame(api)
+            again = await _frame(api, frame.version - 1)
             assert len(again.changed) == 20
 
     asyncio.run(run())
@@ -64,13 +64,13 @@ def test_a_viewer_that_missed_a_frame_gets_everything(tmp_path: Path) -> None:
 def test_a_window_is_as_large_as_its_smallest_viewer_and_grows_when_that_one_leaves(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.attaching
+            api = house.service.attach
             pane = await _open(house, "cat")
-            await _frame(desk, viewer="large", cols=90, rows=30)
-            await _frame(desk, viewer="small", cols=50, rows=40)
+            await _frame(api, viewer="large", cols=90, rows=30)
+            await _frame(api, viewer="small", cols=50, rows=40)
             assert house.multiplexer.windows.size_of(pane) == (50, 30)
-            assert desk.count(house.multiplexer.windows.place(pane)[0].id) == 2
-            await desk.leave("small")
+            assert api.count(house.multiplexer.windows.place(pane)[0].id) == 2
+            await api.leave("small")
             assert house.multiplexer.windows.size_of(pane) == (90, 30)
 
     asyncio.run(run())
@@ -79,15 +79,15 @@ def test_a_window_is_as_large_as_its_smallest_viewer_and_grows_when_that_one_lea
 def test_a_viewer_that_hangs_up_is_forgotten(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.attaching
+            api = house.service.attach
             await _open(house, "cat")
-            frame = await _frame(desk)
-            waiting = asyncio.create_task(desk.next_frame("a", 60, 20, frame.version))
+            frame = await _frame(api)
+            waiting = asyncio.create_task(api.next_frame("a", 60, 20, frame.version))
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
             with pytest.raises(NotFound):
-                await desk.scroll("a", 1)
+                await api.scroll("a", 1)
 
     asyncio.run(run())
 
@@ -95,12 +95,12 @@ def test_a_viewer_that_hangs_up_is_forgotten(tmp_path: Path) -> None:
 def test_the_end_of_the_last_pane_is_the_last_frame(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            desk = house.service.attaching
+            api = house.service.attach
             pane = await _open(house, "cat")
-            frame = await _frame(desk)
+            frame = await _frame(api)
             await house.multiplexer.close(pane, force=True)
             while not frame.is_over:
-                frame = await _frame(desk, frame.version)
+                frame = await _frame(api, frame.version)
 
     asyncio.run(run())
 
@@ -126,16 +126,16 @@ def test_a_pane_of_a_script_goes_away_with_its_program_unless_it_is_to_remain(tm
 def test_a_viewer_is_told_of_names_focus_and_layout_by_an_event(tmp_path: Path) -> None:
     async def run() -> None:
         async with house_in(tmp_path) as house:
-            service, desk = house.service, house.service.attaching
+            service, api = house.service, house.service.attach
             told: list[Change] = []
             first = await _open(house, "cat")
             second = (await service.scripts.open_pane(["cat"], direction="horizontal")).id
             house.multiplexer.changes.subscribe(lambda change: told.append(change))
-            frame = await _frame(desk)
+            frame = await _frame(api)
 
             async def after(act: Awaitable[object]) -> ViewFrame:
                 told.clear()
-                waiting = asyncio.create_task(_frame(desk, frame.version))
+                waiting = asyncio.create_task(_frame(api, frame.version))
                 await asyncio.sleep(0)
                 await act
                 return await waiting

@@ -11,15 +11,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.terminal.api.results import Success
+from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import MouseAction, MouseButton
 from dari.terminal.engine.keys import Key
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 from dari.terminal.viewers.copy_mode import CopyMode
-from dari.terminal.viewers.frames import CopyModeResult, ViewFrame
+from dari.terminal.viewers.frames import ViewFrame
 from dari.terminal.viewers.rows import Depth
 from dari.terminal.viewers.viewer import Viewer
 
@@ -32,6 +34,14 @@ Modifiers = Literal["shift", "alt", "ctrl"]
 CopyAction = Literal[
     "enter", "leave", "move", "scroll", "row-start", "row-end", "select", "clear", "search", "search-again", "copy"
 ]
+
+
+class CopyModeResult(Struct, frozen=True):
+    """`text` is what was copied, `is_found` whether a search found anything, `is_on` whether the mode goes on."""
+
+    is_on: bool
+    text: str = ""
+    is_found: bool = True
 
 
 class AttachApi:

@@ -12,10 +12,10 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.terminal.api.results import ClipInfo, ClipList, PasteResult
 from dari.terminal.engine.keys import parse_keys
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged
 from dari.terminal.panes import events
@@ -39,6 +39,40 @@ _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"),
 _URL = re.compile(r"(?:https?|ftp|ssh|git|ws|wss)://[^\s<>\"'`\\]+|mailto:[^\s<>\"'`\\]+")
 _FILE = re.compile(r"(?:file://)?/[^\0]*")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+class ClipInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`text` is empty for what is no text; `from_pane` for what came from no pane."""
+
+    id: str
+    kind: str
+    mime_type: str
+    size_bytes: int
+    copied_unix: float
+    origin: Literal["osc52", "tool", "selection"]
+    from_pane: str = ""
+    from_pane_name: str = ""
+    text: str = ""
+    truncated: bool = False
+
+
+class ClipList(Struct, frozen=True):
+    """Newest first."""
+
+    entries: list[ClipInfo]
+    total: int
+
+
+class PasteResult(Struct, frozen=True, kw_only=True):
+    success: bool
+    pane_id: str
+    kind: str
+    form: str
+    text: str
+    """What was sent."""
+    is_bracketed: bool
+    is_safe: bool
+    notes: list[str] = []
 
 
 def detect_kind(data: bytes) -> tuple[Kind, str]:

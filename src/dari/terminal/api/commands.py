@@ -6,10 +6,11 @@ import asyncio
 import time
 from base64 import b64decode
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
-from dari.terminal.api.results import ExecuteResult, InputResult, Scrollback, Success, WaitResult
-from dari.terminal.api.screen import last_lines
+from dari.terminal.api.screen import Scrollback, last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
 from dari.terminal.input_policy import text_of_keys
 from dari.terminal.multiplexer import Multiplexer
@@ -19,6 +20,46 @@ from dari.terminal.panes.pane import Pane
 
 MAX_WAIT_S = 3600.0
 SHOWN_LINES = 20
+
+
+class Success(Struct, frozen=True):
+    success: bool = True
+
+
+class InputResult(Struct, frozen=True):
+    success: bool = True
+    mark: int = 0
+    """The place in the output before it was typed, for `since` of crux_wait_for_output."""
+
+
+class ExecuteResult(Struct, frozen=True, kw_only=True):
+    """`exit_code` is None while `status` is running."""
+
+    exit_code: int | None
+    stdout: str
+    status: str
+    command_id: str
+    duration_ms: float
+    cwd: str
+    truncated: bool = False
+    pane_id: str = ""
+    end_known_by: str = ""
+    """How the end is known: "shell" (its hooks told), "mark" (marks around the command told: ssh, docker exec, another
+    user's shell), "idle" (its prompt came back: no exit code); empty while it runs."""
+    mark: int = 0
+    """The place in the pane's output where it began, for `since` of crux_wait_for_output."""
+
+
+class WaitResult(Struct, frozen=True, kw_only=True):
+    """`text` is the line with the match, or the last lines of the screen when it did not come."""
+
+    matched: bool
+    text: str
+    match: str = ""
+    groups: list[str | None] = []
+    elapsed_ms: float = 0.0
+    mark: int = 0
+    reason: str = ""
 
 
 class CommandsApi:

@@ -7,9 +7,10 @@ import secrets
 import shlex
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, Failed, InvalidInput, NotFound
-from dari.terminal.api.results import ContextList, InjectedContext
 from dari.terminal.api.shell_env import DONE, ShellContext, write_removal, write_setup
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
@@ -19,6 +20,19 @@ from dari.terminal.panes.pane import Pane
 
 MAX_CONTEXTS = 200
 MAX_COMMANDS = 10_000
+
+
+class InjectedContext(Struct, frozen=True, kw_only=True):
+    context_id: str
+    pane_id: str
+    shell: str
+    names: list[str]
+    commands_left: int | None = None
+    """None: until it is removed."""
+
+
+class ContextList(Struct, frozen=True):
+    contexts: list[InjectedContext]
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.api.commands import start_command
@@ -18,7 +20,6 @@ from dari.terminal.panes.commands import TAIL_BYTES, CommandRecord
 from dari.terminal.panes.execution import BUSY_S
 from dari.terminal.panes.output_text import to_text
 from dari.terminal.panes.pane import Pane
-from dari.terminal.viewers.frames import CommandOutput, StartedCommand
 
 PIECE_BYTES = 256 * 1024
 """Of one answer."""
@@ -29,6 +30,25 @@ QUIET_S = 0.25
 """A line without its end (a question, a progress bar) is told after this."""
 AWAY_S = 3.0
 MAX_WAIT_S = 600.0
+
+
+class StartedCommand(Struct, frozen=True):
+    """A command that was started."""
+
+    command_id: str
+    pane_id: str
+
+
+class CommandOutput(Struct, frozen=True, kw_only=True):
+    """Whole lines up to `mark`, and the line that was begun up to `seen`; `lost_bytes` before them were not kept."""
+
+    mark: int
+    seen: int
+    text: str = ""
+    unfinished: str = ""
+    lost_bytes: int = 0
+    is_running: bool = True
+    exit_code: int | None = None
 
 
 class FollowApi:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.terminal.api.results import InputMethodResult
 from dari.terminal.engine.keys import Key
 from dari.terminal.input_methods.japanese import Script
 from dari.terminal.input_methods.plan import Language, Mode, type_with_ime
@@ -16,6 +17,18 @@ from dari.terminal.panes.pane import Pane
 
 ECHO_S = 2.0
 MAX_ECHO_S = 60.0
+
+
+class InputMethodResult(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`preedits`: what was being composed after each key, which was never sent; only when it was asked for."""
+
+    success: bool
+    pane_id: str
+    committed: str
+    writes: int
+    key_count: int
+    is_echoed: bool
+    preedits: list[str] = []
 
 
 class InputMethodApi:

@@ -7,22 +7,13 @@ import secrets
 from base64 import b64encode
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
-from dari.terminal.api.results import (
-    CaptureInfo,
-    CaptureList,
-    DetectedIntent,
-    DiffBox,
-    DiffRow,
-    EvidenceLine,
-    ParsedOutput,
-    VisualDiff,
-)
 from dari.terminal.api.screen import all_lines, check_history, last_lines
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
@@ -36,6 +27,99 @@ MAX_READ_CHARS = 2_000_000
 MAX_CAPTURES = 64
 MAX_CAPTURES_BYTES = 16 << 20
 MAX_ROWS_SHOWN = 200
+
+
+Document: TypeAlias = Any
+"""Any JSON value."""
+
+
+class ParsedOutput(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Output as data: a table has `headers` and `rows`, a list `items`, one thing `value`; reports have both of these.
+
+    `lines` are ranges of lines of the text, counted from 1, that the data came from.
+    """
+
+    type: str
+    parser: str
+    confidence: float
+    headers: list[str] | None = None
+    rows: list[list[str]] | None = None
+    items: list[dict[str, Document]] | None = None
+    value: Document = None
+    notes: list[str] = []
+    lines: list[tuple[int, int]] = []
+    pane_id: str = ""
+    command: str = ""
+    command_id: str = ""
+    exit_code: int | None = None
+    truncated: bool = False
+
+
+class EvidenceLine(Struct, frozen=True):
+    line: int
+    text: str
+    rule: str
+
+
+class DetectedIntent(Struct, frozen=True, kw_only=True):
+    intent: str
+    confidence: float
+    context: dict[str, Document]
+    suggested_actions: list[str]
+    evidence: list[EvidenceLine]
+    alternatives: dict[str, float]
+    pane_id: str = ""
+    command: str = ""
+    command_id: str = ""
+    exit_code: int | None = None
+
+
+class CaptureInfo(Struct, frozen=True, kw_only=True):
+    capture_id: str
+    pane_id: str
+    cols: int
+    rows: int
+    taken_unix: float
+
+
+class CaptureList(Struct, frozen=True):
+    captures: list[CaptureInfo]
+
+
+class DiffRow(Struct, frozen=True):
+    """A row that changed; `spans` are columns from … to, the last one not included."""
+
+    row: int
+    before: str
+    after: str
+    spans: list[tuple[int, int]]
+
+
+class DiffBox(Struct, frozen=True):
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+class VisualDiff(Struct, frozen=True, kw_only=True):
+    """`image` is a PNG in base64: the later capture, faded where nothing changed."""
+
+    is_same: bool
+    before: CaptureInfo
+    after: CaptureInfo
+    cells_changed: int
+    pixels_changed: int
+    pixels: int
+    rows: list[DiffRow]
+    rows_changed: int
+    boxes: list[DiffBox]
+    scrolled: int
+    is_cursor_moved: bool
+    image: str
+    width: int
+    height: int
+    mime_type: str = "image/png"
 
 
 @dataclass(frozen=True, slots=True)

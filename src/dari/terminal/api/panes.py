@@ -10,8 +10,7 @@ from msgspec import Struct, structs
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.terminal.api.commands import wait_for_text
-from dari.terminal.api.results import CreatedPane, PaneInfo, PaneList, ResizeResult, Success
+from dari.terminal.api.commands import Success, WaitResult, wait_for_text
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.layout.presets import find_preset
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
@@ -19,6 +18,48 @@ from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.expect import make_matcher
 from dari.terminal.panes.pane import Pane
 from dari.terminal.window_manager import PanePlacement, Where
+
+
+class PaneInfo(Struct, frozen=True, kw_only=True):
+    id: str
+    pid: int
+    cwd: str
+    name: str = ""
+    title: str = ""
+    tty: str = ""
+    cols: int
+    rows: int
+    left: int = 0
+    top: int = 0
+    window_id: str = ""
+    tab_id: str = ""
+    is_focused: bool = False
+    is_zoomed: bool = False
+    is_alive: bool = True
+    exit_code: int | None = None
+    shell: str = ""
+    """bash, zsh, fish or sh; empty for any other program, in which commands cannot be executed."""
+    process: str = ""
+    is_at_prompt: bool = False
+    mark: int = 0
+    """The place in the output now, or for a new pane where it begins: for `since` of crux_wait_for_output."""
+
+
+class PaneList(Struct, frozen=True):
+    panes: list[PaneInfo]
+    focused: str = ""
+
+
+class ResizeResult(Struct, frozen=True):
+    success: bool
+    cols: int
+    rows: int
+
+
+class CreatedPane(PaneInfo, frozen=True, kw_only=True):
+    """`waited` is what crux_wait_for_output would say, when there was something to wait for."""
+
+    waited: WaitResult | None = None
 
 
 class PanesApi:

@@ -7,18 +7,10 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.terminal.api.results import (
-    CursorState,
-    PaneOutput,
-    PaneState,
-    PlainText,
-    RunningProcess,
-    Screenshot,
-    Scrollback,
-    WorkingDirectory,
-)
 from dari.terminal.engine.engine import Engine
 from dari.terminal.multiplexer import Multiplexer, PaneGone
 from dari.terminal.panes.pane import Pane
@@ -26,6 +18,81 @@ from dari.terminal.panes.shell_integration import kind_of
 
 if TYPE_CHECKING:
     from dari.terminal.screenshot.painter import Painter
+
+
+class PaneOutput(Struct, frozen=True):
+    text: str
+    line_count: int
+    mark: int = 0
+    """The place in the output now, for `since` of crux_wait_for_output."""
+
+
+class WorkingDirectory(Struct, frozen=True):
+    cwd: str
+
+
+class RunningProcess(Struct, frozen=True):
+    name: str
+    pid: int
+    command_line: str = ""
+    is_shell: bool = False
+
+
+class CursorState(Struct, frozen=True):
+    col: int
+    row: int
+    shape: str = "block"
+    is_visible: bool = True
+
+
+class PaneState(Struct, frozen=True, kw_only=True):
+    cols: int
+    rows: int
+    cursor: CursorState
+    scroll_pos: int
+    """Rows that the view is scrolled back."""
+    id: str
+    name: str = ""
+    title: str = ""
+    cwd: str = ""
+    pid: int = 0
+    tty: str = ""
+    is_alive: bool = True
+    exit_code: int | None = None
+    is_at_prompt: bool = False
+    is_asking_secret: bool = False
+    is_full_screen: bool = False
+    """A program draws on the alternate screen: an editor, a pager."""
+    is_focused: bool = False
+    is_zoomed: bool = False
+    total_rows: int = 0
+    mark: int = 0
+    """The place in the output now, for `since` of crux_wait_for_output."""
+    running_command: str = ""
+    running_command_id: str = ""
+    """For crux_wait_command and crux_interrupt_command."""
+    last_exit_code: int | None = None
+
+
+class PlainText(Struct, frozen=True):
+    text: str
+
+
+class Scrollback(Struct, frozen=True):
+    text: str
+    total_lines: int
+    offset: int = 0
+    line_count: int = 0
+    next_offset: int | None = None
+
+
+class Screenshot(Struct, frozen=True):
+    """`image` is a PNG in base64."""
+
+    image: str
+    width: int
+    height: int
+    mime_type: str = "image/png"
 
 
 def last_lines(engine: Engine, count: int) -> str:

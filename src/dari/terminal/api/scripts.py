@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, NotFound
-from dari.terminal.api.panes import describe_pane
-from dari.terminal.api.results import PaneInfo, Success
+from dari.terminal.api.commands import Success
+from dari.terminal.api.panes import PaneInfo, describe_pane
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 from dari.terminal.panes.events import Exited

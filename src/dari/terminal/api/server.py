@@ -6,10 +6,21 @@ import os
 import time
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
-from dari.terminal.api.results import ServerInfo, Success
+from dari.terminal.api.commands import Success
 from dari.terminal.multiplexer import Multiplexer
 from dari.version import VERSION
+
+
+class ServerInfo(Struct, frozen=True, kw_only=True):
+    pid: int
+    version: str
+    socket: str
+    panes: int
+    clients: int = 0
+    uptime_s: float = 0.0
 
 
 def _nothing() -> None:

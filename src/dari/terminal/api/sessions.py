@@ -9,17 +9,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
-from dari.terminal.api.results import (
-    RestoreResult,
-    SaveResult,
-    SessionInfo,
-    SessionList,
-    SnapshotInfo,
-    SnapshotList,
-    Success,
-)
+from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import Engine, restore_engine
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.layout.tree import Tree
@@ -43,6 +37,41 @@ LEAVE = b"\x1b[?1049l"
 CALM = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[r\x1b[0m\x1b[?25h"
 """Ends the modes of the program that is gone."""
 NOTE = b"\x1b[2m[restored]\x1b[0m\r\n"
+
+
+class SaveResult(Struct, frozen=True):
+    session_id: str
+    panes: int = 0
+    size_bytes: int = 0
+
+
+class RestoreResult(Struct, frozen=True):
+    success: bool
+    panes: list[str] = []
+    """Ids of the panes, in the order of the session."""
+
+
+class SessionInfo(Struct, frozen=True):
+    session_id: str
+    name: str
+    saved_unix: float
+    panes: int
+    size_bytes: int
+
+
+class SessionList(Struct, frozen=True):
+    sessions: list[SessionInfo]
+
+
+class SnapshotInfo(Struct, frozen=True, kw_only=True):
+    snapshot_id: str
+    panes: int
+    size_bytes: int
+    taken_unix: float = 0.0
+
+
+class SnapshotList(Struct, frozen=True):
+    snapshots: list[SnapshotInfo]
 
 
 class SessionsApi:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Literal
+
+from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.api.commands import start_command
-from dari.terminal.api.results import StreamChunk, StreamEvent, StreamStart
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandRecord
@@ -27,6 +29,32 @@ QUIET_S = 0.25
 """A line without its end (a question, a progress bar) is told after this."""
 REST_CHARS = 4096
 MAX_WAIT_S = 600.0
+
+
+class StreamEvent(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    event: Literal["output", "exit"]
+    pane_id: str
+    text: str = ""
+    exit_code: int | None = None
+    command_id: str = ""
+
+
+class StreamChunk(Struct, frozen=True, kw_only=True):
+    """What came since a mark; `matched` is the line that the stream was to stop at."""
+
+    events: list[StreamEvent]
+    mark: int
+    command_id: str = ""
+    matched: str = ""
+    lost_bytes: int = 0
+    rest: str = ""
+    """The beginning of a line whose end has not come, for the next call."""
+
+
+class StreamStart(Struct, frozen=True, kw_only=True):
+    pane_id: str
+    mark: int
+    command_id: str = ""
 
 
 class StreamsApi:

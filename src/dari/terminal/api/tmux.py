@@ -7,12 +7,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from dari.daemon.methods import Method, method_table
 from dari.daemon.stub import expose
 from dari.errors import DariError, NeedsApproval
 from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
-from dari.terminal.viewers.frames import TmuxResult
+
+
+class TmuxResult(Struct, frozen=True):
+    """What a command of tmux printed; `is_for_caller`: nothing was done, the caller has to run it."""
+
+    output: str = ""
+    complaint: str = ""
+    exit_code: int = 0
+    is_for_caller: bool = False
+
 
 _FOR_CALLER = TmuxResult(is_for_caller=True)
 

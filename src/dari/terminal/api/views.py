@@ -7,17 +7,74 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from msgspec import Struct
+
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
-from dari.terminal.api.panes import describe_pane
-from dari.terminal.api.results import PaneInfo, Success
+from dari.terminal.api.commands import Success
+from dari.terminal.api.panes import PaneInfo, describe_pane
 from dari.terminal.layout.cells import Leaf, Orientation, Side
 from dari.terminal.layout.notation import read_layout, write_layout
 from dari.terminal.layout.tab import Tab
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
-from dari.terminal.viewers.frames import Overview, PaneOverview, Rows, TabOverview, WindowOverview
 from dari.terminal.window_manager import PanePlacement, Where
+
+
+class Rows(Struct, frozen=True):
+    """Rows `start` … `end` of a pane, both included; 0 is the top of the screen, negative ones scrolled off it."""
+
+    text: str
+    start: int
+    end: int
+    rows: int
+    history: int
+    cursor_row: int = 0
+
+
+class PaneOverview(Struct, frozen=True, kw_only=True):
+    info: PaneInfo
+    history: int
+    history_limit: int
+    cursor_col: int
+    cursor_row: int
+    is_full_screen: bool
+    words: list[str]
+    """What was started in it."""
+
+
+class TabOverview(Struct, frozen=True, kw_only=True):
+    """`recent` holds the panes by when they had the focus, the focused one first; `layout` is as tmux writes it."""
+
+    id: str
+    name: str
+    layout: str
+    visible_layout: str
+    is_zoomed: bool
+    panes: list[str]
+    recent: list[str]
+
+
+class WindowOverview(Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    cols: int
+    rows: int
+    active: str
+    tabs: list[TabOverview]
+    viewers: int = 0
+
+
+class Overview(Struct, frozen=True):
+    """Everything that is open."""
+
+    windows: list[WindowOverview]
+    panes: list[PaneOverview]
+    active: str = ""
+    focused: str = ""
+    pid: int = 0
+    socket: str = ""
+    started_unix: float = 0
 
 
 def _nobody(window_id: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.terminal.api.commands import start_command
-from dari.terminal.api.results import StepEvent, StepEvents, StepResult, WorkflowResult
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord
@@ -29,6 +28,47 @@ MAX_STEPS = 50
 MAX_STEP_S = 3600.0
 MAX_OUTPUT_CHARS = 8000
 END_S = 3.0
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """How one step ended; `reason` says why when it is not done or ready."""
+
+    step: int
+    pane: str
+    pane_id: str = ""
+    command: str = ""
+    status: Literal["done", "ready", "failed", "timeout", "skipped"]
+    exit_code: int | None = None
+    matched: str = ""
+    output: str = ""
+    duration_ms: float = 0.0
+    command_id: str = ""
+    reason: str = ""
+    clean_up: Literal["", "ended", "closed", "still running"] = ""
+
+
+class StepEvent(Struct, frozen=True, kw_only=True):
+    """A step that began, or ended."""
+
+    step: int
+    pane: str
+    status: Literal["started", "done", "ready", "failed", "timeout"]
+    command: str = ""
+    matched: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class StepEvents(Struct, frozen=True):
+    events: list[StepEvent]
+
+
+class WorkflowResult(Struct, frozen=True, kw_only=True):
+    success: bool
+    status: Literal["done", "aborted"]
+    steps: list[StepResult]
+    opened: list[str] = []
+    """Ids of panes that were opened for it."""
 
 
 class WorkflowStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

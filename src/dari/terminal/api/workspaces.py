@@ -8,16 +8,44 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace as replace_fields
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.terminal.api.commands import start_command
-from dari.terminal.api.results import LoadedWorkspace, WorkspaceInfo, WorkspaceList, WorkspacePane
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.layout.workspace import Workspace, load_workspace, presets
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 from dari.terminal.window_manager import PanePlacement
+
+
+class WorkspacePane(Struct, frozen=True):
+    id: str
+    name: str
+    command: str = ""
+
+
+class LoadedWorkspace(Struct, frozen=True, kw_only=True):
+    success: bool
+    workspace: str
+    description: str
+    window_id: str
+    panes: list[WorkspacePane]
+    focused: str
+
+
+class WorkspaceInfo(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    panes: list[str]
+    source: Literal["built-in", "user"]
+
+
+class WorkspaceList(Struct, frozen=True):
+    workspaces: list[WorkspaceInfo]
 
 
 class WorkspacesApi:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.api.clipboard import Form
-from dari.terminal.api.results import ClipInfo, ClipList, PasteResult
+from dari.terminal.api.clipboard import ClipInfo, ClipList, Form, PasteResult
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId
@@ -25,8 +24,8 @@ class ClipboardTools:
 
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
-        self._clipboard = terminal.special.clipboard
-        self._reading = terminal.reading
+        self._clipboard = terminal.clipboard
+        self._screen = terminal.screen
 
     @tool()
     async def clipboard_context(
@@ -52,7 +51,7 @@ class ClipboardTools:
         """Put a text on the clipboard, or without one what is selected in a pane; returns {id, kind}."""
         if text is not None:
             return _shown(await self._clipboard.copy(text, pane_id or ""))
-        selected = await self._reading.get_selection(pane_id or "")
+        selected = await self._screen.get_selection(pane_id or "")
         if not selected.text:
             raise InvalidInput("nothing is selected there", "give text, or select with crux_set_selection")
         return _shown(await self._clipboard.copy(selected.text, pane_id or "", "selection"))

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.api.results import ExecuteResult, InputResult, PaneOutput, Scrollback, WaitResult
+from dari.terminal.api.commands import ExecuteResult, InputResult, WaitResult
+from dari.terminal.api.screen import PaneOutput, Scrollback
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex
@@ -26,7 +27,7 @@ class CommandTools:
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
         self._commands = terminal.commands
-        self._reading = terminal.reading
+        self._screen = terminal.screen
 
     @tool(
         scope="control",
@@ -113,7 +114,7 @@ class CommandTools:
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> PaneOutput:
         """Return the last lines of a pane as text: {text, line_count}, and a mark to wait from."""
-        found = await self._reading.get_output(pane_id or "", lines)
+        found = await self._screen.get_output(pane_id or "", lines)
         return replace(found, text=limit_output(found.text, max_tokens).text)
 
     @tool(timeout_s=INNER_LIMITS_ONLY, output="as_is")

@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.terminal.api.results import ContextList, InjectedContext, RestoreResult, SnapshotInfo, SnapshotList
+from dari.terminal.api.contexts import ContextList, InjectedContext
+from dari.terminal.api.sessions import RestoreResult, SnapshotInfo, SnapshotList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import PaneId
@@ -19,8 +20,8 @@ class ContextTools:
 
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
-        self._contexts = terminal.special.contexts
-        self._snapshots = terminal.special.snapshots
+        self._contexts = terminal.contexts
+        self._snapshots = terminal.snapshots
 
     @tool(scope="control", idempotent=False, timeout_s=INNER_LIMITS_ONLY)
     async def inject_context(

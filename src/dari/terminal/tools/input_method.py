@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.api.results import InputMethodResult
+from dari.terminal.api.input_method import InputMethodResult
 from dari.terminal.input_methods.japanese import Script
 from dari.terminal.input_methods.plan import Language, Mode
 from dari.terminal.service import TerminalService
@@ -24,7 +24,7 @@ class InputMethodTools:
 
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
-        self._ime = terminal.special.ime
+        self._input_method = terminal.input_method
 
     @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def type_with_ime(
@@ -47,7 +47,7 @@ class InputMethodTools:
         done = await with_approval(
             self._approvals,
             context,
-            lambda approved: self._ime.type_with_ime(
+            lambda approved: self._input_method.type_with_ime(
                 text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000, approved
             ),
         )

@@ -12,7 +12,7 @@ from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.api.results import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
+from dari.terminal.api.output_analysis import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId
@@ -26,7 +26,7 @@ class OutputAnalysisTools:
 
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
-        self._insights = terminal.special.insights
+        self._analysis = terminal.output_analysis
         self._commands = terminal.commands
 
     @tool(output="as_is")
@@ -46,7 +46,7 @@ class OutputAnalysisTools:
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ParsedOutput:
         """Return the last command's output (or lines from offset) as data: {type, headers, rows | items | value}."""
-        found = await self._insights.parse(pane_id or "", command_id or "", offset, limit, hint or "", command or "")
+        found = await self._analysis.parse(pane_id or "", command_id or "", offset, limit, hint or "", command or "")
         return _fitted(_cleaned(found), max_tokens)
 
     @tool()
@@ -61,7 +61,7 @@ class OutputAnalysisTools:
         limit: Annotated[int, Meta(description="how many lines; 0 for all, alone for the last ones")] = 0,
     ) -> DetectedIntent:
         """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
-        found = await self._insights.detect_intent(pane_id or "", command_id or "", offset, limit)
+        found = await self._analysis.detect_intent(pane_id or "", command_id or "", offset, limit)
         return msgspec.convert(sanitize_value_for_terminal(msgspec.to_builtins(found)), DetectedIntent)
 
     @tool(scope="control", idempotent=False, output="as_is")
@@ -71,12 +71,12 @@ class OutputAnalysisTools:
         history_rows: Annotated[int, Meta(description="rows of history above the screen, 0 to 1000")] = 0,
     ) -> CaptureInfo:
         """Keep what a pane shows now, for crux_visual_diff; returns {capture_id}."""
-        return await self._insights.capture(pane_id or "", history_rows)
+        return await self._analysis.capture(pane_id or "", history_rows)
 
     @tool()
     async def list_captures(self) -> CaptureList:
         """List captures that are kept, oldest first: {captures}."""
-        return await self._insights.list_captures()
+        return await self._analysis.list_captures()
 
     @tool(
         scope="control",
@@ -106,14 +106,14 @@ class OutputAnalysisTools:
             raise InvalidInput("both a command and captures were given", "give command alone, or before and after")
         if command is not None:
             timeout_s = to_seconds(timeout_ms)
-            begin = await self._insights.capture(pane_id or "")
+            begin = await self._analysis.capture(pane_id or "")
             await with_approval(
                 self._approvals,
                 context,
                 lambda approved: self._commands.execute(command, begin.pane_id, timeout_s, approved),
             )
             before, pane_id = begin.capture_id, begin.pane_id
-        found = await self._insights.visual_diff(before or "", after or "", pane_id or "")
+        found = await self._analysis.visual_diff(before or "", after or "", pane_id or "")
         plain: dict[str, Any] = sanitize_value_for_terminal(msgspec.to_builtins(replace(found, image="")))
         image = ImageContent(data=found.image, mime_type=found.mime_type)
         told = {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
-from dari.terminal.api.results import CreatedPane, PaneList, ResizeResult, Success
+from dari.terminal.api.commands import Success
+from dari.terminal.api.panes import CreatedPane, PaneList, ResizeResult
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval

@@ -40,7 +40,7 @@ class PaneTexts:
     async def scrollback(self, context: Context, values: dict[str, str]) -> str:
         from dari.terminal.tools.output import MAX_TOKENS, limit_output
 
-        found = await self._terminal().reading.get_raw_text(values["id"], True)
+        found = await self._terminal().screen.get_raw_text(values["id"], True)
         return limit_output(found.text, MAX_TOKENS).text
 
     async def state(self, context: Context, values: dict[str, str]) -> str:
@@ -48,7 +48,7 @@ class PaneTexts:
 
         from dari.text.sanitize import sanitize_value_for_terminal
 
-        found = await self._terminal().reading.get_pane_state(values["id"])
+        found = await self._terminal().screen.get_pane_state(values["id"])
         return msgspec.json.encode(sanitize_value_for_terminal(msgspec.to_builtins(found))).decode()
 
     async def _ids(self, typed: str, known: dict[str, str]) -> list[str]:

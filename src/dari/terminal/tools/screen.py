@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.tool import tool
-from dari.terminal.api.results import PaneState, PlainText, RunningProcess, Scrollback, WorkingDirectory
+from dari.terminal.api.screen import PaneState, PlainText, RunningProcess, Scrollback, WorkingDirectory
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.arguments import MaxTokens, PaneId
 from dari.terminal.tools.commands import fit_page
@@ -20,23 +20,23 @@ class ScreenTools:
     prefix = "crux"
 
     def __init__(self, terminal: TerminalService) -> None:
-        self._reading = terminal.reading
+        self._screen = terminal.screen
 
     @tool()
     async def get_current_directory(self, pane_id: PaneId | None = None) -> WorkingDirectory:
         """Return the working directory of what runs in a pane: {cwd}."""
-        return await self._reading.get_cwd(pane_id or "")
+        return await self._screen.get_cwd(pane_id or "")
 
     @tool()
     async def get_running_process(self, pane_id: PaneId | None = None) -> RunningProcess:
         """Return the program that has a pane's terminal now: {name, pid, command_line, is_shell}."""
-        found = await self._reading.get_process(pane_id or "")
+        found = await self._screen.get_process(pane_id or "")
         return replace(found, name=limit_output(found.name).text, command_line=limit_output(found.command_line).text)
 
     @tool()
     async def get_pane_state(self, pane_id: PaneId | None = None) -> PaneState:
         """Return a pane's {cols, rows, cursor, scroll_pos}, whether it is at a prompt or asks a password."""
-        found = await self._reading.get_pane_state(pane_id or "")
+        found = await self._screen.get_pane_state(pane_id or "")
         return replace(
             found, title=limit_output(found.title).text, running_command=limit_output(found.running_command, 500).text
         )
@@ -44,7 +44,7 @@ class ScreenTools:
     @tool(output="as_is")
     async def get_selection(self, pane_id: PaneId | None = None) -> PlainText:
         """Return the text that is selected in a pane, empty when none is: {text}."""
-        return PlainText(limit_output((await self._reading.get_selection(pane_id or "")).text).text)
+        return PlainText(limit_output((await self._screen.get_selection(pane_id or "")).text).text)
 
     @tool(scope="control", output="as_is")
     async def set_selection(
@@ -56,7 +56,7 @@ class ScreenTools:
         pane_id: PaneId | None = None,
     ) -> PlainText:
         """Select cells of a pane up to, not including, the end (history rows are negative); returns {text}."""
-        found = await self._reading.select(pane_id or "", start_row, start_col, end_row, end_col)
+        found = await self._screen.select(pane_id or "", start_row, start_col, end_row, end_col)
         return PlainText(limit_output(found.text).text)
 
     @tool(output="as_is")
@@ -69,7 +69,7 @@ class ScreenTools:
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> Scrollback:
         """Return lines of a pane from offset (0: the oldest), else the newest; {text, total_lines, next_offset}."""
-        return fit_page(await self._reading.get_scrollback(pane_id or "", offset, limit), max_tokens)
+        return fit_page(await self._screen.get_scrollback(pane_id or "", offset, limit), max_tokens)
 
     @tool(output="as_is")
     async def get_raw_text(
@@ -80,7 +80,7 @@ class ScreenTools:
     ) -> PlainText:
         """Return a pane's screen as plain text, with scrollback=true everything that is kept: {text}."""
         return PlainText(
-            limit_output((await self._reading.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text
+            limit_output((await self._screen.get_raw_text(pane_id or "", scrollback)).text, max_tokens).text
         )
 
     @tool(output="as_is")
@@ -91,7 +91,7 @@ class ScreenTools:
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> PlainText:
         """Return the last rows of a pane with their colours as ANSI sequences: {text}."""
-        found = await self._reading.get_formatted_output(pane_id or "", lines)
+        found = await self._screen.get_formatted_output(pane_id or "", lines)
         return PlainText(limit_formatted(found.text, max_tokens).text)
 
     @tool(output="as_is")
@@ -104,7 +104,7 @@ class ScreenTools:
         ] = True,
     ) -> ToolResult:
         """Return a pane as a PNG image; structured=false leaves the copy in structuredContent out: {image}."""
-        picture = await self._reading.screenshot(pane_id or "", history_rows)
+        picture = await self._screen.screenshot(pane_id or "", history_rows)
         note = TextContent(text=f"{picture.width}×{picture.height} pixels")
         image = ImageContent(data=picture.image, mime_type=picture.mime_type)
         return ToolResult([image, note], asdict(picture) if structured else {"mime_type": picture.mime_type})

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.terminal.api.results import RestoreResult, SaveResult, SessionList
+from dari.terminal.api.sessions import RestoreResult, SaveResult, SessionList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 

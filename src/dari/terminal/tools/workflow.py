@@ -6,26 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from secrets import token_hex
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import DariError, InvalidInput
-from dari.terminal.api.results import (
-    LoadedWorkspace,
-    StepEvent,
-    StepEvents,
-    StepResult,
-    StreamEvent,
-    StreamResult,
-    WorkflowResult,
-    WorkspaceList,
-)
-from dari.terminal.api.workflow import WorkflowStep
+from dari.terminal.api.streams import StreamEvent
+from dari.terminal.api.workflow import StepEvent, StepEvents, StepResult, WorkflowResult, WorkflowStep
+from dari.terminal.api.workspaces import LoadedWorkspace, WorkspaceList
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
@@ -37,6 +29,22 @@ BEAT = 0.001
 """Progress has to grow with each notification, also with those that tell of nothing new."""
 
 Follow = Callable[[int, float], Awaitable[StepEvents]]
+
+
+class StreamResult(Struct, frozen=True, kw_only=True):
+    """All that was streamed, the end of it when it is too much."""
+
+    pane_id: str
+    text: str
+    reason: Literal["exit", "matched", "timeout", "limit"]
+    exit_code: int | None = None
+    command_id: str = ""
+    matched: str = ""
+    events: int = 0
+    truncated: bool = False
+    mark: int = 0
+    resource: str = ""
+    """Subscribe to it to hear of what comes later."""
 
 
 class StepReport:
@@ -101,9 +109,9 @@ class WorkflowTools:
 
     def __init__(self, terminal: TerminalService) -> None:
         self._approvals = terminal.approvals
-        self._workspaces = terminal.special.workspaces
-        self._coordination = terminal.special.coordination
-        self._streams = terminal.special.streams
+        self._workspaces = terminal.workspaces
+        self._workflow = terminal.workflow
+        self._streams = terminal.streams
 
     @tool(scope="control", idempotent=False, destructive=True, open_world=True, timeout_s=INNER_LIMITS_ONLY)
     async def load_workspace(
@@ -156,9 +164,9 @@ class WorkflowTools:
             with_approval(
                 self._approvals,
                 context,
-                lambda approved: self._coordination.coordinate(steps, go_on, clean_up, approved, watch),
+                lambda approved: self._workflow.coordinate(steps, go_on, clean_up, approved, watch),
             ),
-            lambda seen, patience_s: self._coordination.follow_steps(watch, seen, patience_s),
+            lambda seen, patience_s: self._workflow.follow_steps(watch, seen, patience_s),
         )
         each = max(1, max_tokens // len(done.steps))
         return replace(done, steps=[_shown(step, each) for step in done.steps])

@@ -4,83 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from dari.terminal.api.results import PaneInfo
-
-
-class Rows(Struct, frozen=True):
-    """Rows `start` … `end` of a pane, both included; 0 is the top of the screen, negative ones scrolled off it."""
-
-    text: str
-    start: int
-    end: int
-    rows: int
-    history: int
-    cursor_row: int = 0
-
-
-class PaneOverview(Struct, frozen=True, kw_only=True):
-    info: PaneInfo
-    history: int
-    history_limit: int
-    cursor_col: int
-    cursor_row: int
-    is_full_screen: bool
-    words: list[str]
-    """What was started in it."""
-
-
-class TabOverview(Struct, frozen=True, kw_only=True):
-    """`recent` holds the panes by when they had the focus, the focused one first; `layout` is as tmux writes it."""
-
-    id: str
-    name: str
-    layout: str
-    visible_layout: str
-    is_zoomed: bool
-    panes: list[str]
-    recent: list[str]
-
-
-class WindowOverview(Struct, frozen=True, kw_only=True):
-    id: str
-    name: str
-    cols: int
-    rows: int
-    active: str
-    tabs: list[TabOverview]
-    viewers: int = 0
-
-
-class Overview(Struct, frozen=True):
-    """Everything that is open."""
-
-    windows: list[WindowOverview]
-    panes: list[PaneOverview]
-    active: str = ""
-    focused: str = ""
-    pid: int = 0
-    socket: str = ""
-    started_unix: float = 0
-
-
-class StartedCommand(Struct, frozen=True):
-    """A command that was started."""
-
-    command_id: str
-    pane_id: str
-
-
-class CommandOutput(Struct, frozen=True, kw_only=True):
-    """Whole lines up to `mark`, and the line that was begun up to `seen`; `lost_bytes` before them were not kept."""
-
-    mark: int
-    seen: int
-    text: str = ""
-    unfinished: str = ""
-    lost_bytes: int = 0
-    is_running: bool = True
-    exit_code: int | None = None
-
 
 class FramePane(Struct, frozen=True, kw_only=True):
     """Where a pane is in the frame."""
@@ -158,20 +81,3 @@ class ViewFrame(Struct, frozen=True, kw_only=True):
     has_bell: bool = False
     clipboard: str = ""
     """What a program copied (OSC 52), in base64."""
-
-
-class CopyModeResult(Struct, frozen=True):
-    """`text` is what was copied, `is_found` whether a search found anything, `is_on` whether the mode goes on."""
-
-    is_on: bool
-    text: str = ""
-    is_found: bool = True
-
-
-class TmuxResult(Struct, frozen=True):
-    """What a command of tmux printed; `is_for_caller`: nothing was done, the caller has to run it."""
-
-    output: str = ""
-    complaint: str = ""
-    exit_code: int = 0
-    is_for_caller: bool = False
