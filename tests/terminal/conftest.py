@@ -1,8 +1,9 @@
-"""A home for the whole run: engines keep what they parsed of their library there, and nobody's own home is touched."""
+"""A home for the whole run (engines keep what they parsed of their library there), and one for each test that asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +13,13 @@ def home_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DARI_HOME", str(tmp_path_factory.mktemp("dari")))
         yield
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shells of this test read no file of the user's, and daemons find nothing of another test."""
+    for name in ("CRUX_SOCKET", "CRUX_CONFIG", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
+    monkeypatch.setenv("SHELL", "/bin/bash")

@@ -18,7 +18,7 @@ from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods
 from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import Client
 
 

@@ -1,6 +1,6 @@
 """Design 002 §7.2: nothing that an agent can do runs a dangerous command before a person agreed, on no path.
 
-The paths of the core tools are in tests/terminal/service/test_policy_paths.py; here are the special tools, what scripts
+The paths of the core tools are in tests/terminal/test_input_policy.py; here are the special tools, what scripts
 ask of tmux, and ways to make a shell run what does not look like a command when it is sent.
 """
 
@@ -17,7 +17,7 @@ from dari.errors import InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
-from tests.terminal.service.house import House, house_in
+from tests.terminal.support import House, house_in
 
 Way = Callable[[House, str], Awaitable[object]]
 

@@ -1,16 +1,10 @@
-"""Every test has a home of its own: shells read no file of the user's."""
+"""Every test has a home of its own."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CRUX_SOCKET", "CRUX_CONFIG", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
-    monkeypatch.setenv("SHELL", "/bin/bash")
+def home(own_home: None) -> None:
+    pass

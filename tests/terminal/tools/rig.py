@@ -11,7 +11,7 @@ from typing import Any
 from dari.mcp.server import Server
 from dari.terminal.policy.config import Security
 from dari.terminal.tools.server import build_server
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.wires import Json, MemoryWire, initialize
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.terminal.tools.server import build_server
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
 from tests.wires import MemoryWire, call, stateless
 

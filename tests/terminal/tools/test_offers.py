@@ -13,7 +13,7 @@ from dari.terminal.paths import CruxPaths
 from dari.terminal.service import remote_service
 from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import Client, client_in
 
 

@@ -20,7 +20,7 @@ from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
 from dari.terminal.tools.resources import FollowedResources
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import Client
 
 

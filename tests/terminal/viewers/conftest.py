@@ -1,7 +1,10 @@
-"""Every test has a home of its own: shells read no file of the user's."""
+"""Every test has a home of its own."""
 
 from __future__ import annotations
 
-from tests.terminal.service.conftest import own_home
+import pytest
 
-__all__ = ["own_home"]
+
+@pytest.fixture(autouse=True)
+def home(own_home: None) -> None:
+    pass

@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.terminal.policy.config import Security
-from tests.terminal.service.house import House, house_in
+from tests.terminal.support import House, house_in
 
 
 async def build(house: House, home: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dari.errors import NotFound
 from dari.terminal.api.workflow import WorkflowStep
 from tests.terminal.panes.household import until
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
 
 DESIGN = json.loads(

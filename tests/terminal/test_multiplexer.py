@@ -11,7 +11,9 @@ import pytest
 
 from dari.errors import Conflict
 from dari.terminal.policy.config import Security
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV"])

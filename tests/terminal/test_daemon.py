@@ -8,6 +8,8 @@ import pytest
 
 from dari.terminal.paths import CruxPaths
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 def test_the_socket_is_in_the_home_unless_dari_or_crux_name_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")

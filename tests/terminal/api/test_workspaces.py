@@ -9,7 +9,7 @@ import pytest
 from dari.errors import Conflict, Denied, InvalidInput, NotFound
 from dari.terminal.policy.config import Security
 from tests.terminal.panes.household import until
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
 
 OWN = """

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from dari.errors import NotFound
 from dari.terminal.api import output_analysis
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
 
 DOCKER_PS = """CONTAINER ID   IMAGE          STATUS         PORTS

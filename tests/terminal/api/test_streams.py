@@ -11,7 +11,7 @@ import pytest
 
 from dari.terminal.api.streams import StreamEvent
 from dari.terminal.service import daemon_methods
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import Client, client_in
 
 

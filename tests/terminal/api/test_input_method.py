@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import NeedsApproval, NotFound
 from tests.terminal.panes.household import until
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
 
 RECORDER = """

@@ -11,7 +11,7 @@ from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.api.contexts import InjectedContext
 from dari.terminal.policy.config import Security
 from tests.terminal.panes.household import until
-from tests.terminal.service.house import House, house_in
+from tests.terminal.support import House, house_in
 from tests.terminal.tools.rig import client_in
 
 SHELLS = ["bash", "zsh", "fish", "sh"]

@@ -16,7 +16,9 @@ from dari.errors import NeedsApproval, NotFound
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.service import TerminalService, daemon_methods, remote_service
 from tests.terminal.panes.household import until
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @asynccontextmanager

@@ -13,7 +13,9 @@ from dari.errors import Denied, InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
-from tests.terminal.service.house import House, house_in
+from tests.terminal.support import House, house_in
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 Path_ = Callable[[House, str], Awaitable[object]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput, NotFound
-from tests.terminal.service.house import house_in
+from tests.terminal.support import house_in
 
 
 async def test_the_first_command_opens_a_pane(tmp_path: Path) -> None:
