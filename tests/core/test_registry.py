@@ -8,7 +8,7 @@ import pytest
 
 from dari.core.content import PromptMessage
 from dari.core.context import Context
-from dari.core.events import Event, Events, ListChanged, ResourceUpdated
+from dari.core.events import Event, EventBus, ListChanged, ResourceUpdated
 from dari.core.prompt import Prompt
 from dari.core.registry import Registry
 from dari.core.resource import Resource, ResourceTemplate
@@ -65,7 +65,7 @@ def test_an_update_of_a_resource_changes_no_list() -> None:
 
 
 def test_a_listener_that_stopped_hears_nothing_and_may_stop_twice() -> None:
-    events, first, second = Events(), list[Event](), list[Event]()
+    events, first, second = EventBus[Event](), list[Event](), list[Event]()
     stop = events.subscribe(first.append)
     events.subscribe(second.append)
     events.publish(ListChanged("tools"))
@@ -77,7 +77,7 @@ def test_a_listener_that_stopped_hears_nothing_and_may_stop_twice() -> None:
 
 
 def test_a_listener_may_stop_while_it_is_told() -> None:
-    events, seen = Events(), list[Event]()
+    events, seen = EventBus[Event](), list[Event]()
 
     def once(event: Event) -> None:
         seen.append(event)
@@ -91,7 +91,7 @@ def test_a_listener_may_stop_while_it_is_told() -> None:
 
 
 def test_one_function_may_listen_twice() -> None:
-    events, seen = Events(), list[Event]()
+    events, seen = EventBus[Event](), list[Event]()
     events.subscribe(seen.append)
     stop = events.subscribe(seen.append)
     stop()

@@ -1,13 +1,14 @@
-"""What changed, told to whoever listens: list changes and resource updates."""
+"""Events inside one process: list changes and resource updates of the registry, and the bus that carries any event."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
 ListKind = Literal["tools", "prompts", "resources"]
+T = TypeVar("T")
 
 
 class ListChanged(Struct, frozen=True):
@@ -23,21 +24,22 @@ class ResourceUpdated(Struct, frozen=True):
 
 
 Event = ListChanged | ResourceUpdated
-Listener = Callable[[Event], None]
 
 
-class Events:
-    """In-process fan-out. Listeners are plain functions that only enqueue, so publishing never waits."""
+class EventBus(Generic[T]):
+    """Fan-out to listeners. A listener is a plain function that only enqueues, so publishing never waits."""
+
+    __slots__ = ("_listeners",)
 
     def __init__(self) -> None:
-        self._listeners: dict[object, Listener] = {}
+        self._listeners: dict[object, Callable[[T], object]] = {}
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Register a listener; call what is returned to stop."""
+    def subscribe(self, listener: Callable[[T], object]) -> Callable[[], None]:
+        """Register a listener; call the returned function to remove it."""
         key = object()
         self._listeners[key] = listener
         return lambda: self._listeners.pop(key, None) and None
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: T) -> None:
         for listener in list(self._listeners.values()):
             listener(event)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from dari.core.events import Events, ListChanged, ListKind, ResourceUpdated
+from dari.core.events import Event, EventBus, ListChanged, ListKind, ResourceUpdated
 from dari.core.offer import Offer, is_same_listing
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate, closeness
@@ -37,7 +37,7 @@ class Registry:
         self.resources: Mapping[str, Resource] = self._resources
         self.templates: Mapping[str, ResourceTemplate] = self._templates
         self.prompts: Mapping[str, Prompt] = self._prompts
-        self.events = Events()
+        self.events: EventBus[Event] = EventBus()
         self.version = 0
         self.guidance = ""
         """What the offers add to the server's instructions."""

@@ -21,7 +21,6 @@ from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
 from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller
 from dari.bridge.upstream.calls import UpstreamCalls
 from dari.bridge.upstream.connect import Connector, MakeOAuth, UpstreamSession
-from dari.bridge.upstream.fanout import Fanout
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.server_requests import ServerRequests
@@ -32,7 +31,7 @@ from dari.bridge.upstream.tool_view import RemoteTool
 from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.context import LEVELS, Level, LoggingMessage, Root
-from dari.core.events import ListChanged, ListKind, ResourceUpdated
+from dari.core.events import EventBus, ListChanged, ListKind, ResourceUpdated
 from dari.core.pending import PendingResult
 from dari.errors import DariError
 from dari.log import format_event
@@ -76,11 +75,11 @@ class Upstream:
         self.id = target.profile.id
         self.mask = target.mask
         self.key = target.key
-        self.changes: Fanout[ListKind] = Fanout()
-        self.resource_updates: Fanout[str] = Fanout()
-        self.logs: Fanout[LoggingMessage] = Fanout()
+        self.changes: EventBus[ListKind] = EventBus()
+        self.resource_updates: EventBus[str] = EventBus()
+        self.logs: EventBus[LoggingMessage] = EventBus()
         """Log messages that belong to no call."""
-        self.start_notes: Fanout[str] = Fanout()
+        self.start_notes: EventBus[str] = EventBus()
         """What a long start is busy with, for people who wait for it."""
         self._start_note = ""
         self._parts = parts
