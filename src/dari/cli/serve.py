@@ -108,7 +108,7 @@ async def _host(settings: ServeSettings) -> int:
 
 
 async def _stop_when_asked(hosted: Hosted, supervisor: TransportSupervisor) -> None:
-    await hosted.asked_to_finish()
+    await hosted.lifetime.stopped()
     supervisor.stop()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
@@ -14,15 +13,15 @@ from typing import Self
 from msgspec import Raw
 
 from dari.daemon.errors import DaemonError, ErrorCode
+from dari.daemon.lifetime import Lifetime, run_daemon
 from dari.daemon.listener import Listener
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.methods import Method, method_table
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
-from dari.daemon.protocol import encode_error
+from dari.daemon.protocol import PROTOCOL_VERSION, encode_error
 from dari.daemon.server_connection import DaemonLimits, ServerConnection
 from dari.daemon.session import Identify, OnRefused, SessionAccess, ignore_refusal, prove_nothing
-from dari.daemon.system_methods import system_methods
 from dari.daemon.tokens import DEFAULT_PRINCIPALS, Principal, Tokens
 from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, Failed, Unavailable
@@ -41,7 +40,7 @@ async def _nothing() -> None:
 
 
 class DaemonServer:
-    """`await daemon.serve()` runs until `system.shutdown`, SIGTERM or SIGINT; `async with` runs for a block.
+    """`await daemon.serve()` runs until its lifetime ends; `async with` runs for a block.
 
     `on_stop` ends what the methods drive, within the grace period and before the next daemon may start.
     """
@@ -57,36 +56,26 @@ class DaemonServer:
         on_stop: Callable[[], Awaitable[None]] = _nothing,
         peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
         identify: Identify = prove_nothing,
+        lifetime: Lifetime | None = None,
         on_refused: OnRefused = ignore_refusal,
     ) -> None:
         """`on_refused` is called for every refused call of a method that only a person may use."""
         self.paths = paths
+        self.lifetime = lifetime or Lifetime()
         self._name = paths.name
         self._limits = limits or DaemonLimits()
         self._on_stop = on_stop
         self._peer_credentials = peer_credentials
         self._tokens = Tokens(self.paths.run_dir, principals)
-        table = method_table((*system_methods(version, self._tokens, self.shut_down), *methods))
+        table = method_table((*_system_methods(version, self._tokens, self.lifetime.stop), *methods))
         self._access = SessionAccess(paths.name, table, self._tokens, identify, on_refused)
         self._connections: dict[asyncio.Task[None], ServerConnection] = {}
         self._listener: Listener | None = None
         self._held = ExitStack()
-        self._stopping = asyncio.Event()
-        self._failure: Failed | None = None
 
     async def serve(self) -> None:
-        """Run until somebody asks for the end."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopping.set)
-        try:
-            async with self:
-                await self._stopping.wait()
-            if self._failure is not None:
-                raise self._failure
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+        """Run until `system.shutdown`, a signal, or another end of the daemon's lifetime."""
+        await run_daemon(self, self.lifetime)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -122,18 +111,10 @@ class DaemonServer:
             self._held.close()
         logger.info("daemon=%s event=stopped", self._name)
 
-    async def asked_to_stop(self) -> None:
-        """Return once somebody asked for the end, for a host that runs more than this daemon."""
-        await self._stopping.wait()
-
     @property
     def connections(self) -> int:
         """How many callers are connected."""
         return len(self._connections)
-
-    def shut_down(self) -> None:
-        """Make `serve()` end."""
-        self._stopping.set()
 
     async def _take_place(self) -> None:
         with ExitStack() as held:
@@ -185,8 +166,7 @@ class DaemonServer:
     def _lost_listener(self, error: OSError) -> None:
         """Nobody can reach it any more: better no daemon than one that only seems to run."""
         what = f"{self._name} lost its listener on {self.paths.socket}: {error.strerror}"
-        self._failure = Failed(what, "start it again")
-        self._stopping.set()
+        self.lifetime.stop(Failed(what, "start it again"))
 
     def _evicts(self) -> bool:
         """End the caller that was silent longest; one that has not even said hello goes before the others."""
@@ -207,3 +187,28 @@ class DaemonServer:
         del self._connections[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("daemon=%s event=fatal", self._name, exc_info=error)
+
+
+def _system_methods(version: str, tokens: Tokens, shut_down: Callable[[], None]) -> tuple[Method, ...]:
+    """`system.ping`, `system.version`, `system.rotate_token` and `system.shutdown`."""
+
+    async def ping(_: dict[str, object]) -> object:
+        return {"pong": True}
+
+    async def engine(_: dict[str, object]) -> object:
+        return {"engine": version, "protocol": PROTOCOL_VERSION}
+
+    async def rotate_token(_: dict[str, object]) -> object:
+        tokens.rotate()
+        return {"rotated": True, "reconnect_required": True}
+
+    async def shutdown(_: dict[str, object]) -> object:
+        shut_down()
+        return {"status": "shutting_down"}
+
+    return (
+        Method("system.ping", "read", ping),
+        Method("system.version", "read", engine),
+        Method("system.rotate_token", "admin", rotate_token),
+        Method("system.shutdown", "control", shutdown),
+    )

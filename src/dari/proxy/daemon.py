@@ -46,13 +46,12 @@ async def serve(paths: CrabPaths) -> None:
     from dari.proxy.runtime import ProxyRuntime
 
     async with _hold_state(paths):
-        machine = await ProxyRuntime.open(paths.state_dir)
-        machine.local_files.keep_out_of(paths.run_dir)
+        proxy = await ProxyRuntime.open(paths.state_dir)
+        proxy.local_files.keep_out_of(paths.run_dir)
         try:
-            service = local_service(machine, paths.socket)
-            await DaemonServer(paths, daemon_methods(service), on_stop=machine.stop).serve()
+            await DaemonServer(paths, daemon_methods(local_service(proxy, paths.socket)), on_stop=proxy.stop).serve()
         finally:
-            await machine.close()
+            await proxy.close()
 
 
 @asynccontextmanager

@@ -109,7 +109,7 @@ async def main(kind: str, version: str) -> int:
     bridge = Bridge(place.state_dir, protected=place.protected)
     async with daemon.host(place, bridge, demo.run, make_server, kind=kind) as hosted:  # type: ignore[arg-type]
         print("ready", flush=True)
-        await hosted.asked_to_finish()
+        await hosted.lifetime.stopped()
     return 0
 
 

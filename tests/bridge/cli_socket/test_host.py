@@ -15,12 +15,12 @@ import pytest
 from dari.bridge import daemon
 from dari.bridge.cli_socket.client import ask_to_finish
 from dari.bridge.control import BridgeControl
-from dari.bridge.daemon import control_client, host, take_over
-from dari.bridge.idleness import Idleness, idle_s
+from dari.bridge.daemon import control_client, host, read_idle_s, take_over
 from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
 from dari.core.approvals import ProposedCall
 from dari.daemon.errors import DaemonError
+from dari.daemon.lifetime import Lifetime
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.stub import make_stub
 from dari.daemon.unix_socket import answers
@@ -36,7 +36,8 @@ async def hosted_here(
 ) -> AsyncIterator[daemon.Hosted]:
     bridge = Bridge(place.state_dir, protected=place.protected)
     run = (commands or Commands()).run
-    async with host(place, bridge, run, make_server, kind=kind, idle_s=idle_s) as hosted:  # type: ignore[arg-type]
+    lifetime = Lifetime(idle_s or 0)
+    async with host(place, bridge, run, make_server, lifetime=lifetime, kind=kind) as hosted, lifetime:  # type: ignore[arg-type]
         yield hosted
 
 
@@ -117,11 +118,11 @@ async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path
     async with hosted_here(place, commands) as hosted, visiting(place.run_dir, "wait") as visitor:
         await commands.entered.wait()
         asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.run_dir), 20))
-        await hosted.asked_to_finish()
+        await hosted.lifetime.stopped()
         commands.release.set()
         await visitor.frames()
     assert not asking.done()
-    hosted.door.release_finishers()  # in a process of its own, the end of the process does that
+    hosted.cli_socket.release_finishers()  # in a process of its own, the end of the process does that
     assert await asking == os.getpid()
 
 
@@ -130,7 +131,7 @@ async def test_the_control_socket_ends_a_host_too(run_dir: Path) -> None:
     async with hosted_here(place) as hosted:
         client = control_client(place)
         assert await client.call("system.shutdown") == {"status": "shutting_down"}
-        await hosted.asked_to_finish()
+        await hosted.lifetime.stopped()
         await client.close()
 
 
@@ -190,13 +191,13 @@ async def test_a_daemon_whose_run_directory_was_removed_ends(run_dir: Path, monk
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place) as hosted:
         shutil.rmtree(place.run_dir)
-        await hosted.asked_to_finish()
+        await hosted.lifetime.stopped()
     assert not place.run_dir.exists()
 
 
 async def test_without_work_a_daemon_is_done_after_its_time(run_dir: Path) -> None:
     async with hosted_here(BridgePaths(run_dir / "run"), idle_s=0.05) as hosted:
-        await hosted.asked_to_finish()
+        await hosted.lifetime.stopped()
 
 
 class Looks:
@@ -216,27 +217,26 @@ class Looks:
 
 async def test_work_keeps_a_daemon_and_so_does_the_wish_that_it_stays() -> None:
     looks = Looks()
-    idleness = Idleness(looks, 0.02)
-    ended = asyncio.create_task(idleness.long_enough())
-    await looks.enough.wait()
-    assert not ended.done()
-    idleness.stays = True
-    looks.is_busy, looks._left = False, 40
-    looks.enough.clear()
-    await looks.enough.wait()
-    assert not ended.done()
-    idleness.stays = False
-    await ended
+    async with Lifetime(0.02, looks) as lifetime:
+        ended = asyncio.create_task(lifetime.stopped())
+        await looks.enough.wait()
+        assert not ended.done()
+        lifetime.is_kept = True
+        looks.is_busy, looks._left = False, 40
+        looks.enough.clear()
+        await looks.enough.wait()
+        assert not ended.done()
+        lifetime.is_kept = False
+        await ended
 
 
 async def test_a_visitor_is_work(run_dir: Path) -> None:
     place, commands = BridgePaths(run_dir / "run"), Commands()
     async with hosted_here(place, commands, idle_s=0.02) as hosted:
-        assert hosted._idleness is not None
-        is_busy, looks = hosted._idleness._is_busy, Looks()
-        hosted._idleness._is_busy = lambda: looks() and is_busy()
+        is_busy, looks = hosted.lifetime.is_busy, Looks()
+        hosted.lifetime.is_busy = lambda: looks() and is_busy()
         async with visiting(place.run_dir, "wait"):
-            finished = asyncio.create_task(hosted.asked_to_finish())
+            finished = asyncio.create_task(hosted.lifetime.stopped())
             await looks.enough.wait()
             assert not finished.done()
         await finished
@@ -247,20 +247,18 @@ async def test_a_visitor_may_ask_the_host_to_stay(run_dir: Path) -> None:
     async with hosted_here(place, idle_s=1000) as hosted:
         async with visiting(place.run_dir, "say", "", "", "0") as visitor:
             await visitor.frames()
-        assert hosted._idleness is not None
-        assert not hosted._idleness.stays
+        assert not hosted.lifetime.is_kept
         async with visiting(place.run_dir, "say", "", "", "0", stays=True) as visitor:
             await visitor.frames()
-        assert hosted._idleness.stays
+        assert hosted.lifetime.is_kept
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
 def test_a_time_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="DARI_BRIDGE_IDLE_S"):
-        idle_s(text)
+        read_idle_s(text)
 
 
-def test_the_usual_time_is_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DARI_BRIDGE_IDLE_S", raising=False)
-    assert idle_s() == 1800
-    assert idle_s("0.5") == 0.5
+def test_the_usual_time_is_half_an_hour() -> None:
+    assert read_idle_s("") == 1800
+    assert read_idle_s("0.5") == 0.5

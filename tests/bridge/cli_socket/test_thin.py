@@ -266,7 +266,7 @@ def test_a_daemon_that_cannot_start_is_told_with_its_reason(home: Path, monkeypa
     done = crewx("servers", "--json")
     assert (done.returncode, done.stdout) == (0, b"[]\n")
     assert b"warning: the daemon cannot be used (the daemon ended at start with exit status 1" in done.stderr
-    assert b"DARI_BRIDGE_IDLE_S='soon' is no time" in done.stderr
+    assert b"DARI_BRIDGE_IDLE_S must be seconds above 0, got 'soon'" in done.stderr
 
 
 def test_a_run_directory_that_others_may_read_is_closed_to_them_first(home: Path) -> None:
