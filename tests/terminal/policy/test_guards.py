@@ -15,7 +15,6 @@ from dari.terminal.policy.config import Security
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
 from dari.terminal.policy.rate import RateLimit
-from dari.terminal.policy.regexes import check_regex
 from dari.terminal.policy.signals import parse_signal
 
 
@@ -97,33 +96,6 @@ def test_what_is_no_signal_lists_those_that_are() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_signal("HELLO")
     assert "INT" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(a+)+$",
-        "(a*)*b",
-        "((a|b+)*)+",
-        "(a|a)*b",
-        "(.*,){11,}x",
-        "(x+x+)+y",
-        "(?:a+){2,}",
-        r"(a)(\1)+",
-        "a" * 1025,
-        "(",
-    ],
-)
-def test_a_pattern_that_could_take_for_ever_is_refused(pattern: str) -> None:
-    with pytest.raises(InvalidInput):
-        check_regex(pattern)
-
-
-@pytest.mark.parametrize(
-    "pattern", [r"ready in \d+ ms", "^error(\\[E\\d+\\])?:", "(foo|bar)+", "a{2,5}", "(ab){3}", r"\$ $", ""]
-)
-def test_everyday_patterns_pass(pattern: str) -> None:
-    check_regex(pattern)
 
 
 def test_forty_at_once_then_twenty_a_second() -> None:

@@ -38,26 +38,26 @@ _RUNNERS = r"(?:\S*/)?(?:npx|npm|pnpm|yarn|bun|node)\b.*"
 _PARSERS = {
     "json": _Parser("documents:read_json", ("{", "["), r"jq\b|curl\b|kubectl .*-o ?json|docker inspect"),
     "yaml": _Parser(
-        "yaml_documents:read_yaml",
+        "documents:read_yaml",
         (":", "- "),
         r"(?:cat|bat|head|yq|helm|kubectl|docker(?: |-)compose)\b.*(?:\.ya?ml\b|yaml|template|get|config)|yq\b",
     ),
     "pytest": _Parser(
-        "suites.pytest:read_pytest",
+        "suites.python:read_pytest",
         ("passed", "failed", "PASSED", "FAILED", "ERROR", "no tests ran", "test session starts", "skipped", "error"),
         r"(?:\S*/)?(?:python\d?[\d.]* -m )?(?:py\.?test)\b|(?:uv|poetry|hatch) run pytest\b|tox\b",
     ),
     "cargo_test": _Parser(
-        "suites.cargo:read_cargo_test", ("test result:", "running "), r"cargo (?:\+\S+ )?(?:test|t|nextest)\b"
+        "suites.compiled:read_cargo_test", ("test result:", "running "), r"cargo (?:\+\S+ )?(?:test|t|nextest)\b"
     ),
     "javascript_tests": _Parser(
         "suites.javascript:read_javascript_tests",
         ("Tests", "passing", "failing", "# pass", "ℹ pass", "FAIL "),
         rf"{_RUNNERS}test\b|{_RUNNERS}(?:jest|vitest|mocha)\b|jest\b|vitest\b|mocha\b",
     ),
-    "go_test": _Parser("suites.gotest:read_go_test", ("--- ", "ok ", "FAIL", "PASS"), r"go test\b"),
+    "go_test": _Parser("suites.compiled:read_go_test", ("--- ", "ok ", "FAIL", "PASS"), r"go test\b"),
     "unittest": _Parser(
-        "suites.unittest:read_unittest",
+        "suites.python:read_unittest",
         ("Ran ",),
         r"(?:\S*/)?python[\d.]* (?:-\w+ )*(?:-m unittest\b|\S*(?:manage|test\w*)\.py\b)",
     ),
@@ -65,33 +65,35 @@ _PARSERS = {
         "suites.rspec:read_rspec", (" example, ", " examples, "), r"(?:bundle exec )?(?:\S*/)?(?:rspec|rake)\b"
     ),
     "ctest": _Parser(
-        "suites.ctest:read_ctest", ("Test #", "% tests passed"), r"(?:\S*/)?(?:ctest|make (?:test|check)|ninja test)\b"
+        "suites.compiled:read_ctest",
+        ("Test #", "% tests passed"),
+        r"(?:\S*/)?(?:ctest|make (?:test|check)|ninja test)\b",
     ),
-    "surefire": _Parser("suites.surefire:read_surefire", ("Tests run: ",), r"(?:\S*/)?(?:mvnw?|mvnd)\b"),
-    "git_status": _Parser("worktree:read_status", (), r"git (?:\S+ )*?status\b"),
-    "git_log": _Parser("commits:read_commits", (), r"git (?:\S+ )*?(?:log|show|reflog)\b"),
+    "surefire": _Parser("suites.compiled:read_surefire", ("Tests run: ",), r"(?:\S*/)?(?:mvnw?|mvnd)\b"),
+    "git_status": _Parser("git_status:read_status", (), r"git (?:\S+ )*?status\b"),
+    "git_log": _Parser("git_history:read_commits", (), r"git (?:\S+ )*?(?:log|show|reflog)\b"),
     "docker_ps": _Parser(
-        "containers:read_containers",
+        "processes:read_containers",
         ("CONTAINER ID", "STATUS", "PORTS"),
         r"(?:docker|podman|nerdctl) (?:compose )?(?:container )?(?:ps|ls)\b",
     ),
     "docker_images": _Parser(
-        "containers:read_images",
+        "processes:read_images",
         ("REPOSITORY", "IMAGE ID", "DISK USAGE"),
         r"(?:docker|podman|nerdctl) (?:images\b|image ls\b)",
     ),
     "diff_stat": _Parser(
-        "diffstats:read_diff_stat",
+        "git_history:read_diff_stat",
         (" changed", " | ", "\t", "  "),
         r"git (?:\S+ )*?(?:diff|show|pull|merge|commit|stash|log)\b.*--(?:\w*stat|summary)|"
         r"git (?:pull|merge)\b|diffstat\b",
     ),
-    "du": _Parser("sizes:read_du", (), r"(?:g|n)?du\b"),
-    "wc": _Parser("sizes:read_wc", (), r"g?wc\b"),
+    "du": _Parser("listings:read_du", (), r"(?:g|n)?du\b"),
+    "wc": _Parser("listings:read_wc", (), r"g?wc\b"),
     "ls": _Parser("listings:read_listing", (), r"(?:ls|ll|dir|exa|eza)\b"),
     "ps": _Parser("processes:read_processes", ("PID",), r"ps\b"),
     "df": _Parser("processes:read_disks", ("%",), r"df\b"),
-    "python_traceback": _Parser("python_traces:read_python_trace", ('File "',), r"\S*python[\d.]*\b"),
+    "python_traceback": _Parser("traces:read_python_trace", ('File "',), r"\S*python[\d.]*\b"),
     "java_traceback": _Parser("traces:read_java_trace", (" at ", "\tat "), r"java\b"),
     "node_traceback": _Parser("traces:read_node_trace", ("    at ",), r"(?:node|npm|npx)\b"),
     "go_traceback": _Parser("traces:read_go_trace", ("goroutine ",), r"go run\b"),
