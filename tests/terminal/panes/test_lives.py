@@ -135,10 +135,10 @@ async def test_nothing_outlives_its_pane(tmp_path: Path) -> None:
 async def test_a_killed_daemon_leaves_no_program_behind(tmp_path: Path, keeper: str) -> None:
     program = f"""
 import asyncio, sys
-from dari.process.spawner import Keepers
+from dari.process.spawner import Spawner
 from dari.terminal.panes.pane import Pane
 async def main():
-    async with Keepers() as keepers:
+    async with Spawner() as keepers:
         pane = await Pane.open(keepers, "1", shell="bash", cwd={str(tmp_path)!r}, env={{"HOME": {str(tmp_path)!r}}})
         await pane.execute("trap '' HUP; nohup sh -c 'echo $$ > one; exec sleep 600' >/dev/null 2>&1 &")
         await pane.execute("setsid sh -c 'echo $$ > two; exec sleep 600' >/dev/null 2>&1 &")
