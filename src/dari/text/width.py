@@ -1,4 +1,4 @@
-"""Text measured in terminal cells: columns line up by cells, not by characters."""
+"""The width of text in columns of a terminal. The only place that knows about wide and combining characters."""
 
 from __future__ import annotations
 
@@ -19,10 +19,26 @@ def char_width(char: str) -> int:
 
 
 def text_width(text: str) -> int:
+    """Columns that the text takes: Korean, Chinese, Japanese and emoji take two, marks on a letter none."""
     return len(text) if text.isascii() else sum(map(char_width, text))
 
 
-def cells(text: str) -> list[str]:
+def take_columns(text: str, columns: int) -> str:
+    """The longest start of the text that is at most so many columns wide."""
+    left = columns
+    for at, char in enumerate(text):
+        left -= char_width(char)
+        if left < 0:
+            return text[:at]
+    return text
+
+
+def truncate(text: str, columns: int) -> str:
+    """The text if it fits, else as much of it as does, and an ellipsis."""
+    return text if text_width(text) <= columns else take_columns(text, columns - 1) + "…"
+
+
+def split_cells(text: str) -> list[str]:
     """One entry per cell; a wide character is followed by an empty entry, combining ones join the one before."""
     if text.isascii():
         return list(text)
@@ -38,6 +54,6 @@ def cells(text: str) -> list[str]:
     return found
 
 
-def cut(row: list[str], start: int, end: int | None) -> str:
+def slice_cells(row: list[str], start: int, end: int | None) -> str:
     """The text in the cells from `start` up to `end`, without the blanks around it."""
     return "".join(row[start:end]).strip()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from dari.terminal.output_parsers.result import OutputText, Parsed, ranges, share
-from dari.text.width import cells, cut, text_width
+from dari.text.width import slice_cells, split_cells, text_width
 
 _BORDER = re.compile(r"[\s+|:\-=*─━═╌┄│┃║┌┬┐├┼┤└┴┘╭╮╯╰╒╤╕╞╪╡╘╧╛╔╦╗╠╬╣╚╩╝╓╥╖╟╫╢╙╨╜┏┳┓┣╋┫┗┻┛┡╇┩┢╈┪┠╂┨┯┷╷╵╶╴]++")
 _LINES = frozenset("-=─━═╌┄")
@@ -58,15 +58,15 @@ def read_box(start: int, block: list[str]) -> Parsed | None:
 
 
 def _corners(border: str) -> list[int]:
-    return [place for place, cell in enumerate(cells(border)) if cell in _CORNERS]
+    return [place for place, cell in enumerate(split_cells(border)) if cell in _CORNERS]
 
 
 def _split(line: str, columns: list[int]) -> list[str]:
     """Cells of a row: cut under the corners where a bar stands under each, else at every bar."""
-    row = cells(line)
+    row = split_cells(line)
     if columns and all(place < len(row) and row[place] in ("│", "┃", "║", "|") for place in columns):
         bounds = [-1, *columns, len(row)]
-        parts = [cut(row, first + 1, last) for first, last in pairwise(bounds)]
+        parts = [slice_cells(row, first + 1, last) for first, last in pairwise(bounds)]
     else:
         parts = [part.strip() for part in _BARS.split(line)]
     # Within a frame the first and the last bar open and close the row; without one every bar parts two cells.
@@ -118,12 +118,12 @@ def header_cells(line: str) -> list[tuple[int, str]]:
 def slice_rows(starts: Sequence[int], lines: Sequence[str]) -> list[list[str]]:
     """Rows cut at the given cells; the last column takes the rest of its line."""
     bounds = [*zip(starts, [*starts[1:], None], strict=True)]
-    return [[cut(row, start, end) for start, end in bounds] for row in map(cells, lines)]
+    return [[slice_cells(row, start, end) for start, end in bounds] for row in map(split_cells, lines)]
 
 
 def stands_at(starts: Sequence[int], lines: Sequence[str]) -> bool:
     """Whether every line breaks before each of these cells, as in a table whose columns are aligned left."""
-    for row in map(cells, lines):
+    for row in map(split_cells, lines):
         for start in starts:
             if start and start < len(row) and (row[start - 1].strip() or row[start] == ""):
                 return False
@@ -172,8 +172,8 @@ def _read_under_header(lines: list[str]) -> tuple[list[str], list[list[str]], fl
     if is_left and not (len(bounds) > len(named) and _is_tight(bounds, lines)):
         return [name for _, name in named], slice_rows(starts, body), trust
     if len(bounds) >= 2 and len(bounds) >= len(named):
-        grid = [cells(line) for line in lines]
-        table = [[cut(row, first, last) for first, last in bounds] for row in grid]
+        grid = [split_cells(line) for line in lines]
+        table = [[slice_cells(row, first, last) for first, last in bounds] for row in grid]
         if _has_numbers(table) or trust == 0.8 or len(lines) > 3:
             trust -= 0.1 * (not _has_numbers(table)) + 0.15 * any("  " in name for name in table[0])
             return table[0], table[1:], trust
@@ -216,12 +216,12 @@ def _is_header(line: str) -> bool:
 
 def _is_spread(starts: Sequence[int], body: list[str]) -> bool:
     """Whether something is written in a second column at all."""
-    return any(len(row) > starts[1] and cut(row, starts[1], None) for row in map(cells, body))
+    return any(len(row) > starts[1] and slice_cells(row, starts[1], None) for row in map(split_cells, body))
 
 
 def _gaps(lines: list[str]) -> list[tuple[int, int | None]]:
     """Columns between the cells that are blank on every line. Each has a name, the first may be without."""
-    grid = [cells(line) for line in lines]
+    grid = [split_cells(line) for line in lines]
     width = max(map(len, grid))
     filled = [False] * width
     for row in grid:
@@ -241,8 +241,8 @@ def _gaps(lines: list[str]) -> list[tuple[int, int | None]]:
     header, body = grid[0], grid[1:]
     columns: list[tuple[int, int]] = []
     for first, last in spans:
-        has_name = bool(cut(header, first, last))
-        has_value = any(cut(row, first, last) for row in body)
+        has_name = bool(slice_cells(header, first, last))
+        has_value = any(slice_cells(row, first, last) for row in body)
         # `Mounted on` and `CONTAINER ID` are one name each; a gap inside values has no name above it.
         is_part = columns and (not has_name or (not has_value and first - columns[-1][1] == 1))
         if is_part:
@@ -254,11 +254,11 @@ def _gaps(lines: list[str]) -> list[tuple[int, int | None]]:
 
 def _is_tight(bounds: list[tuple[int, int | None]], lines: list[str]) -> bool:
     """Whether names one blank apart are columns of their own (`RM RO`): numbers or a wide gap stand under them."""
-    header, *body = [cells(line) for line in lines]
+    header, *body = [split_cells(line) for line in lines]
     for (left, end), (right, last) in pairwise(bounds):
         if right < 2 or right > len(header) or header[right - 2] == " ":
             continue
-        pairs = [(cut(row, left, end), cut(row, right, last), row) for row in body]
+        pairs = [(slice_cells(row, left, end), slice_cells(row, right, last), row) for row in body]
         whole = [pair for pair in pairs if pair[0] and pair[1]]
         if not whole:
             continue

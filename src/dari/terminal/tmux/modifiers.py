@@ -5,10 +5,11 @@ from __future__ import annotations
 import os.path
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+
+from dari.text.width import take_columns, text_width
 
 _ALONE = frozenset("labcdnwETSWP<>")
 _DOUBLE = ("||", "&&", "!=", "==", "<=", ">=")
@@ -129,15 +130,15 @@ def apply_after(value: str, modifiers: Sequence[Modifier], expand: Callable[[str
         elif modifier.name == "p" and modifier.arguments:
             width = _number(modifier.arguments[0])
     if limit:
-        short = _first(value, limit) if limit > 0 else _last(value, -limit)
+        short = take_columns(value, limit) if limit > 0 else take_columns(value[::-1], -limit)[::-1]
         value = value if short == value else short + marker if limit > 0 else marker + short
     if width:
-        blanks = " " * max(0, abs(width) - display_width(value))
+        blanks = " " * max(0, abs(width) - text_width(value))
         value = value + blanks if width > 0 else blanks + value
     if "n" in names:
         value = str(len(value.encode()))
     if "w" in names:
-        value = str(display_width(value))
+        value = str(text_width(value))
     return value
 
 
@@ -187,30 +188,6 @@ def evaluate(arguments: Sequence[str], left: str, right: str) -> str:
     except (KeyError, ZeroDivisionError, OverflowError):
         return ""
     return f"{result if is_float else float(int(result)):.{places}f}"
-
-
-def display_width(text: str) -> int:
-    """Columns of a terminal."""
-    return sum(_columns(char) for char in text)
-
-
-def _columns(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf", "Cc"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _first(text: str, columns: int) -> str:
-    used = 0
-    for at, char in enumerate(text):
-        used += _columns(char)
-        if used > columns:
-            return text[:at]
-    return text
-
-
-def _last(text: str, columns: int) -> str:
-    return _first(text[::-1], columns)[::-1]
 
 
 def _number(text: str) -> int:
