@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.terminal.output_parsers import parse_structured
-from dari.text.width import cells, text_width
+from dari.text.width import split_cells, text_width
 
 
 def table(text: str) -> tuple[list[str] | None, list[list[str]] | None]:
@@ -61,7 +61,7 @@ def test_wide_characters_take_two_cells() -> None:
     ("text", "width"), [("abc", 3), ("가", 2), ("e\u0301", 1), ("ｱ", 1), ("Ａ", 2), ("日本", 4), ("", 0)]
 )
 def test_widths_are_those_of_a_terminal(text: str, width: int) -> None:
-    assert text_width(text) == width == len(cells(text))
+    assert text_width(text) == width == len(split_cells(text))
 
 
 def test_dashes_under_the_names_show_the_columns() -> None:
