@@ -37,6 +37,8 @@ from tests.bridge.upstream.place import LAB
 from tests.process.support import STUBBORN
 from tests.wires import ROOT
 
+pytestmark = pytest.mark.local_mcp
+
 ME = Caller("test")
 
 

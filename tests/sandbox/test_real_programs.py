@@ -26,6 +26,8 @@ from tests.sandbox.requirements import require_asking, require_bubblewrap, requi
 from tests.sandbox.support import outcome, said
 from tests.wires import ROOT
 
+pytestmark = pytest.mark.local_mcp
+
 BOTH = pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
 
 # A file server that trusts its client, as the reference one does with `roots`: whatever is asked for is read.

@@ -19,6 +19,8 @@ from dari.process.children import Children
 from tests.bridge.children.servers import server
 from tests.process.support import left_of
 
+pytestmark = pytest.mark.local_mcp
+
 
 @asynccontextmanager
 async def talking_to(spec: ChildSpec, **options: float) -> AsyncIterator[tuple[Client, SupervisedChannel]]:

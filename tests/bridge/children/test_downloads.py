@@ -15,6 +15,8 @@ from dari.bridge.upstream.upstream import Upstream
 from dari.errors import TimedOut
 from tests.bridge.upstream.place import LAB, Place
 
+pytestmark = pytest.mark.local_mcp
+
 
 @pytest.mark.parametrize(
     ("command", "program", "package"),

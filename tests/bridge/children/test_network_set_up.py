@@ -19,6 +19,8 @@ from tests.bridge.upstream.place import ME, Place, lab, text_of
 from tests.process.support import wait_for_line
 from tests.sandbox.requirements import require_kernel
 
+pytestmark = pytest.mark.local_mcp
+
 SET_UP = {"SSL_CERT_FILE": "/etc/ssl/ours.pem", "HTTPS_PROXY": "http://me:hunter22@proxy.test:3128", "no_proxy": "x"}
 
 

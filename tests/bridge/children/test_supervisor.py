@@ -19,6 +19,8 @@ from dari.process.child import ChildSpec
 from dari.process.children import Children
 from tests.bridge.children.servers import server
 
+pytestmark = pytest.mark.local_mcp
+
 QUICK = RestartLimits(backoff_s=0.01, max_restarts=2)
 
 

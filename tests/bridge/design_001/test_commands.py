@@ -17,6 +17,8 @@ from tests.bridge.design_001.desk import KEY, Desk, entry
 from tests.bridge.peer_server import Peer, peer
 from tests.cli.remote.workshop import HANDLERS
 
+pytestmark = pytest.mark.local_mcp
+
 # §4 CLI
 
 

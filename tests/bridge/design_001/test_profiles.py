@@ -12,6 +12,8 @@ import pytest
 from tests.bridge.design_001.desk import KEY, Desk, entry
 from tests.bridge.peer_server import Peer, peer
 
+pytestmark = pytest.mark.local_mcp
+
 # §5 mcp.json
 
 

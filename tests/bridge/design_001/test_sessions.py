@@ -14,6 +14,8 @@ from tests.bridge.peer_server import Peer
 from tests.cli.remote.workshop import HANDLERS, TOOLS
 from tests.process.support import wait_for_end
 
+pytestmark = pytest.mark.local_mcp
+
 # §14 세션/프로세스
 
 

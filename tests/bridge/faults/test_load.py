@@ -14,6 +14,8 @@ from dari.bridge.upstream.caller import Caller
 from dari.errors import DariError
 from tests.bridge.upstream.place import ME, Place, lab, text_of
 
+pytestmark = pytest.mark.local_mcp
+
 SERVERS, CLIENTS, CALLS = 10, 100, 20
 
 

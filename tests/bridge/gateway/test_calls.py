@@ -13,6 +13,8 @@ from tests.bridge.gateway.support import asked, called, demo, house, is_gone, la
 from tests.mcp.support import notification, request
 from tests.wires import stateless
 
+pytestmark = pytest.mark.local_mcp
+
 ERAS = ["handshake", "stateless"]
 
 

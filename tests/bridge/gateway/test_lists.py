@@ -13,6 +13,8 @@ from tests.bridge.gateway.support import dead, demo, house, is_gone, lab, replie
 from tests.mcp.support import request
 from tests.wires import stateless
 
+pytestmark = pytest.mark.local_mcp
+
 WAITS_S = 60.0
 
 

@@ -24,7 +24,7 @@ from tests.e2e.rig import MODES, Person, http_client, unix_client
 from tests.wires import ROOT, HttpWire, StreamWire, initialize
 
 # One worker: what these tests share would be started in each.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("gateway processes")]
+pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("gateway processes")]
 DOORS = ["http", "unix", "stdio"]
 DAEMON_STOP = (sys.executable, "-m", "dari", "remote", "daemon", "stop")
 

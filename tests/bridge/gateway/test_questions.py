@@ -11,6 +11,8 @@ from dari.bridge.gateway.suspended_calls import SuspendedCalls
 from tests.bridge.gateway.support import EVERYTHING, House, asked, called, demo, house, lab, replied, seen, text_of
 from tests.wires import Json, MemoryWire
 
+pytestmark = pytest.mark.local_mcp
+
 SERVERS = ["handshake", "stateless"]
 
 

@@ -25,6 +25,8 @@ from tests.bridge.upstream.place import Place
 from tests.mcp.support import notification, request
 from tests.wires import Json, MemoryWire, initialize, stateless
 
+pytestmark = pytest.mark.local_mcp
+
 ERAS = ["handshake", "stateless"]
 
 

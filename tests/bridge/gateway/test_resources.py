@@ -10,6 +10,8 @@ from tests.bridge.gateway.support import House, demo, house, lab, replied, seen
 from tests.mcp.support import request
 from tests.wires import Json, stateless
 
+pytestmark = pytest.mark.local_mcp
+
 ERAS = ["handshake", "stateless"]
 
 

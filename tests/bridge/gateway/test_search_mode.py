@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dari.bridge.gateway.selection import ServerSelection
 from tests.bridge.gateway.support import House, asked, called, demo, house, lab, replied, text_of
 from tests.bridge.gateway.test_questions import SAID, accepted
 from tests.mcp.support import request
 from tests.wires import Json, stateless
+
+pytestmark = pytest.mark.local_mcp
 
 SEARCH = ServerSelection(mode="search")
 

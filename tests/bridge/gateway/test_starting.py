@@ -16,6 +16,8 @@ from tests.bridge.gateway.support import House, called, house, lab, replied, see
 from tests.bridge.gateway.test_relay import hosted, outlet
 from tests.bridge.upstream.place import ME, Place
 
+pytestmark = pytest.mark.local_mcp
+
 WAITS_S = 60.0
 MANY = 10
 

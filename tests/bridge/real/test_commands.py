@@ -10,7 +10,7 @@ from tests.bridge.real.direct import Said
 from tests.bridge.real.house import House
 from tests.bridge.real.servers import IDS, RealServer, payload
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize("name", IDS)

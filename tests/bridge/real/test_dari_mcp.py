@@ -19,7 +19,7 @@ from tests.e2e.rig import MODES, inspector
 from tests.e2e.test_claude_code import ID, INITIALIZE, WANTED, legacy, modern
 from tests.wires import Json, StreamWire
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ from tests.bridge.real.house import House, Hub
 from tests.bridge.real.servers import RealServer, payload
 from tests.e2e.rig import ERAS, MODES, Inspector, Person, http_client, inspector, unix_client
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from tests.bridge.real.direct import Said
 from tests.bridge.real.servers import IDS, RealServer
 
-pytestmark = pytest.mark.xdist_group("real servers")
+pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 
 
 @pytest.mark.parametrize("name", IDS)

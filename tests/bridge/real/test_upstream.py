@@ -16,7 +16,7 @@ from tests.bridge.real.direct import Said
 from tests.bridge.real.house import House
 from tests.bridge.real.servers import Json, RealServer, payload
 
-pytestmark = pytest.mark.xdist_group("real servers")
+pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 ME = Caller("tester", session="s")
 AT_ONCE = 3
 

@@ -18,7 +18,7 @@ from tests.bridge.real.house import House
 from tests.bridge.real.servers import Installed, Json, RealServer, make_repository, payload
 from tests.sandbox.requirements import require_bubblewrap, require_kernel
 
-pytestmark = pytest.mark.xdist_group("real servers")
+pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.lab import DEFAULT
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
 
+pytestmark = pytest.mark.local_mcp
+
 FOR_EVER = b'{"steps":1,"until":"/nowhere"}'
 
 

@@ -15,6 +15,8 @@ from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
 
+pytestmark = pytest.mark.local_mcp
+
 
 async def test_a_result_comes_back_as_the_server_wrote_it(tmp_path: Path) -> None:
     async with Place(tmp_path).upstream() as server:

@@ -21,6 +21,8 @@ from dari.mcp.client.results import ListResult
 from tests.bridge.upstream.place import ME, Place, text_of
 from tests.heartbeat import Heartbeat
 
+pytestmark = pytest.mark.local_mcp
+
 
 async def test_a_schema_that_never_ends_holds_up_nobody_and_its_tool_still_answers(tmp_path: Path) -> None:
     levels = {f"l{at}": {"allOf": [{"$ref": f"#/$defs/l{at + 1}"}] * 8} for at in range(40)}

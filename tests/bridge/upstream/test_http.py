@@ -14,6 +14,8 @@ from tests.bridge.upstream.place import ME, Place, text_of
 from tests.demo import demo_server
 from tests.mcp.client.support import Peer, http_script, serving
 
+pytestmark = pytest.mark.local_mcp
+
 ECHO = json.dumps({"text": "hi"}).encode()
 
 

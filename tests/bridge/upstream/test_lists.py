@@ -14,6 +14,8 @@ from dari.errors import Unavailable
 from tests.bridge.upstream.lab import DEFAULT
 from tests.bridge.upstream.place import ME, Place, lab
 
+pytestmark = pytest.mark.local_mcp
+
 
 def starts(place: Place) -> int:
     return sum(line.startswith("start") for line in place.noted())

@@ -15,6 +15,8 @@ from dari.bridge.upstream.caller import Caller
 from dari.errors import TimedOut, Unavailable
 from tests.bridge.upstream.place import ME, Place, lab, text_of, until
 
+pytestmark = pytest.mark.local_mcp
+
 HELD = json.dumps({"steps": 1, "until": "/nowhere"}).encode()
 
 

@@ -15,6 +15,8 @@ from dari.mcp.client.errors import RemoteError
 from tests.bridge.upstream.place import Place
 from tests.mcp.client.support import DEMO, DEMO_ENV
 
+pytestmark = pytest.mark.local_mcp
+
 
 def demo(root: Path) -> Place:
     entry = {"id": "demo", "kind": "stdio", "command": sys.executable, "args": list(DEMO[1:]), "env": DEMO_ENV}

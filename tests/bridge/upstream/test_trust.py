@@ -14,6 +14,8 @@ from dari.errors import Denied, NeedsApproval, NotFound
 from tests.bridge.upstream.lab import DEFAULT
 from tests.bridge.upstream.place import ME, Place, lab, text_of
 
+pytestmark = pytest.mark.local_mcp
+
 
 def change(root: Path, **descriptions: str) -> None:
     """From now on the server describes these tools in other words."""
