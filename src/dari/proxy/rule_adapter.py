@@ -1,4 +1,4 @@
-"""The rule book as the engine asks it: one decision per request, with everything a rule needs at hand."""
+"""From rules to the engine: one `Decision` per request, with the files, breakpoints and edits that its rules need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dari.proxy.engine.hooks import PASS, Decision, HeaderEdits, LocalResponse
 from dari.proxy.flow import Flow
 from dari.proxy.headers import mime
 from dari.proxy.local_files import LocalFiles
-from dari.proxy.rules.decision import RECORDED, RuleDecision
+from dari.proxy.rules.matched import RECORDED, MatchedRules
 from dari.proxy.rules.rule import BodyReplaceRule, HeaderEdit, MapLocalRule, MockRule
 from dari.proxy.rules.rule_store import RuleStore
 
@@ -69,7 +69,7 @@ class Sent(NamedTuple):
 
 
 class RuleAdapter:
-    """Implements `engine.ports.Rules`. Reads `book.current` anew each time: a change counts from the next request."""
+    """Implements `RulesHook`. Reads `book.current` anew each time: a change counts from the next request."""
 
     def __init__(
         self, book: RuleStore, breakpoints: BreakpointsApi, files: LocalFiles, random: Random | None = None
@@ -119,7 +119,7 @@ class RuleAdapter:
         decision.reason = wanted.reason
         return decision
 
-    def _decision(self, found: RuleDecision, flow: Flow) -> Decision:
+    def _decision(self, found: MatchedRules, flow: Flow) -> Decision:
         made = Decision(rule_ids=found.rule_ids)
         if found.block is not None:
             made.block_status = found.block.status_code
@@ -140,7 +140,7 @@ class RuleAdapter:
         self._answer(made, found, flow)
         return made
 
-    def _answer(self, made: Decision, found: RuleDecision, flow: Flow) -> None:
+    def _answer(self, made: Decision, found: MatchedRules, flow: Flow) -> None:
         if found.map_local is not None:
             made.map_local = found.map_local.matcher
             made.local = self._local(found.map_local)

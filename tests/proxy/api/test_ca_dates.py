@@ -68,7 +68,7 @@ async def test_a_ca_that_ends_soon_is_loaded_with_a_warning_everywhere(tmp_path:
     async with proxy(tmp_path) as rig:
         loaded = await rig.service.settings.load_ca(*written(tmp_path / "ca", -1, 10))
         assert loaded.ok and "ends in 9 days" in loaded.warnings[0]
-        assert (await rig.service.authority.status()).warnings == loaded.warnings
+        assert (await rig.service.ca.status()).warnings == loaded.warnings
         (check,) = [one for one in (await rig.service.health.doctor()).checks if one.name == "ca"]
         assert check.status == "warning" and "9 days" in check.found and "crab_ca_generate" in check.hint
         assert (await rig.service.settings.load_ca(*written(tmp_path / "long", -1, 900))).warnings == ()
@@ -81,7 +81,7 @@ async def test_a_ca_that_expired_since_the_last_start_is_left_out_and_said(tmp_p
     async with proxy(tmp_path) as rig:
         assert rig.runtime._warming is not None
         await rig.runtime._warming
-        status = await rig.service.authority.status()
+        status = await rig.service.ca.status()
         assert not status.loaded and "expired on" in status.warnings[0]
         notes = (await rig.service.control.info()).notes
         assert any("expired on" in note and "crab_ca_generate" in note for note in notes)
@@ -97,4 +97,4 @@ async def test_a_ca_that_expires_while_it_is_loaded_fails_the_doctor(tmp_path: P
         rig.runtime.trust(CertificateAuthority(certificate, key))
         (check,) = [one for one in (await rig.service.health.doctor()).checks if one.name == "ca"]
         assert check.status == "failed" and "expired on" in check.found
-        assert "expired on" in (await rig.service.authority.status()).warnings[0]
+        assert "expired on" in (await rig.service.ca.status()).warnings[0]

@@ -54,7 +54,7 @@ def ways_to(own: Path, file: Path, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", READERS)
 async def test_our_own_folders_are_out_of_reach_by_every_way(name: str, tmp_path: Path) -> None:
     async with proxy(tmp_path, starts=False) as rig:
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         await rig.service.rules.add_map_local_text("/keep", "x")
         state = rig.runtime.files.directory
         secret = rig.runtime.files.ca[1]

@@ -26,20 +26,20 @@ from tests.wires import ROOT
 
 async def test_everything_is_as_it_was(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         await rig.service.rules.add_map_local_text(site.url("/x"), "here")
         await rig.service.settings.set_throttle_preset("4G")
         await rig.get(site.url("/x"))
         before = (
             await rig.service.settings.dump(),
             await rig.service.rules.list(),
-            await rig.service.authority.export(),
+            await rig.service.ca.export(),
         )
     async with proxy(tmp_path, starts=False) as rig:
         after = (
             await rig.service.settings.dump(),
             await rig.service.rules.list(),
-            await rig.service.authority.export(),
+            await rig.service.ca.export(),
         )
         assert not after[0].running, "an orderly end means that it stays stopped"
         assert after[0].throttle == before[0].throttle and after[2] == before[2]
@@ -79,7 +79,7 @@ async def test_settings_that_cannot_be_used_are_kept_aside_and_told(tmp_path: Pa
 
 async def test_a_ca_that_is_gone_costs_the_ca_alone(tmp_path: Path) -> None:
     async with proxy(tmp_path, starts=False) as rig:
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         await rig.service.rules.add_allow("x.test")
     (tmp_path / "state/ca/ca-key.pem").unlink()
     async with proxy(tmp_path) as rig:
@@ -89,7 +89,7 @@ async def test_a_ca_that_is_gone_costs_the_ca_alone(tmp_path: Path) -> None:
 
 async def test_a_ca_that_turns_out_to_be_none_is_told_and_nothing_is_decrypted(tmp_path: Path) -> None:
     async with proxy(tmp_path, starts=False) as rig:
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
     key = tmp_path / "state/ca/ca-key.pem"
     key.write_text("-----BEGIN PRIVATE KEY-----\nbm90IGEga2V5\n-----END PRIVATE KEY-----\n")
     async with proxy(tmp_path) as rig:

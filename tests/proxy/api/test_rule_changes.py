@@ -48,7 +48,7 @@ CHANGES: dict[str, Callable[[Rig], Coroutine[Any, Any, Any]]] = {
     "upstream": lambda rig: rig.service.settings.set_upstream(proxy="http://127.0.0.1:9"),
     "policy": lambda rig: rig.service.settings.set_policy(blocks_private_targets=True),
     "capture": lambda rig: rig.service.control.capture_stop(),
-    "ca": lambda rig: rig.service.authority.generate(),
+    "ca": lambda rig: rig.service.ca.generate(),
 }
 
 
@@ -129,5 +129,5 @@ async def test_an_https_rule_without_a_ca_says_what_is_missing(tmp_path: Path) -
     async with proxy(tmp_path) as rig:
         rule = {"kind": "breakpoint", "matcher": "https://a.test/"}
         assert "crab_ca_generate" in str((await rig.service.rules.add(rule)).warnings)
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         assert (await rig.service.rules.add(rule)).warnings == ()

@@ -81,7 +81,7 @@ async def test_a_generated_ca_decrypts_the_next_connection(tmp_path: Path) -> No
         where = f"localhost:{site.port}"
         why = await rig.service.rules.test(f"https://{where}/")
         assert why.is_decrypted is False and "no CA" in why.decrypted_because
-        status = await rig.service.authority.generate()
+        status = await rig.service.ca.generate()
         assert status.loaded and status.key_type == "ec" and status.days_left is not None and status.days_left > 3000
         async with tunnel(rig.runtime.engine, where) as client:
             await client.start_tls(trusting(rig), "localhost")
@@ -90,18 +90,18 @@ async def test_a_generated_ca_decrypts_the_next_connection(tmp_path: Path) -> No
         entry = (await rig.service.traffic.tail()).entries[0]
         assert entry.url == f"https://{where}/seen"
         with pytest.raises(Conflict):
-            await rig.service.authority.generate()
-        first = await rig.service.authority.export()
-        await rig.service.authority.generate(replace=True, key_type="rsa2048")
-        assert (await rig.service.authority.status()).key_type == "rsa2048"
-        assert (await rig.service.authority.export()).pem != first.pem
+            await rig.service.ca.generate()
+        first = await rig.service.ca.export()
+        await rig.service.ca.generate(replace=True, key_type="rsa2048")
+        assert (await rig.service.ca.status()).key_type == "rsa2048"
+        assert (await rig.service.ca.export()).pem != first.pem
         async with tunnel(rig.runtime.engine, where) as client:
             await client.start_tls(trusting(rig), "localhost")
 
 
 async def test_a_client_that_refuses_our_certificate_is_told_by_rules_test_and_the_doctor(tmp_path: Path) -> None:
     async with origin() as site, proxy(tmp_path) as rig:
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         await rig.service.rules.add_allow("localhost")
         where = f"localhost:{site.port}"
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -132,17 +132,17 @@ async def test_the_certificate_of_an_origin_is_verified_unless_told_otherwise(tm
 
 async def test_a_wrong_ca_is_refused_and_the_old_one_stays(tmp_path: Path) -> None:
     async with proxy(tmp_path) as rig:
-        await rig.service.authority.generate()
-        before = await rig.service.authority.export()
+        await rig.service.ca.generate()
+        before = await rig.service.ca.export()
         (tmp_path / "bad.pem").write_text("no certificate")
         with pytest.raises(Failed):
             await rig.service.settings.load_ca(str(tmp_path / "missing.pem"), str(tmp_path / "bad.pem"))
         with pytest.raises(InvalidInput):
             await rig.service.settings.load_ca(str(tmp_path / "bad.pem"), str(tmp_path / "bad.pem"))
-        assert await rig.service.authority.export() == before
+        assert await rig.service.ca.export() == before
         CertificateAuthority.generate("mine").save(tmp_path / "mine.pem", tmp_path / "mine-key.pem")
         await rig.service.settings.load_ca(str(tmp_path / "mine.pem"), str(tmp_path / "mine-key.pem"))
-        assert (await rig.service.authority.status()).subject == "CN=mine"
+        assert (await rig.service.ca.status()).subject == "CN=mine"
 
 
 async def test_an_upstream_proxy_gets_every_request_and_its_password_is_not_shown(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ async def test_the_environment_names_proxy_and_roots(tmp_path: Path) -> None:
         assert (
             plain.variables["HTTPS_PROXY"] == f"http://127.0.0.1:{rig.port}" and "SSL_CERT_FILE" not in plain.variables
         )
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         snippet = await rig.service.control.environment("fish")
         assert rig.runtime.authority is not None
         pem = rig.runtime.authority.pem
@@ -263,7 +263,7 @@ async def test_the_doctor_looks_at_real_things(tmp_path: Path) -> None:
     async with proxy(tmp_path) as rig:
         found = await rig.service.health.doctor()
         assert (found.running, found.ca, found.capture, found.state_db) == (True, "missing", "running", "ok")
-        await rig.service.authority.generate()
+        await rig.service.ca.generate()
         assert rig.runtime.recording.store is not None
         rig.runtime.recording.store.problem = "disk I/O error"
         found = await rig.service.health.doctor()

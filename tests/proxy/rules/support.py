@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dari.proxy.rules import RuleDecision, RuleSet, RuleStore
+from dari.proxy.rules import MatchedRules, RuleSet, RuleStore
 from dari.proxy.rules.explanation import parse_url
 from dari.proxy.rules.rule import (
     AllowRule,
@@ -42,7 +42,7 @@ def allow(matcher: str) -> AllowRule:
     return AllowRule(matcher=matcher)
 
 
-def ask(rules: RuleSet, url: str, method: str = "GET") -> RuleDecision:
+def ask(rules: RuleSet, url: str, method: str = "GET") -> MatchedRules:
     """Decide about a URL exactly as written: the port stays in the authority."""
     scheme, _, rest = url.partition("://")
     authority, slash, path = rest.partition("/")

@@ -1,8 +1,8 @@
-"""The proxy as a service: its desks in one place, here or behind a daemon's socket, with the same methods.
+"""The proxy as a service: its apis in one place, here or behind a daemon's socket, with the same methods.
 
 control      start, stop, status, capture, environment for clients
 settings     listen address, inspection, throttle, allowlist, transparent mode, upstream, CA files
-authority    the CA: generate, status, export
+ca           the CA: generate, status, export
 rules        the original's four kinds, and all kinds by id
 traffic      log, search, wait, bodies, diff, replay, HAR
 breakpoints  what is held, resume
@@ -76,7 +76,7 @@ Rpc = Callable[[str, dict[str, object]], Awaitable[object]]
 class ProxyService:
     control: ControlApi
     settings: SettingsApi
-    authority: CaApi
+    ca: CaApi
     rules: RulesApi
     traffic: TrafficApi
     breakpoints: BreakpointsApi
@@ -85,13 +85,13 @@ class ProxyService:
     """Any method by its wire name."""
 
     @property
-    def desks(self) -> tuple[object, ...]:
+    def apis(self) -> tuple[object, ...]:
         return tuple(getattr(self, each.name) for each in fields(self) if each.name != "rpc")
 
 
 def local_service(runtime: ProxyRuntime, socket: Path | None = None) -> ProxyService:
-    """The service of a proxy in this process. Nothing leaves it but through the gate (`disclosure`)."""
-    desks = (
+    """The service of a proxy in this process, with secrets hidden in every result and error."""
+    apis = (
         hide_secrets_of(ControlApi(runtime)),
         hide_secrets_of(SettingsApi(runtime)),
         hide_secrets_of(CaApi(runtime)),
@@ -100,7 +100,7 @@ def local_service(runtime: ProxyRuntime, socket: Path | None = None) -> ProxySer
         hide_secrets_of(runtime.breakpoints),
         hide_secrets_of(HealthApi(runtime, socket)),
     )
-    table = {method.name: method for desk in desks for method in exposed_methods(desk)}
+    table = {method.name: method for api in apis for method in exposed_methods(api)}
 
     async def rpc(name: str, params: dict[str, object]) -> object:
         method = table.get(name)
@@ -114,7 +114,7 @@ def local_service(runtime: ProxyRuntime, socket: Path | None = None) -> ProxySer
         except DaemonError as refusal:
             raise from_daemon_error(refusal, {}) from refusal
 
-    return ProxyService(*desks, rpc)
+    return ProxyService(*apis, rpc)
 
 
 def remote_service(client: DaemonClient) -> ProxyService:
@@ -124,18 +124,18 @@ def remote_service(client: DaemonClient) -> ProxyService:
         return await client.call(name, params, alone=True)
 
     return ProxyService(
-        make_stub(ControlApi, client),
-        make_stub(SettingsApi, client),
-        make_stub(CaApi, client),
-        make_stub(RulesApi, client),
-        make_stub(TrafficApi, client),
-        make_stub(BreakpointsApi, client),
-        make_stub(HealthApi, client),
-        rpc,
+        control=make_stub(ControlApi, client),
+        settings=make_stub(SettingsApi, client),
+        ca=make_stub(CaApi, client),
+        rules=make_stub(RulesApi, client),
+        traffic=make_stub(TrafficApi, client),
+        breakpoints=make_stub(BreakpointsApi, client),
+        health=make_stub(HealthApi, client),
+        rpc=rpc,
     )
 
 
 def daemon_methods(service: ProxyService) -> list[Method]:
     """What a daemon serves beside its own `system.*`."""
     own = ("system.ping", "system.version")
-    return [method for desk in service.desks for method in exposed_methods(desk, without=own)]
+    return [method for api in service.apis for method in exposed_methods(api, without=own)]

@@ -9,8 +9,8 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.decision import Decryption, RuleDecision
 from dari.proxy.rules.lint import warnings_about
+from dari.proxy.rules.matched import Decryption, MatchedRules
 from dari.proxy.rules.rule import KINDS, AllowRule, AnyRule
 from dari.proxy.rules.ruleset import RuleSet
 from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, Site, split_authority
@@ -104,7 +104,7 @@ def _connect_authority(site: Site) -> str:
     return f"{host}:{site.port}"
 
 
-def _recording(rules: RuleSet, decision: RuleDecision, is_decrypted: bool | None) -> tuple[bool, str]:
+def _recording(rules: RuleSet, decision: MatchedRules, is_decrypted: bool | None) -> tuple[bool, str]:
     if is_decrypted is False:
         return True, "as a tunnel only: host, sizes and times, no content"
     if decision.allowed_by is not None:
@@ -122,7 +122,7 @@ def _decryption_reason(decryption: Decryption | None, has_ca: bool) -> str:
     return decryption.reason
 
 
-def _report(rules: RuleSet, kind: str, site: Site, target: str, method: str, decision: RuleDecision) -> KindReport:
+def _report(rules: RuleSet, kind: str, site: Site, target: str, method: str, decision: MatchedRules) -> KindReport:
     acting = {decision.allowed_by, *decision.rule_ids, *(rule.id for rule in decision.status_rewrites)}
     matched: list[RuleVerdict] = []
     others: list[RuleVerdict] = []
@@ -144,7 +144,7 @@ def _miss(
     target: str,
     method: str,
     matched: list[RuleVerdict],
-    decision: RuleDecision,
+    decision: MatchedRules,
 ) -> RuleVerdict:
     """The reason closest to a match: a disabled rule that fits nothing is told as not matching."""
 
@@ -178,7 +178,7 @@ _SHOWN = frozenset(
 
 
 def _hints(
-    rules: RuleSet, decision: RuleDecision, decryption: Decryption | None, site: Site, has_ca: bool
+    rules: RuleSet, decision: MatchedRules, decryption: Decryption | None, site: Site, has_ca: bool
 ) -> Iterator[str]:
     if decryption is not None and not decryption.wanted:
         yield f"add an allow rule for {site.host} to see and change its content"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dari.proxy.rules.decision import RECORDED, Decryption, RuleDecision, StatusChange
+from dari.proxy.rules.matched import RECORDED, Decryption, MatchedRules, StatusChange
 from dari.proxy.rules.matchers import Matcher, read_matcher
 from dari.proxy.rules.rule import AllowRule, AnyRule, StatusRewriteRule
 from dari.proxy.rules.site import Site
@@ -74,7 +74,7 @@ class RuleSet:
         self._sites: dict[tuple[str, str], SiteIndex] = {}
         self._decryptions: dict[str, Decryption] = {}
 
-    def decide(self, method: str, scheme: str, authority: str, target: str) -> RuleDecision:
+    def decide(self, method: str, scheme: str, authority: str, target: str) -> MatchedRules:
         """What to do with a request, counted as a hit of every rule that acts on it.
 
         `authority` is the request's own (Host header inside a decrypted tunnel), `target` path and query.
@@ -89,12 +89,12 @@ class RuleSet:
             self._hits.count(rule_id)
         return decision
 
-    def preview(self, method: str, scheme: str, authority: str, target: str) -> RuleDecision:
+    def preview(self, method: str, scheme: str, authority: str, target: str) -> MatchedRules:
         """The same answer, without counting."""
         shortlist = self._sites.get((scheme, authority)) or self._shorten(scheme, authority)
         return shortlist.answer(method, target)
 
-    def status_for(self, decision: RuleDecision, status: int) -> StatusChange | None:
+    def status_for(self, decision: MatchedRules, status: int) -> StatusChange | None:
         """The status the client shall see instead, counted as a hit; None to leave it."""
         change = decision.status_for(status) if decision.status_rewrites else None
         if change is not None:
@@ -110,7 +110,7 @@ class RuleSet:
             known = self._decryptions[connect_authority] = self._decryption(Site.of("https", connect_authority))
         return known
 
-    def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> RuleDecision:
+    def decide_tunnel(self, connect_authority: str, *, counts: bool = True) -> MatchedRules:
         """What to do with a connection that stays encrypted; always recorded, as one tunnel.
 
         Only block, delay and fault rules that cover the whole host can act on it: there is no path to look at.

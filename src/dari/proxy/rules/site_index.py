@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dari.proxy.rules.conditions import Condition
-from dari.proxy.rules.decision import RECORDED, SILENT, RuleDecision
+from dari.proxy.rules.matched import RECORDED, SILENT, MatchedRules
 from dari.proxy.rules.matchers import Matcher
 from dari.proxy.rules.rule import AllowRule, AnyRule, MapRemoteRule, StatusRewriteRule
 from dari.proxy.rules.site import Site, destination_problem
@@ -49,7 +49,7 @@ class SiteIndex:
         self._filter_chars = self._lengths[0] if self._lengths else 0
         self._filter = _prefixes_by_start(self._by_prefix, self._filter_chars)
 
-    def answer(self, method: str, target: str) -> RuleDecision:
+    def answer(self, method: str, target: str) -> MatchedRules:
         decision = self._plain or self._allowed(method, target)
         if not decision.is_recorded:
             return decision
@@ -59,7 +59,7 @@ class SiteIndex:
             return decision
         return self._examined(method, target, decision.allowed_by) or decision
 
-    def _without_rules(self, records_all: bool) -> RuleDecision | None:
+    def _without_rules(self, records_all: bool) -> MatchedRules | None:
         """The answer when no rule fits; None if the path decides whether it is allowed."""
         if records_all:
             return RECORDED
@@ -67,15 +67,15 @@ class SiteIndex:
             return SILENT
         first = self._allow[0]
         is_enough = first.method is None and first.condition.covers_all
-        return RuleDecision(allowed_by=first.rule.id) if is_enough else None
+        return MatchedRules(allowed_by=first.rule.id) if is_enough else None
 
-    def _allowed(self, method: str, target: str) -> RuleDecision:
+    def _allowed(self, method: str, target: str) -> MatchedRules:
         for entry in self._allow:
             if entry.fits(method, target):
-                return RuleDecision(allowed_by=entry.rule.id)
+                return MatchedRules(allowed_by=entry.rule.id)
         return SILENT
 
-    def _examined(self, method: str, target: str, allowed_by: str | None) -> RuleDecision | None:
+    def _examined(self, method: str, target: str, allowed_by: str | None) -> MatchedRules | None:
         """The rules that fit, put together; None if there is none."""
         fitting: list[SiteRule] = []
         for length in self._lengths:
@@ -91,7 +91,7 @@ class SiteIndex:
         return _assembled(found, target, allowed_by)
 
 
-def tunnel_decision(site: Site, rules: Iterable[tuple[AnyRule, Matcher]]) -> RuleDecision:
+def tunnel_decision(site: Site, rules: Iterable[tuple[AnyRule, Matcher]]) -> MatchedRules:
     """The rules that need no look inside."""
     found: dict[str, list[SiteRule]] = {}
     for place, (rule, matcher) in enumerate(rules):
@@ -111,7 +111,7 @@ def _prefixes_by_start(prefixes: Iterable[str], chars: int) -> dict[str, tuple[s
     return {start: tuple(group) for start, group in groups.items()}
 
 
-def _assembled(found: dict[str, list[SiteRule]], target: str, allowed_by: str | None) -> RuleDecision:
+def _assembled(found: dict[str, list[SiteRule]], target: str, allowed_by: str | None) -> MatchedRules:
     """First match wins inside a kind; header and body edits add up. Local answers come before map_remote."""
     chosen: dict[str, Any] = {}
     used: list[AnyRule] = []
@@ -128,7 +128,7 @@ def _assembled(found: dict[str, list[SiteRule]], target: str, allowed_by: str | 
 
     if "block" in found:
         take("block", found["block"])
-        return RuleDecision(allowed_by=allowed_by, rule_ids=(used[0].id,), **chosen)
+        return MatchedRules(allowed_by=allowed_by, rule_ids=(used[0].id,), **chosen)
     for on in ("request", "response"):
         stops = [entry for entry in found.get("breakpoint", ()) if getattr(entry.rule, "on", None) == on]
         take(f"{on}_breakpoint", stops)
@@ -142,7 +142,7 @@ def _assembled(found: dict[str, list[SiteRule]], target: str, allowed_by: str | 
         if answering == "map_remote":
             chosen |= _mapping(found[answering][0], target)
     statuses = tuple(e.rule for e in found.get("status_rewrite", ()) if isinstance(e.rule, StatusRewriteRule))
-    return RuleDecision(
+    return MatchedRules(
         allowed_by=allowed_by, status_rewrites=statuses, rule_ids=tuple(rule.id for rule in used), **chosen
     )
 

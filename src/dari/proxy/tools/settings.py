@@ -128,7 +128,7 @@ class AuthorityTools:
     prefix = "crab"
 
     def __init__(self, proxy: ProxyService) -> None:
-        self._authority = proxy.authority
+        self._ca = proxy.ca
 
     @tool(scope="control", destructive=True, idempotent=False)
     async def ca_generate(
@@ -139,9 +139,9 @@ class AuthorityTools:
         replace: Annotated[bool, Meta(description="make a new one although clients trust the old")] = False,
     ) -> CaStatus:
         """Make a CA and decrypt with it from now on; returns its path, fingerprint and how clients trust it."""
-        return await self._authority.generate(name, days, key_type, replace)
+        return await self._ca.generate(name, days, key_type, replace)
 
     @tool()
     async def ca_status(self) -> CaStatus:
         """Tell whether a CA is loaded, its path, fingerprint and end, and how clients come to trust it."""
-        return await self._authority.status()
+        return await self._ca.status()

@@ -88,7 +88,7 @@ class ProxyTools:
 
     def tools(self, which: ToolSet = "all") -> list[Tool]:
         """The 32 of the design first, then those that came later, family by family."""
-        # The service behind it has hidden the secrets (`proxy.disclosure`); a page of traffic is not searched twice.
+        # The service behind it has hidden the secrets (`proxy.api.service`); a page of traffic is not searched twice.
         made = {
             tool.name: _for_caller(simplify_tool(tool))
             for family in FAMILIES

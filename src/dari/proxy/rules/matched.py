@@ -1,4 +1,4 @@
-"""What the rules say about one request: a value the engine carries from its head to the end of its answer."""
+"""The rules that apply to one request, by kind. `proxy.rule_adapter` makes the engine's `Decision` of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StatusChange(NamedTuple):
     header: str
 
 
-class RuleDecision(Struct, frozen=True):
+class MatchedRules(Struct, frozen=True):
     """The rule of each kind that applies, or None. A request that is not recorded is proxied, and no rule applies."""
 
     is_recorded: bool = True
@@ -65,8 +65,8 @@ class RuleDecision(Struct, frozen=True):
         return None
 
 
-RECORDED = RuleDecision()
-SILENT = RuleDecision(is_recorded=False)
+RECORDED = MatchedRules()
+SILENT = MatchedRules(is_recorded=False)
 
 
 class Decryption(NamedTuple):
