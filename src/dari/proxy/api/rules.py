@@ -187,7 +187,7 @@ class RulesApi:
         """Let a map_remote rule send cookies, tokens and passwords to another origin: for a person."""
         if not isinstance(self._book.get(id), MapRemoteRule):
             raise InvalidInput(
-                f"rule {id} must be a map_remote rule", "list them: dari proxy rules list --kind map_remote"
+                f"rule {id} must be a map_remote rule", "list them: dari proxy rules list --kind map-remote"
             )
         updated, _ = await self._change(lambda book: book.update(id, {"keeps_credentials": keeps}))
         return redact_secrets(_view(updated.rule, self._book.hits(id), updated.warnings))  # type: ignore[no-any-return]
