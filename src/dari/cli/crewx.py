@@ -32,13 +32,13 @@ _REMOTE = (
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:2] == ["mcp", "remote"]:
-        from dari.cli.remote.fast_client import main as thin
+        from dari.cli.remote.fast_client import main as run_remote
 
-        return thin("crewx mcp remote", words[2:], leaves=argv is None)
+        return run_remote("crewx mcp remote", words[2:], leaves=argv is None)
     if words[:1] == ["mcp"] and words[1:2] and words[1].replace("-", "_") in _OWN:
-        from dari.cli.remote.fast_client import main as thin
+        from dari.cli.remote.fast_client import main as run_remote
 
-        return thin("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
+        return run_remote("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
     if words in (["--version"], ["-V"], ["mcp", "--version"]):
         from dari.version import VERSION
 

@@ -46,6 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
     # Its many words are parsed by `dari.cli.proxy.main`, which is loaded when one of them is used.
     commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
+    commands.add_parser("approvals", help="calls that wait for a person: list, approve, deny, watch")
     commands.add_parser("audit", help="the audit log of the bridge: tail, query, show, verify")
     return parser
 
@@ -57,9 +58,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(words: list[str], *, leaves: bool) -> int:
     if words[:1] == ["remote"]:
-        from dari.cli.remote.fast_client import main as thin
+        from dari.cli.remote.fast_client import main as run_remote
 
-        return thin("dari remote", words[1:], leaves=leaves)
+        return run_remote("dari remote", words[1:], leaves=leaves)
+    if words[:1] == ["approvals"]:
+        from dari.cli.remote.fast_client import main as run_remote
+
+        return run_remote("dari remote", words, leaves=leaves)
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 

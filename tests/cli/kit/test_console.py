@@ -41,7 +41,7 @@ try:
 except InvalidInput as error:
     print(error.message)
 """
-    assert b"no terminal" in ran(source, b"Ada\n").stdout
+    assert b"not a terminal" in ran(source, b"Ada\n").stdout
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

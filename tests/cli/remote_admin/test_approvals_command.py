@@ -150,3 +150,15 @@ async def test_watch_without_a_terminal_tells_each_change_as_a_line_of_json(pers
             await screen.sees("approved")
         told = [json.loads(line) for line in screen.printed.splitlines()]
         assert [(each["change"], each["by"]) for each in told] == [("asked", ""), ("approved", "ann")]
+
+
+async def test_the_words_that_hints_name_approve_and_deny(person: Person) -> None:
+    async with waiting(person) as one:
+        assert (await person.run("approvals", "approve", bridge=one.bridge)).code == 1
+        assert (await person.run("approvals", "list", "1a2b", bridge=one.bridge)).code == 1
+        assert (await person.run("approvals", "approve", one.question.id, bridge=one.bridge)).code == 0
+        assert await one.call
+    async with waiting(person) as two:
+        assert (await person.run("approvals", "deny", two.question.id, bridge=two.bridge)).code == 0
+        with pytest.raises(Denied):
+            await two.call

@@ -20,6 +20,8 @@ _WATCHED = 1000
 
 
 def add_approvals(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", nargs="?", choices=("list", "approve", "deny", "watch"), help="default: list")
+    parser.add_argument("approval", nargs="?", metavar="ID", help="which call to approve or deny")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--approve", metavar="ID", help="let this call through; the first letters of its id will do")
     what.add_argument("--deny", metavar="ID", help="refuse this call")
@@ -30,6 +32,7 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
 
 
 async def run_approvals(arguments: argparse.Namespace, context: CommandContext) -> int:
+    _take_verb(arguments)
     if arguments.for_session and not arguments.approve:
         raise InvalidInput("--for-session says how far --approve goes", "give both")
     if arguments.reason and not arguments.deny:
@@ -53,6 +56,20 @@ async def run_approvals(arguments: argparse.Namespace, context: CommandContext) 
     for question in () if arguments.json else pending:
         print_lines(context.console, _lines(question, context))
     return 0
+
+
+def _take_verb(arguments: argparse.Namespace) -> None:
+    """`approve ID` is `--approve ID`, and so on."""
+    verb, approval = arguments.verb, arguments.approval
+    if verb in ("approve", "deny"):
+        if not approval:
+            raise InvalidInput(f"{verb} needs the id of a call", "see what waits: dari remote approvals")
+        if arguments.approve or arguments.deny or arguments.watch:
+            raise InvalidInput(f"'{verb}' and an option say two things", "give one of them")
+        setattr(arguments, verb, approval)
+    elif approval:
+        raise InvalidInput(f"'{verb}' takes no id, got {approval[:40]!r}", "leave it out")
+    arguments.watch = arguments.watch or verb == "watch"
 
 
 def _nothing_here() -> str:

@@ -324,7 +324,7 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             elif refused.code == "child":
                 return _run_here(program, argv)
             else:
-                return _complain(refused.message, refused.hint)
+                return _complain(program, refused.message, refused.hint)
         except OSError as error:
             problem = f"{error.filename or run_dir}: {error.strerror or error}"
         except Exception as error:
@@ -364,10 +364,13 @@ def _reason(error: Exception) -> str:
     return f"{error.message}: {error.hint}" if error.hint else error.message
 
 
-def _complain(message: str, hint: str) -> int:
-    write_line(f"error: {message}")
+def _complain(program: str, message: str, hint: str) -> int:
+    from dari.cli.kit.hints import PROGRAM, name_program
+
+    PROGRAM.set(program)
+    write_line(f"error: {name_program(message)}")
     if hint:
-        write_line(f"hint: {hint}")
+        write_line(f"hint: {name_program(hint)}")
     return NETWORK
 
 
