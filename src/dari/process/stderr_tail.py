@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dari.text.plain import harmless
+from dari.text.sanitize import strip_hidden
 
 MAX_TAIL_BYTES = 16 * 1024
 MAX_TAIL_LINES = 200
@@ -69,5 +69,5 @@ class StderrTail(asyncio.Protocol):
 
 
 def _shown(line: bytes) -> str:
-    text = harmless(line[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip("\r"))
+    text = strip_hidden(line[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip("\r"))
     return f"{text}…" if len(line) > MAX_LINE_BYTES else text

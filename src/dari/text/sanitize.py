@@ -1,4 +1,4 @@
-"""Text of servers made harmless: visible escapes for a terminal, a note in its place for a model."""
+"""The one sanitiser: control and invisible characters escaped for a terminal, stripped for a log, noted for a model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from dari.text.invisible import HiddenRun, find_hidden
 
 _COLOUR = re.compile(r"(?:\x1b\[|\x9b)(?!(?:[\d;]*;)?0*8(?:;|m))[\d;:]*m")
-_KEPT_WHOLE = 8
-"""A run of more is told as a number: a thousand escapes are no use to a reader."""
+_MAX_ESCAPED_CHARS = 8
+"""A longer run is shown as a number: a thousand escapes are no use to a reader."""
 
 
 def escape_hidden(text: str, *, one_line: bool = False) -> str:
@@ -21,6 +21,20 @@ def escape_hidden(text: str, *, one_line: bool = False) -> str:
         done = hidden.start + hidden.count
     shown = "".join((*pieces, text[done:])).replace("\r\n", "\n")
     return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
+
+
+def strip_hidden(text: str) -> str:
+    """The text without escape sequences, and U+FFFD for every other hidden character: for what a program logs."""
+    text = text.replace("\r\n", "\n")
+    found = find_hidden(text)
+    if not found:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for hidden in found:
+        pieces += (text[done : hidden.start], "" if hidden.sort == "ansi" else "\ufffd" * hidden.count)
+        done = hidden.start + hidden.count
+    return "".join((*pieces, text[done:]))
 
 
 def sanitize_for_model(text: str) -> tuple[str, list[HiddenRun]]:
@@ -82,7 +96,7 @@ def _visible(text: str, hidden: HiddenRun) -> str:
     run = text[hidden.start : hidden.start + hidden.count]
     if hidden.sort in ("ansi", "control"):
         return "".join(f"\\x{ord(each):02x}" if not each.isprintable() else each for each in run)
-    if hidden.count <= _KEPT_WHOLE:
+    if hidden.count <= _MAX_ESCAPED_CHARS:
         shown = "".join(f"<U+{ord(each):04X}>" for each in run)
     else:
         shown = f"<{hidden.count} {hidden.sort} characters>"

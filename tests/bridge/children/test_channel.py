@@ -72,7 +72,7 @@ async def test_a_child_that_stops_reading_is_given_up_and_delays_no_other() -> N
 
 
 async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_module, "MOST_UNREAD_BYTES", 1_000_000)
+    monkeypatch.setattr(channel_module, "MAX_UNREAD_BYTES", 1_000_000)
     async with talking_to(server("time.sleep(600)"), write_s=600) as (client, channel):
         stuck = asyncio.gather(
             *(client.call_tool("x", {"filling": "x" * 300_000}) for _ in range(2)), return_exceptions=True

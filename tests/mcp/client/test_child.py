@@ -14,6 +14,7 @@ import pytest
 
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
 from dari.mcp.client import Client
+from dari.process.stderr_tail import MAX_TAIL_BYTES
 from dari.transport.client import process
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
@@ -216,14 +217,14 @@ async def test_a_child_that_stops_reading_blocks_only_its_own_callers() -> None:
 
 
 async def test_stderr_is_read_however_much_there_is() -> None:
-    body = 'sys.stderr.write("noise " * 200_000 + "the end"); sys.stderr.flush(); text(message, name)'
+    body = 'sys.stderr.write(("noise" + chr(10)) * 200_000 + "the end"); sys.stderr.flush(); text(message, name)'
     async with client_of(child(body)) as client:
         assert (await client.call_tool("x")).text == "x"
         channel = client._channel
         assert isinstance(channel, ChildChannel)
         while not channel.last_words().endswith("the end"):  # noqa: ASYNC110 - stderr is another pipe
             await asyncio.sleep(0.01)
-        assert len(channel.last_words()) <= process.TAIL_BYTES
+        assert len(channel.last_words()) <= MAX_TAIL_BYTES
 
 
 async def test_cancelling_reaches_the_child() -> None:

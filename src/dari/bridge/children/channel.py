@@ -10,7 +10,7 @@ from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
 from dari.process.child import LAST_WORDS_S, Child, StopTimeouts
-from dari.text.plain import harmless
+from dari.text.sanitize import strip_hidden
 from dari.transport.client.pipes import PipeChannel
 
 WRITE_S = 30.0
@@ -119,7 +119,7 @@ class SupervisedChannel(PipeChannel):
 
     def _note(self, line: bytes) -> None:
         self.noise_lines += 1
-        self.noise.append(harmless(line[:_NOISE_BYTES].decode("utf-8", "replace")).strip())
+        self.noise.append(strip_hidden(line[:_NOISE_BYTES].decode("utf-8", "replace")).strip())
 
     async def _watch(self, child: Child, inbox: Inbox) -> None:
         """The end of the process, of its stdout or of its stdin: each is the end of the channel."""

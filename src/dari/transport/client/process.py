@@ -1,10 +1,9 @@
-"""A child process in a session of its own: pipes, what it wrote to stderr, and a sure end."""
+"""A server as a child process in a session of its own: pipes, the end of its stderr, and a sure end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -12,21 +11,13 @@ from pathlib import Path
 from typing import IO
 
 from dari.errors import InvalidInput, Unavailable
+from dari.process.environment import build_environment
+from dari.process.exit_watch import watch_exit
+from dari.process.stderr_tail import StderrTail
 
-INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-TAIL_BYTES = 8192
 AFTER_EOF_S = 2.0
 AFTER_TERM_S = 5.0
 REAP_S = 1.0
-_POLL_S = 0.02
-# Escape sequences and other control characters of a server never reach a terminal of ours.
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\t\n\x20-\x7e\xa0-\U0010ffff]")
-
-
-def bare_environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Little of ours, and all that is given: a server learns no secret by accident."""
-    inherited = {name: os.environ[name] for name in INHERITED if not os.environ.get(name, "()").startswith("()")}
-    return {**inherited, **given}
 
 
 class ServerProcess:
@@ -44,7 +35,7 @@ class ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=bare_environment(env),
+                env=build_environment(env),
                 cwd=cwd,
                 bufsize=0,
                 start_new_session=True,
@@ -54,10 +45,10 @@ class ServerProcess:
             missing = f" in {cwd}" if cwd is not None and not cwd.is_dir() else ""
             raise Unavailable(f"cannot run {self._name!r}{missing}: {reason}", "check the command and PATH") from None
         self.pid = self._popen.pid
-        self.tail = Tail()
+        self.tail = StderrTail()
         self._exited = asyncio.Event()
         self._on_exit = on_exit
-        self._stop_watching = _watch(self.pid, self._ended)
+        self._stop_watching = watch_exit(self._popen, self._ended)
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
@@ -126,68 +117,3 @@ class ServerProcess:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
             pass
-
-
-class Tail(asyncio.Protocol):
-    """The last 8 KiB of a stream; reading it always, so that the writer never blocks."""
-
-    def __init__(self) -> None:
-        self.ended = asyncio.Event()
-        self._bytes = bytearray()
-
-    def data_received(self, data: bytes) -> None:
-        self._bytes += data
-        if len(self._bytes) > 2 * TAIL_BYTES:
-            del self._bytes[:-TAIL_BYTES]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.ended.set()
-
-    def text(self) -> str:
-        return _CONTROL.sub("", bytes(self._bytes[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
-
-
-def _watch(pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
-    """Call `on_exit` once the process has ended; returns what stops the watch."""
-    loop = asyncio.get_running_loop()
-    try:
-        descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return _poll(loop, pid, on_exit)
-
-    def stop() -> None:
-        nonlocal descriptor
-        if descriptor >= 0:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-            descriptor = -1
-
-    def ended() -> None:
-        stop()
-        on_exit()
-
-    loop.add_reader(descriptor, ended)
-    return stop
-
-
-def _poll(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
-    """Where the kernel has no descriptor for a process."""
-    timer: asyncio.TimerHandle | None = None
-
-    def look() -> None:
-        nonlocal timer
-        try:
-            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            ended = True
-        if ended:
-            on_exit()
-        else:
-            timer = loop.call_later(_POLL_S, look)
-
-    def stop() -> None:
-        if timer is not None:
-            timer.cancel()
-
-    look()
-    return stop
