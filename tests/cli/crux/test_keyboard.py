@@ -6,7 +6,16 @@ import random
 
 import pytest
 
-from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, Typed, name_key, parse_prefix, split_keys
+from dari.cli.crux.view.keyboard import (
+    Input,
+    Keyboard,
+    MouseReport,
+    PrefixCommand,
+    TypedBytes,
+    name_key,
+    parse_prefix,
+    split_keys,
+)
 from dari.errors import InvalidInput
 
 
@@ -20,8 +29,8 @@ def _fed(data: bytes, *cuts: int) -> list[Input]:
     joined: list[Input] = []
     for each in found:
         last = joined[-1] if joined else None
-        if isinstance(each, Typed) and isinstance(last, Typed):
-            joined[-1] = Typed(last.data + each.data)
+        if isinstance(each, TypedBytes) and isinstance(last, TypedBytes):
+            joined[-1] = TypedBytes(last.data + each.data)
         else:
             joined.append(each)
     return joined
@@ -30,26 +39,26 @@ def _fed(data: bytes, *cuts: int) -> list[Input]:
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"ls\r", [Typed(b"ls\r")]),
-        (b"\x1b", [Typed(b"\x1b")]),
-        (b"\x1b[A\x1bOB\x1b[15~", [Typed(b"\x1b[A\x1bOB\x1b[15~")]),
-        (b"a\x02d", [Typed(b"a"), Command("d")]),
-        (b"\x02\x1b[A", [Command("up")]),
-        (b"\x02\x1bOD", [Command("left")]),
-        (b"\x02\x1b[5~", [Command("page_up")]),
-        (b"\x02\x1b[1;5A", [Command("ctrl-up")]),
-        (b"\x02\x1b", [Command("escape")]),
-        (b"\x02\x02", [Typed(b"\x02")]),
-        (b"\x1b[98;5ud", [Command("d")]),
-        (b"\x1b[97;5u", [Typed(b"\x1b[97;5u")]),
-        (b"\x1b[<0;3;4M", [Mouse("press", "left", 2, 3, ())]),
-        (b"\x1b[<2;1;1m", [Mouse("release", "right", 0, 0, ())]),
-        (b"\x1b[<35;10;2M", [Mouse("move", "none", 9, 1, ())]),
-        (b"\x1b[<32;10;2M", [Mouse("move", "left", 9, 1, ())]),
-        (b"\x1b[<80;5;6M", [Mouse("press", "wheel_up", 4, 5, ("ctrl",))]),
-        (b"x\x1b[<65;5;6My", [Typed(b"x"), Mouse("press", "wheel_down", 4, 5, ()), Typed(b"y")]),
-        (b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b", [Typed(b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b")]),
-        ("한\x02글".encode(), [Typed("한".encode()), Command("글")]),
+        (b"ls\r", [TypedBytes(b"ls\r")]),
+        (b"\x1b", [TypedBytes(b"\x1b")]),
+        (b"\x1b[A\x1bOB\x1b[15~", [TypedBytes(b"\x1b[A\x1bOB\x1b[15~")]),
+        (b"a\x02d", [TypedBytes(b"a"), PrefixCommand("d")]),
+        (b"\x02\x1b[A", [PrefixCommand("up")]),
+        (b"\x02\x1bOD", [PrefixCommand("left")]),
+        (b"\x02\x1b[5~", [PrefixCommand("page_up")]),
+        (b"\x02\x1b[1;5A", [PrefixCommand("ctrl-up")]),
+        (b"\x02\x1b", [PrefixCommand("escape")]),
+        (b"\x02\x02", [TypedBytes(b"\x02")]),
+        (b"\x1b[98;5ud", [PrefixCommand("d")]),
+        (b"\x1b[97;5u", [TypedBytes(b"\x1b[97;5u")]),
+        (b"\x1b[<0;3;4M", [MouseReport("press", "left", 2, 3, ())]),
+        (b"\x1b[<2;1;1m", [MouseReport("release", "right", 0, 0, ())]),
+        (b"\x1b[<35;10;2M", [MouseReport("move", "none", 9, 1, ())]),
+        (b"\x1b[<32;10;2M", [MouseReport("move", "left", 9, 1, ())]),
+        (b"\x1b[<80;5;6M", [MouseReport("press", "wheel_up", 4, 5, ("ctrl",))]),
+        (b"x\x1b[<65;5;6My", [TypedBytes(b"x"), MouseReport("press", "wheel_down", 4, 5, ()), TypedBytes(b"y")]),
+        (b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b", [TypedBytes(b"\x1b[200~a\x02d\x1b[<0;1;1M\x1b[201~b")]),
+        ("한\x02글".encode(), [TypedBytes("한".encode()), PrefixCommand("글")]),
     ],
 )
 def test_bytes_mean_the_same_wherever_they_are_cut(data: bytes, found: list[Input]) -> None:
@@ -63,8 +72,8 @@ def test_nothing_that_is_typed_is_lost() -> None:
     chooser = random.Random(5)
     for _ in range(2000):
         data = bytes(chooser.choice(b"ab\x1b[<;0M~2O1u") for _ in range(chooser.randrange(1, 12)))
-        typed = b"".join(each.data for each in _fed(data) if isinstance(each, Typed))
-        mice = sum(isinstance(each, Mouse) for each in _fed(data))
+        typed = b"".join(each.data for each in _fed(data) if isinstance(each, TypedBytes))
+        mice = sum(isinstance(each, MouseReport) for each in _fed(data))
         assert typed == data or mice
 
 

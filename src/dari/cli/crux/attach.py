@@ -55,8 +55,8 @@ def run_attach(arguments: argparse.Namespace, crux: Crux) -> int:
     pane_id = arguments.pane_id or ""
     if pane_id:
         crux.call("crux:pane/focus", pane_id=crux.call("crux:pane/info", pane_id=pane_id)["id"])
-    from dari.cli.crux.view.loop import View
+    from dari.cli.crux.view.loop import AttachView
 
-    ended = View(crux.line.place, prefix, has_mouse=not arguments.no_mouse).run(arguments.window, pane_id)
+    ended = AttachView(crux.line.place, prefix, has_mouse=not arguments.no_mouse).run(arguments.window, pane_id)
     sys.stdout.write(f"[{ended}]\n")
     return OK

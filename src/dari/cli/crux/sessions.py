@@ -1,12 +1,19 @@
-"""`crux save-session | restore-session | list-sessions`."""
+"""`crux save-session | restore-session | list-sessions | load-workspace | info | kill-server`."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import select
 
-from dari.cli.crux.options import OK, Crux
+from dari.cli.crux.line import Line
+from dari.cli.crux.options import OK, USAGE, Crux
 
-STARTS = ("restore-session", "list-sessions")
+STARTS = (
+    "restore-session",
+    "list-sessions",
+    "load-workspace",
+)
 EXAMPLES = {
     "save-session": """
 crux save-session friday                       prints the session's id
@@ -20,6 +27,19 @@ crux restore-session friday --replace          and end the panes that are open n
     "list-sessions": """
 crux list-sessions                             newest first
 crux list-sessions --json
+""",
+    "load-workspace": """
+crux load-workspace --list                     names, and what each opens
+crux load-workspace full-stack --cwd ~/app     in a new window; prints name and id of each pane
+crux load-workspace ./team.toml --replace      panes of the same names are ended first
+crux load-workspace debug-session --command 'logs=tail -f app.log'
+""",
+    "info": """
+crux info
+crux info --json | jq -r .socket
+""",
+    "kill-server": """
+crux kill-server                               every program in every pane is ended
 """,
 }
 
@@ -68,3 +88,94 @@ def _when(moment: float) -> str:
     import time
 
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+
+
+def add_load_workspace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a name, or the path of a .toml file")
+    parser.add_argument("--list", action="store_true", help="show the workspaces that there are")
+    parser.add_argument("--cwd", metavar="DIR", default="", help="where its panes start (default: here)")
+    parser.add_argument(
+        "--command", metavar="PANE=TEXT", action="append", default=[], help="run this in a pane instead; repeatable"
+    )
+    parser.add_argument("--no-run", action="store_true", help="open the panes and run nothing in them")
+    parser.add_argument("--replace", action="store_true", help="end panes of the same names first")
+
+
+def run_load_workspace(arguments: argparse.Namespace, crux: Crux) -> int:
+    from dari.cli.crux.output import table
+    from dari.errors import InvalidInput
+
+    if arguments.list:
+        found = crux.call("crux:workspace/list")
+        rows = [(each["name"], ", ".join(each["panes"]), each.get("description", "")) for each in found["workspaces"]]
+        crux.out.show(found, table(rows) if rows else ["no workspaces"])
+        return OK
+    if not arguments.name:
+        raise InvalidInput("no workspace was named", "crux load-workspace --list shows them")
+    name = os.path.abspath(os.path.expanduser(arguments.name)) if "/" in arguments.name else arguments.name
+    pairs = [text.partition("=") for text in arguments.command]
+    if wrong := next((text for text in pairs if not text[1]), None):
+        raise InvalidInput(f"{wrong[0][:40]!r} names no pane", "write --command PANE=TEXT")
+    loaded = crux.call(
+        "crux:workspace/load",
+        name=name,
+        cwd=os.path.abspath(os.path.expanduser(arguments.cwd or ".")),
+        commands={pane: text for pane, _, text in pairs} or None,
+        replace=arguments.replace,
+        run=not arguments.no_run,
+    )
+    crux.out.show(loaded, table([(pane["name"], pane["id"]) for pane in loaded["panes"]]))
+    return OK if loaded["panes"] else USAGE
+
+
+END_S = 20.0
+
+
+def add_info(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def add_kill_server(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
+    from dari.cli.crux.output import table
+
+    if not crux.line.is_up():
+        socket = crux.line.place.mcp_socket_text
+        crux.out.show({"running": False, "socket": socket}, [f"not running: nobody answers on {socket}"])
+        return OK
+    found = crux.call("crux:server/info")
+    found["pid"] = crux.line.server_pid() or found["pid"]
+    rows = [(name, str(found[name])) for name in ("pid", "version", "socket", "panes", "clients", "uptime_s")]
+    crux.out.show({"running": True, **found}, table(rows))
+    return OK
+
+
+def run_kill_server(arguments: argparse.Namespace, crux: Crux) -> int:
+    if not crux.line.is_up():
+        crux.out.show({"success": True, "was_running": False}, ["no server runs"])
+        return OK
+    end_server(crux.line)
+    crux.out.show({"success": True, "was_running": True})
+    return OK
+
+
+def end_server(line: Line) -> None:
+    """Return once its process is gone; where the kernel cannot tell, once it has hung up."""
+    process = _watched(line.server_pid())
+    line.call("crux:server/kill")
+    line.wait_end()
+    if process is not None:
+        select.select([process], [], [], END_S)
+        os.close(process)
+
+
+def _watched(pid: int) -> int | None:
+    if not pid:
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None

@@ -1,19 +1,25 @@
-"""Commands of tmux that concern the caller more than the panes: its terminal, its files, its programs, the server."""
+"""Commands of `crux tmux` that run in the calling process: those about its terminal, files and programs, and all of
+them where the daemon cannot run them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from typing import Any
 
 from dari.cli.crux.line import Line
-from dari.errors import InvalidInput
-from dari.terminal.tmux.command_line import TmuxCall
+from dari.cli.crux.tmux import caller_commands
+from dari.errors import DariError, InvalidInput, Unavailable
+from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
 from dari.terminal.tmux.formats import expand
 from dari.terminal.tmux.input_commands import BUFFERS, buffer_name, held_buffer
-from dari.terminal.tmux.shim import Quiet, Run, Shim, run_calls
+from dari.terminal.tmux.shim import Quiet, Run, Shim, TmuxCaller, command_table, run_calls, tmux_message
 
-STARTS = ("new-session", "start-server")
+STARTS = (
+    "new-session",
+    "start-server",
+)
 
 
 def flush(shim: Shim) -> None:
@@ -61,7 +67,7 @@ def make_commands(line: Line, others: dict[str, Run]) -> dict[str, Run]:
         run_calls(shim, tuple(parse_call(words) for words in split_commands(shlex.split(chosen))), known)
 
     def kill_server(shim: Shim, call: TmuxCall) -> None:
-        from dari.cli.crux.server import end_server
+        from dari.cli.crux.sessions import end_server
 
         end_server(line)
 
@@ -135,3 +141,51 @@ def _save_buffer(shim: Shim, call: TmuxCall) -> None:
 def _open_no_link(path: str, flags: int) -> int:
     """A link that somebody left there would lead the text over another file."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def run_here(line: Line, words: list[str]) -> int:
+    shim = None
+    try:
+        calls = parse_invocation(words).calls or (TmuxCall("new-session", {}, ()),)
+        if any(call.name in caller_commands.STARTS for call in calls):
+            line = Line(line.place)
+        shim = Shim(_asking(line), _caller())
+        table = command_table()
+        run_calls(shim, calls, table | caller_commands.make_commands(line, table))
+    except Unavailable:
+        return _finish(shim, f"no server running on {line.place.mcp_socket_text}")
+    except Quiet:
+        return _finish(shim, None)
+    except DariError as error:
+        return _finish(shim, tmux_message(error))
+    finally:
+        line.close()
+    caller_commands.flush(shim)
+    return 0
+
+
+def _finish(shim: Shim | None, message: str | None) -> int:
+    if shim is not None:
+        caller_commands.flush(shim)
+    if message is not None:
+        sys.stderr.write(message + "\n")
+    return 1
+
+
+def _caller() -> TmuxCaller:
+    pane = os.environ.get("CRUX_PANE", "") or os.environ.get("TMUX_PANE", "")
+    return TmuxCaller(pane, os.getcwd(), os.environ.get("SHELL") or "/bin/sh")
+
+
+def _asking(line: Line) -> Any:
+    def call(method: str, params: dict[str, Any]) -> Any:
+        try:
+            return line.call(method, **params)
+        except DariError as error:
+            if error.name != "needs_approval":
+                raise
+            from dari.cli.crux.consent import settle
+
+            return settle(line, method, params, error)
+
+    return call

@@ -49,7 +49,7 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         code = run_in_daemon(line, words)
         if code is not None:
             return code
-        from dari.cli.crux.tmux.local import run_here
+        from dari.cli.crux.tmux.caller_commands import run_here
 
         return run_here(line, words)
     finally:

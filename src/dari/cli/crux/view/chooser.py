@@ -1,7 +1,8 @@
-"""The list of windows, tabs and panes over the whole terminal, to pick one from (`prefix w`)."""
+"""What covers the panes for a moment: the list to pick a window, tab or pane from, and a line to type in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ _UP, _DOWN = ("up", "k", "\x10"), ("down", "j", "\x0e")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WindowChoice:
     label: str
     window: str
     tab: str = ""
@@ -24,7 +25,7 @@ class Chooser:
     def __init__(self, overview: dict[str, Any], pane: str) -> None:
         self.choices = list_choices(overview)
         self._at = next((at for at, choice in enumerate(self.choices) if choice.pane == pane), 0)
-        self.chosen: Choice | None = None
+        self.chosen: WindowChoice | None = None
         self.is_open = bool(self.choices)
 
     def feed(self, key: str) -> None:
@@ -53,24 +54,54 @@ class Chooser:
         return "".join([*parts, END])
 
 
-def list_choices(overview: dict[str, Any]) -> list[Choice]:
+def list_choices(overview: dict[str, Any]) -> list[WindowChoice]:
     """Every window, below it its tabs, below those their panes, from what `crux:window/list` answers."""
     panes = {pane["info"]["id"]: pane["info"] for pane in overview["panes"]}
     choices = []
     for window in overview["windows"]:
         tabs = window["tabs"]
-        choices.append(Choice(f"{window['name']} ({_count(len(tabs), 'tab')})", window["id"]))
+        choices.append(WindowChoice(f"{window['name']} ({_count(len(tabs), 'tab')})", window["id"]))
         for number, tab in enumerate(tabs):
             mark = "*" if tab["id"] == window["active"] else ""
             label = f"  {number}: {tab['name']}{mark} ({_count(len(tab['panes']), 'pane')})"
-            choices.append(Choice(label, window["id"], tab["id"]))
+            choices.append(WindowChoice(label, window["id"], tab["id"]))
             for pane in tab["panes"]:
                 info = panes.get(pane, {})
                 words = (info.get("name") or "", info.get("title") or "", info.get("cwd") or "")
                 label = f"    {pane}: " + "  ".join(word for word in words if word)
-                choices.append(Choice(label, window["id"], tab["id"], pane))
+                choices.append(WindowChoice(label, window["id"], tab["id"], pane))
     return choices
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+MAX_CHARS = 200
+
+
+class StatusPrompt:
+    """Feed it keys; `on_done` gets the text when Enter is typed, and nothing happens after Escape."""
+
+    def __init__(self, label: str, on_done: Callable[[str], None], text: str = "") -> None:
+        self._label = label
+        self._on_done = on_done
+        self._text = text
+        self.is_open = True
+
+    @property
+    def line(self) -> str:
+        return f"{self._label}{self._text}▏"
+
+    def feed(self, key: str) -> None:
+        if key == "\r":
+            self.is_open = False
+            self._on_done(self._text)
+        elif key in ("escape", "\x03", "\x07"):
+            self.is_open = False
+        elif key in ("\x7f", "\x08"):
+            self._text = self._text[:-1]
+        elif key == "\x15":
+            self._text = ""
+        elif len(key) == 1 and key.isprintable():
+            self._text = (self._text + key)[:MAX_CHARS]

@@ -30,19 +30,19 @@ _BUTTONS = {0: "left", 1: "middle", 2: "right", 3: "none", 64: "wheel_up", 65: "
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedBytes:
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class PrefixCommand:
     """The key after the prefix: a character, or a name such as `up`."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Mouse:
+class MouseReport:
     action: str
     button: str
     col: int
@@ -50,7 +50,7 @@ class Mouse:
     modifiers: tuple[str, ...]
 
 
-Input = Typed | Command | Mouse
+Input = TypedBytes | PrefixCommand | MouseReport
 
 
 def parse_prefix(text: str) -> int:
@@ -87,8 +87,8 @@ class Keyboard:
         data, self._rest = self._rest, b""
         if self._is_prefixed and data:
             self._is_prefixed = False
-            return [Command(name_key(data))]
-        return [Typed(data)] if data else []
+            return [PrefixCommand(name_key(data))]
+        return [TypedBytes(data)] if data else []
 
     def _paste(self, data: bytes, found: list[Input]) -> bytes:
         """Everything up to the end of the paste is text, whatever it looks like."""
@@ -96,12 +96,12 @@ class Keyboard:
         if end >= 0:
             self._is_pasting = False
             end += len(_PASTE_END)
-            found.append(Typed(data[:end]))
+            found.append(TypedBytes(data[:end]))
             return data[end:]
         kept = next((size for size in range(len(_PASTE_END) - 1, 0, -1) if data.endswith(_PASTE_END[:size])), 0)
         self._rest = data[len(data) - kept :] if kept else b""
         if len(data) > kept:
-            found.append(Typed(data[: len(data) - kept]))
+            found.append(TypedBytes(data[: len(data) - kept]))
         return b""
 
     def _typed(self, data: bytes, found: list[Input]) -> bytes:
@@ -111,20 +111,20 @@ class Keyboard:
         at = data.find(self._prefix)
         if special is not None and (at < 0 or special.start() < at):
             if special.start():
-                found.append(Typed(data[: special.start()]))
+                found.append(TypedBytes(data[: special.start()]))
             if special["paste"]:
                 self._is_pasting = True
-                found.append(Typed(special[0]))
+                found.append(TypedBytes(special[0]))
             elif special["kitty"]:
                 self._is_prefixed = int(special["code"]) == self._code
                 if not self._is_prefixed:
-                    found.append(Typed(special[0]))
+                    found.append(TypedBytes(special[0]))
             else:
                 found.append(_mouse(special))
             return data[special.end() :]
         if at >= 0:
             if at:
-                found.append(Typed(data[:at]))
+                found.append(TypedBytes(data[:at]))
             self._is_prefixed = True
             return data[at + 1 :]
         unfinished = _UNFINISHED.search(data)
@@ -132,7 +132,7 @@ class Keyboard:
             self._rest = unfinished[0]
             data = data[: unfinished.start()]
         if data:
-            found.append(Typed(data))
+            found.append(TypedBytes(data))
         return b""
 
     def _after_prefix(self, data: bytes, found: list[Input]) -> bytes:
@@ -147,9 +147,9 @@ class Keyboard:
         assert key is not None
         self._is_prefixed = False
         if key[0] == self._prefix:
-            found.append(Typed(self._prefix))
+            found.append(TypedBytes(self._prefix))
         else:
-            found.append(Command(name_key(key[0])))
+            found.append(PrefixCommand(name_key(key[0])))
         return data[key.end() :]
 
 
@@ -175,12 +175,12 @@ def split_keys(data: bytes) -> list[bytes]:
     return _KEY.findall(data)
 
 
-def _mouse(found: re.Match[bytes]) -> Mouse:
+def _mouse(found: re.Match[bytes]) -> MouseReport:
     code = int(found["button"])
     button = _BUTTONS.get(code & ~60, "none")
     modifiers = tuple(word for bit, word in ((4, "shift"), (8, "alt"), (16, "ctrl")) if code & bit)
     action = "move" if code & 32 else "release" if found["end"] == b"m" else "press"
-    return Mouse(action, button, int(found["col"]) - 1, int(found["row"]) - 1, modifiers)
+    return MouseReport(action, button, int(found["col"]) - 1, int(found["row"]) - 1, modifiers)
 
 
 def _joined(found: list[Input]) -> list[Input]:
@@ -188,8 +188,8 @@ def _joined(found: list[Input]) -> list[Input]:
     joined: list[Input] = []
     for each in found:
         last = joined[-1] if joined else None
-        if isinstance(each, Typed) and isinstance(last, Typed):
-            joined[-1] = Typed(last.data + each.data)
+        if isinstance(each, TypedBytes) and isinstance(last, TypedBytes):
+            joined[-1] = TypedBytes(last.data + each.data)
         else:
             joined.append(each)
     return joined

@@ -10,11 +10,9 @@ from base64 import b64encode
 from typing import Any
 
 from dari.cli.crux.line import Line
-from dari.cli.crux.view.chooser import Chooser
-from dari.cli.crux.view.drawing import BEGIN, Drawing
-from dari.cli.crux.view.keyboard import Command, Input, Keyboard, Mouse, name_key, split_keys
-from dari.cli.crux.view.prompt import Prompt
-from dari.cli.crux.view.screen import Ended, Screen
+from dari.cli.crux.view.chooser import Chooser, StatusPrompt
+from dari.cli.crux.view.drawing import BEGIN, Drawing, Ended, Screen
+from dari.cli.crux.view.keyboard import Input, Keyboard, MouseReport, PrefixCommand, name_key, split_keys
 from dari.errors import DariError
 from dari.terminal.paths import CruxPaths
 
@@ -33,7 +31,7 @@ _RESIZES = {f"{modifier}-{side}": cells for modifier, cells in (("ctrl", 1), ("a
 _LAYOUTS = ("even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled")
 
 
-class View:
+class AttachView:
     """Three lines to the server: one waits for frames, one carries keys, one asks what a person waits for.
 
     A program that does not read its keys holds up the second one only.
@@ -48,7 +46,7 @@ class View:
         self._frame: dict[str, Any] = {}
         self._unanswered = 0
         self._is_confirming = False
-        self._prompt: Prompt | None = None
+        self._prompt: StatusPrompt | None = None
         self._chooser: Chooser | None = None
         self._copied = ""
         self._repeats_until = 0.0
@@ -142,7 +140,7 @@ class View:
         for each in found:
             if self._end:
                 return
-            if isinstance(each, Mouse) and self._chooser is None:
+            if isinstance(each, MouseReport) and self._chooser is None:
                 self._send(
                     "crux:attach/mouse",
                     action=each.action,
@@ -151,10 +149,10 @@ class View:
                     row=each.row,
                     modifiers=list(each.modifiers),
                 )
-            elif isinstance(each, Command):
+            elif isinstance(each, PrefixCommand):
                 self._chooser = self._prompt = None
                 self._command(each.key)
-            elif isinstance(each, Mouse):
+            elif isinstance(each, MouseReport):
                 continue
             else:
                 self._use_typed(each.data)
@@ -304,13 +302,13 @@ class View:
         def rename(text: str) -> None:
             self._try("crux:window/rename", id=found, name=text)
 
-        self._open_prompt(Prompt(f"name of the {'window' if of_window else 'tab'}: ", rename, name))
+        self._open_prompt(StatusPrompt(f"name of the {'window' if of_window else 'tab'}: ", rename, name))
 
-    def _open_prompt(self, prompt: Prompt) -> None:
+    def _open_prompt(self, prompt: StatusPrompt) -> None:
         self._prompt = prompt
         self._tell(prompt.line)
 
-    def _edit(self, prompt: Prompt, key: str) -> None:
+    def _edit(self, prompt: StatusPrompt, key: str) -> None:
         prompt.feed(key)
         if prompt.is_open:
             self._tell(prompt.line)
@@ -382,7 +380,7 @@ class View:
         def search(text: str) -> None:
             self._copy("search", text=text, is_upwards=is_upwards)
 
-        self._open_prompt(Prompt("search up: " if is_upwards else "search down: ", search))
+        self._open_prompt(StatusPrompt("search up: " if is_upwards else "search down: ", search))
 
     def _paste(self) -> None:
         text = self._copied.replace("\n", "\r").encode()
