@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from dari.proxy.engine.flow_control import PIECE_BYTES, PIPELINED, FlowControlle
 from dari.proxy.engine.heads import BadHead, RequestHead, head_end, joined
 from dari.proxy.engine.hooks import PASS
 from dari.proxy.engine.local_response import make_refusal, status_line
+from dari.proxy.engine.response_writer import Http1Writer, ResponseWriter
 from dari.proxy.engine.targets import DEFAULT_PORTS, BadTarget, RequestTarget, target_of, tunnel_target
 from dari.proxy.engine.tunnel import ESTABLISHED
 from dari.proxy.engine.upstream import Route
@@ -50,7 +51,7 @@ def _route_to(scheme: str, authority: Authority) -> Route:
 
 
 class ClientConnection(FlowControlledProtocol):
-    exchanges = Exchange
+    make_writer: Callable[[asyncio.Transport], ResponseWriter] = Http1Writer
 
     def __init__(
         self, core: EngineContext, peer: str, via: Via | None = None, owner: ConnectionOwner | None = None
@@ -245,7 +246,7 @@ class ClientConnection(FlowControlledProtocol):
             is_done = body.feed(data)
         except BadChunk as error:
             self._body = None
-            exchange.request_failed(str(error))
+            exchange.upload.request_failed(str(error))
             return
         if is_done:
             self._body = None
@@ -256,7 +257,7 @@ class ClientConnection(FlowControlledProtocol):
                 self.hold(PIPELINED)
         else:
             self.deadline = self.core.clock() + self.core.config.request_timeout_s
-        exchange.request_continues(body.raw, body.payload, is_done)
+        exchange.upload.request_continues(body.raw, body.payload, is_done)
 
     def _target(self, head: RequestHead) -> RequestTarget:
         target = target_of(head.url, self._scheme, head.authority)
@@ -273,7 +274,7 @@ class ClientConnection(FlowControlledProtocol):
         route = self._route or _route_to(target.scheme, target.authority)
         decision = core.rules.decide(flow)
         core.begin(flow, decision)
-        self._exchange = exchange = self.exchanges(self, head, target, route, flow, decision)
+        self._exchange = exchange = Exchange(self, head, target, route, flow, decision)
         raw: bytes = b""
         payload: Sequence[bytes] = ()
         if body is not None:
@@ -284,10 +285,10 @@ class ClientConnection(FlowControlledProtocol):
         self._body = body
         is_done = body is None
         if host in CERT_PAGE_HOSTS and target.scheme == "http":
-            exchange.note_request(payload, is_done)
+            exchange.upload.note_request(payload, is_done)
             exchange.answer(core.portal.answer(head.method, target.path), "cert_portal")
             return
-        exchange.begin(raw, payload, is_done)
+        exchange.upload.begin(raw, payload, is_done)
 
     def _flow(self, head: RequestHead, scheme: str, authority: str, path: str) -> Flow:
         now_ms = int(time.time() * 1000)

@@ -1,30 +1,32 @@
 """One request and its response.
 
-    begin → (delay, rules, pause) → connect → request goes up → response comes down → finish
+    upload.begin → (delay, rules, pause) → connect → request goes up → response comes down → finish
 
 Both bodies flow at the same time, so an early response is delivered while its request is still being uploaded.
-`Ending` holds what both directions share, `Uplink` the way up; the way down is here.
+`Upload` is the way up, `Download` the way down, the client's `ResponseWriter` the form that a response has on the wire.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dari.proxy.engine import response_heads
+from dari.proxy.engine.body_framing import note_body
 from dari.proxy.engine.connector import ConnectFailed, FarEnd
+from dari.proxy.engine.download import Download
 from dari.proxy.engine.flow_control import CONNECTING, PAUSED, PEER_FULL
 from dari.proxy.engine.heads import BadHead, RequestHead, ResponseHead
-from dari.proxy.engine.hooks import PASS, Decision, HeadEdit
-from dari.proxy.engine.local_response import make_refusal, may_have_body
+from dari.proxy.engine.hooks import PASS, Decision, LocalResponse
+from dari.proxy.engine.local_response import LocalBody, make_refusal, may_have_body
 from dari.proxy.engine.targets import RequestTarget
+from dari.proxy.engine.throttled_writer import ThrottledWriter
 from dari.proxy.engine.tunnel import ESTABLISHED, join
-from dari.proxy.engine.uplink import BODY_WAIT_BYTES, BODY_WAIT_S, Uplink
+from dari.proxy.engine.upload import Upload
 from dari.proxy.engine.upstream import Route, UpstreamConnection
-from dari.proxy.engine.websocket import WebSocketTap
-from dari.proxy.flow import Flow
+from dari.proxy.flow import Event, Flow
 
 if TYPE_CHECKING:
     from dari.proxy.engine.client import ClientConnection
@@ -32,23 +34,14 @@ if TYPE_CHECKING:
 _NEVER = float("inf")
 
 
-class _Held(NamedTuple):
-    """A response whose head has not gone on yet, with what arrived of its body."""
+class Exchange:
+    """What both directions share, and every way it ends. One writer: the event loop's thread."""
 
-    head: ResponseHead
-    status: int
-    raw: bytes
-    payload: list[bytes]
-    is_done: bool
-
-
-def _unchanged(body: bytes) -> bytes:
-    """Stands in for an edit while a breakpoint waits for the whole body."""
-    return body
-
-
-class Exchange(Uplink):
-    __slots__ = ("_body_edit", "_held", "_truncates_after")
+    __slots__ = (
+        "began", "client", "core", "decision", "dechunks", "download", "flow", "has_begun_response", "head", "is_muted",
+        "is_over", "is_request_done", "is_response_done", "keeps", "outbox", "reply", "route", "source", "spools",
+        "target", "throttle_down", "throttle_up", "upload", "upstream", "writer",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -59,220 +52,204 @@ class Exchange(Uplink):
         flow: Flow,
         decision: Decision,
     ) -> None:
-        super().__init__(client, head, target, route, flow, decision)
-        self._held: _Held | None = None
-        self._body_edit: Callable[[bytes], bytes] | None = None
-        self._truncates_after = decision.truncate_bytes if decision.fault == "truncate" else None
-
-    # From the origin.
-
-    def informational(self, head: ResponseHead) -> None:
-        if head.status == 100:
-            if self._has_continued:
-                return
-            self._has_continued = True
-        if self.head.version == "1.1" and not self.has_begun_response:
-            self.client.transport.write(response_heads.informational_head(head))
-
-    def response_begins(self, head: ResponseHead, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
-        flow = self.flow
-        if head.status == 407 and (proxy := self._core.dialer.forwarder(self.route)) is not None:
-            # A client would take it for ours, and has no password for a proxy that it does not know.
-            self._detach()
-            self._fail(502, proxy.wants_login())
-            return
+        self.core = client.core
+        self.began = time.perf_counter()
+        self.client = client
+        self.head = head
+        self.target = target
+        self.route = route
+        self.flow = flow
+        self.decision = decision
+        self.upstream: UpstreamConnection | None = None
         self.outbox = b""
-        if self.is_request_done:
-            self.client.deadline = _NEVER
-        flow.upstream_status = head.status
-        flow.response_headers = head.headers
-        self._head_known()
-        if payload:
-            self._note_down(payload, is_done)
-        if is_done and self.is_request_done:
-            self._release()
-        is_plain = self.decision is PASS
-        flow.status = status = head.status if is_plain else self._core.rules.respond(flow, head.status)
-        if is_plain and self._pacer_down is None:
-            self._deliver(head, status, raw, payload, is_done)
-        else:
-            self._held = _Held(head, status, raw, list(payload), is_done)
-            self._hold_back()
+        """What goes up once there is a connection; kept while it may have to be sent again."""
+        self.is_request_done = False
+        self.is_response_done = False
+        self.has_begun_response = False
+        """A final status line was written to the client: nothing but that response may follow."""
+        self.is_over = False
+        self.keeps = head.keep_alive
+        """Whether the client's connection serves another request after this one."""
+        self.writer = client.make_writer(client.transport)
+        self.dechunks = self.writer.is_http2
+        """The body goes out without its chunks: for HTTP/1.0, or because a stream frames its data itself."""
+        self.is_muted = False
+        """The status was rewritten to one without a body."""
+        self.reply: ResponseHead | None = None
+        self.spools = self.core.recorder.spools and decision.is_recorded
+        self.source: LocalBody | None = None
+        self.throttle_up: ThrottledWriter | None = None
+        self.throttle_down: ThrottledWriter | None = None
+        self.upload = Upload(self)
+        self.download = Download(self, decision)
 
-    def response_continues(self, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
-        if payload:
-            self._note_down(payload)
-        if is_done and self.is_request_done:
-            self._release()
-        held = self._held
-        if held is None:
-            self._pass_down(raw, payload, is_done)
-            return
-        held.payload.extend(payload)
-        self._held = held._replace(raw=held.raw + raw, is_done=is_done)
-        if self._body_edit is not None:
-            self._edit_when_whole_down()
+    # Answers made here.
 
-    def upstream_failed(self, reason: str) -> None:
-        """What the origin sent is no HTTP."""
-        self.upstream = None
-        self._held = None
-        self._fail(502, reason)
-
-    def upstream_lost(self, upstream: UpstreamConnection, exc: Exception | None) -> None:
-        """The origin's connection is gone."""
-        self.upstream = None
-        self.client.free(PEER_FULL)
-        if self.is_over or self.is_response_done or (self._held is not None and self._held.is_done):
-            return  # an early response; the rest of the upload is read and dropped
-        if self.has_begun_response or self._held is not None:
-            self._held = None
-            self._fail(502, f"{self._far_end()} closed the connection in the middle of its response")
-        elif not self._retries(upstream):
-            detail = f": {exc}" if exc is not None else ""
-            self._fail(502, f"{self._far_end()} closed the connection without a response{detail}")
-
-    def switched(self, head: ResponseHead, rest: bytes) -> None:
-        """101: from here on both sides speak another protocol."""
-        upstream = self.upstream
-        assert upstream is not None
-        if self.head.upgrade != b"websocket" or head.upgrade != b"websocket" or self.has_begun_response:
-            self._detach()
-            self.upstream_failed("the origin switched protocols without being asked")
-            return
-        flow, core = self.flow, self._core
-        flow.status = flow.upstream_status = 101
-        flow.response_headers = head.headers
-        self._head_known()
-        self.is_over = True
-        upstream.exchange = None
-        early = self.client.hand_over()
-        upstream.free(~0)
-        tap = WebSocketTap(flow, head.headers, core.recorder if flow.is_recorded else None)
-        self.client.transport.write(response_heads.switching_head(head))
-        tunnel = join(core, flow, self.client.transport, upstream.transport, early, tap.feed)
-        if rest:
-            tunnel.origin.data_received(rest)
-
-    # Before the head goes on: latency, the rule that edits the body, the breakpoint.
-
-    def _hold_back(self) -> None:
-        pacer = self._pacer_down
-        delay_s = pacer.throttle.delay_s(self.flow) if pacer is not None else 0.0
-        if delay_s > 0:
-            if self.upstream is not None:
-                self.upstream.hold(PAUSED)
-            self._core.loop.call_later(delay_s, self._after_latency)
-        else:
-            self._after_latency()
-
-    def _after_latency(self) -> None:
-        held = self._held
-        if self.is_over or held is None:
-            return
-        edit = self.decision.response_body
-        if edit is not None and may_have_body(held.head.status, self.flow.method):
-            self._body_edit = edit
-            if self.upstream is not None:
-                self.upstream.free(PAUSED)
-            self._edit_when_whole_down()
-        elif self.decision.pause_response is not None and not held.is_done:
-            self._body_edit = _unchanged
-            if self.upstream is not None:
-                self.upstream.free(PAUSED)
-            self._core.loop.call_later(BODY_WAIT_S, self._stop_waiting_down)
-        else:
-            self._pause_response()
-
-    def _stop_waiting_down(self) -> None:
-        if not self.is_over and self._held is not None and self._body_edit is _unchanged:
-            self._body_edit = None
-            self._pause_response()
-
-    def _edit_when_whole_down(self) -> None:
-        held = self._held
-        assert held is not None and self._body_edit is not None
-        if held.is_done and self._body_edit is not _unchanged:
-            body = self._body_edit(b"".join(held.payload))
-            head = response_heads.with_length(held.head, len(body))
-            self._held = _Held(head, held.status, body, [body] if body else [], True)
-        elif not held.is_done:
-            most_bytes = BODY_WAIT_BYTES if self._body_edit is _unchanged else self._core.config.edit_bytes
-            if len(held.raw) <= most_bytes:
-                return
-        self._body_edit = None
-        self._pause_response()
-
-    def _pause_response(self) -> None:
-        pause = self.decision.pause_response
-        if pause is None:
-            self._resume_response(None)
-            return
-        if self.upstream is not None:
-            self.upstream.hold(PAUSED)
-        pause(self.flow, self._resume_response)
-
-    def _resume_response(self, edit: HeadEdit | None) -> None:
-        """Once per pause; what comes later, or after the client has gone, changes nothing."""
-        held, self._held = self._held, None
-        if self.is_over or held is None:
-            return
-        head, status, raw, payload, is_done = held
-        if edit is not None:
-            if edit.abort:
-                self._break("aborted at a breakpoint", "fault")
-                return
-            if edit.body is not None:
-                # What the origin still sends belongs to a body that nobody wants any more.
-                self._detach()
-                raw, payload, is_done = edit.body, [edit.body], True
-            try:
-                head = response_heads.edited_head(head, edit)
-            except BadHead as error:
-                self._fail(error.status, str(error))
-                return
-            self.flow.status = status = edit.status or status
-        self._deliver(head, status, raw, payload, is_done)
-        if self.upstream is not None:
-            self.upstream.free(PAUSED)
-
-    # To the client.
-
-    def _deliver(self, head: ResponseHead, status: int, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
+    def answer(self, answer: LocalResponse, event: Event) -> None:
+        flow = self.flow
+        flow.event = event
         try:
-            wire = response_heads.wire_head(self, head, status)
+            self.source = source = LocalBody(answer)
+        except OSError as error:
+            flow.error = f"cannot read {answer.file}: {error.strerror or error}"
+            self.answer(make_refusal(502, flow.error), event)
+            return
+        self.drop_upstream()
+        self.outbox = b""
+        self.note_head()
+        flow.status = status = answer.status if self.decision is PASS else self.core.rules.respond(flow, answer.status)
+        try:
+            flow.response_headers, wire = response_heads.local_head(self, source, answer.status, status)
         except BadHead as error:
-            self._fail(error.status, str(error))
+            source.close()
+            self.break_off(str(error), "upstream_error")
             return
-        self.reply = head
         self.has_begun_response = True
-        if self._truncates_after is not None or self._pacer_down is not None or self.dechunks or self.is_muted:
-            self.client.transport.write(wire)
-            self._pass_down(raw, payload, is_done)
-            return
-        # One write for head and body: on stock asyncio each is a system call.
-        self.client.transport.write(wire + raw if raw else wire)
-        if is_done:
-            self._response_done()
-
-    def _pass_down(self, raw: bytes, payload: Sequence[bytes], is_done: bool) -> None:
-        if self.is_muted:
-            raw = b""
-        elif self.dechunks:
-            raw = b"".join(payload)
-        if self._truncates_after is not None:
-            raw = raw[: self._truncates_after]
-            self._truncates_after -= len(raw)
-            self.client.transport.write(raw)
-            if is_done or self._truncates_after <= 0:
-                self._end_broken("truncated by a rule", "fault")
-        elif self._pacer_down is not None:
-            self._pacer_down.write(raw, self._response_done if is_done else None)
+        # The rest of an upload must keep coming; a slow reader may take its time.
+        limit_s = _NEVER if self.is_request_done else self.core.config.request_timeout_s
+        self.client.deadline = self.core.clock() + limit_s
+        self.client.free(CONNECTING | PAUSED)
+        has_body = may_have_body(status, flow.method)
+        pacer = self.throttle_down
+        # A mapped answer stands for the origin's, so it is as slow; a refusal is not.
+        delay_s = pacer.throttle.delay_s(flow) if pacer is not None and event == "map_local" else 0.0
+        if delay_s > 0:
+            self.core.loop.call_later(delay_s, self._send_answer, wire, has_body)
         else:
-            if raw:
-                self.client.transport.write(raw)
-            if is_done:
-                self._response_done()
+            self._send_answer(wire, has_body)
+
+    def _send_answer(self, wire: bytes, has_body: bool) -> None:
+        if self.is_over:
+            return
+        self.writer.send_local_head(wire, self.flow)
+        if has_body:
+            self.client_writable()
+        else:
+            self._end_of_source()
+
+    def client_writable(self) -> None:
+        """The client takes more: go on with a local answer, or let the origin send."""
+        if self.upstream is not None:
+            self.upstream.free(PEER_FULL)
+        source, pacer = self.source, self.throttle_down
+        if pacer is not None and pacer.is_busy:
+            return
+        while source is not None and not self.is_over and not self.client.is_full:
+            try:
+                block = source.block()
+            except OSError as error:
+                self.end_broken(str(error), "upstream_error")
+                return
+            if not block:
+                self._end_of_source()
+                return
+            self.note_response((block,))
+            if pacer is not None:
+                pacer.write(block, self.client_writable)
+                return
+            self.client.transport.write(block)
+
+    def client_full(self) -> None:
+        if self.upstream is not None:
+            self.upstream.hold(PEER_FULL)
+
+    def _end_of_source(self) -> None:
+        if self.source is not None:
+            self.source.close()
+            self.source = None
+        self.response_done()
+
+    def note_head(self) -> None:
+        self.flow.state = "response"
+        self.flow.head_ms = (time.perf_counter() - self.began) * 1000
+
+    def note_response(self, payload: Sequence[bytes], is_all: bool = False) -> None:
+        """`is_all`: the whole body is here. When the sample holds it, nobody has to keep it elsewhere."""
+        body = self.flow.response_body
+        note_body(body, payload, self.core.config.sample_bytes)
+        if self.spools and not (is_all and len(body.sample) == body.size_bytes):
+            for piece in payload:
+                self.core.recorder.body(self.flow, False, piece)
+
+    # Ends.
+
+    def client_lost(self, reason: str = "the client closed the connection") -> None:
+        if self.is_over:
+            return
+        if not self.is_response_done:
+            self.flow.error = reason
+        self.finish()
+
+    def timed_out(self) -> None:
+        if self.has_begun_response:
+            self.break_off("the client or the origin went silent", "upstream_error")
+        elif self.is_request_done:
+            self.fail(504, f"no response within {self.core.config.response_timeout_s:g} s")
+        else:
+            self.keeps = False
+            self.fail(408, "the request's body stopped arriving", "bad_request")
+
+    def response_done(self) -> None:
+        if self.is_over:
+            return
+        self.writer.end(self)
+        self.is_response_done = True
+        self.flow.response_body.outcome = "complete"
+        self.finish_if_done()
+
+    def finish_if_done(self) -> None:
+        if self.is_response_done and (self.is_request_done or self.writer.leaves_upload(self)):
+            self.finish()
+
+    def fail(self, status: int, reason: str, event: Event = "upstream_error") -> None:
+        """Answer for an origin that cannot; never after a status line."""
+        self.flow.error = reason
+        if self.has_begun_response:
+            self.end_broken(reason, event)
+        else:
+            self.answer(make_refusal(status, reason), event)
+
+    def end_broken(self, reason: str, event: Event) -> None:
+        """End the client's connection so that it cannot take the response for a whole one."""
+        is_told_by_close = not self.writer.is_http2 and (
+            self.source is not None
+            or (self.reply is not None and not self.dechunks and response_heads.shows_its_end(self.reply))
+        )
+        if not is_told_by_close:
+            self.break_off(reason, event)
+            return
+        self.flow.event, self.flow.error = event, reason
+        self.keeps = False
+        self.finish()
+
+    def break_off(self, reason: str, event: Event) -> None:
+        self.flow.event, self.flow.error = event, reason
+        self.client.reset()
+        self.finish()
+
+    def release_upstream(self) -> None:
+        """Both directions are through: the origin's connection may serve the next request."""
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.release()
+
+    def drop_upstream(self) -> None:
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.drop()
+
+    def finish(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        self.drop_upstream()
+        if self.source is not None:
+            self.source.close()
+        if self.throttle_up is not None and self.throttle_down is not None:
+            self.throttle_up.close()
+            self.throttle_down.close()
+        self.core.finish(self.flow, (time.perf_counter() - self.began) * 1000)
+        self.client.exchange_over(self.keeps, self.is_request_done)
 
     # CONNECT without decryption.
 
@@ -282,13 +259,13 @@ class Exchange(Uplink):
         if decision.block_status is not None:
             self.answer(make_refusal(decision.block_status, "blocked by a rule"), "blocked")
         elif decision.fault is not None:
-            self._break("reset by a rule", "fault")
+            self.break_off("reset by a rule", "fault")
         else:
             self.client.hold(CONNECTING)
-            self._core.spawn(self._dial_tunnel())
+            self.core.spawn(self._dial_tunnel())
 
     async def _dial_tunnel(self) -> None:
-        core, flow = self._core, self.flow
+        core, flow = self.core, self.flow
         throttle = core.throttle_of(flow)
         delay_s = self.decision.delay_s + (throttle.delay_s(flow) if throttle is not None else 0.0)
         if delay_s > 0:
@@ -297,13 +274,13 @@ class Exchange(Uplink):
             far = await core.dialer.open(self.route, lambda _: FarEnd(), is_tunnel=True)
         except ConnectFailed as error:
             if not self.is_over:
-                self._fail(error.status, str(error))
+                self.fail(error.status, str(error))
             return
         if self.is_over:
             far.transport.abort()
             return
         flow.status = 200
-        flow.head_ms = (time.perf_counter() - self._began) * 1000
+        flow.head_ms = (time.perf_counter() - self.began) * 1000
         self.is_over = True
         self.client.transport.write(ESTABLISHED)
         join(core, flow, self.client.transport, far.transport, self.client.hand_over(), greeting=far.early)

@@ -11,12 +11,12 @@ from dari.proxy.engine.local_response import LocalBody, may_have_body, named_sta
 from dari.proxy.flow import Headers
 
 if TYPE_CHECKING:
-    from dari.proxy.engine.ending import Ending
+    from dari.proxy.engine.exchange import Exchange
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
-def wire_head(exchange: Ending, head: ResponseHead, status: int) -> bytes:
+def wire_head(exchange: Exchange, head: ResponseHead, status: int) -> bytes:
     """Decides how the client's connection goes on, and says so in the head."""
     is_old = exchange.head.version == "1.0"
     if head.length == UNTIL_CLOSE:
@@ -34,7 +34,7 @@ def wire_head(exchange: Ending, head: ResponseHead, status: int) -> bytes:
     return joined(status_line(status, head.reason if head.status == status else None), headers)
 
 
-def final_headers(exchange: Ending, head: ResponseHead, status: int) -> Headers:
+def final_headers(exchange: Exchange, head: ResponseHead, status: int) -> Headers:
     """Without what stays on the origin's hop, with what the rules want."""
     headers = without(head.headers, head.drop or ())
     if head.status != status and not may_have_body(status, "GET"):
@@ -53,7 +53,7 @@ def final_headers(exchange: Ending, head: ResponseHead, status: int) -> Headers:
     return headers
 
 
-def local_head(exchange: Ending, source: LocalBody, before: int, status: int) -> tuple[Headers, bytes]:
+def local_head(exchange: Exchange, source: LocalBody, before: int, status: int) -> tuple[Headers, bytes]:
     """The headers of an answer made here, and the whole head on the wire."""
     _settle_upload(exchange, True)
     headers = without(source.headers, (*_FRAMING, b"connection"))
@@ -103,13 +103,13 @@ def shows_its_end(head: ResponseHead) -> bool:
     return head.length != UNTIL_CLOSE
 
 
-def _settle_upload(exchange: Ending, origin_goes_on: bool) -> None:
+def _settle_upload(exchange: Exchange, origin_goes_on: bool) -> None:
     """With the request still coming in, its connection serves another one only if the rest can be told apart."""
     if not exchange.is_request_done and (exchange.head.expects_continue or not origin_goes_on):
         exchange.keeps = False
 
 
-def _say_connection(exchange: Ending, headers: Headers) -> None:
+def _say_connection(exchange: Exchange, headers: Headers) -> None:
     if exchange.head.version == "2":
         return
     if not exchange.keeps:

@@ -98,7 +98,7 @@ class UpstreamConnection(FlowControlledProtocol):
         except (BadHead, BadChunk) as error:
             self.exchange = None
             self.transport.abort()
-            exchange.upstream_failed(f"the origin's response is malformed: {error}")
+            exchange.download.upstream_failed(f"the origin's response is malformed: {error}")
 
     def _read_head(self, exchange: Exchange, data: bytes) -> None:
         if self._buffer:
@@ -115,33 +115,33 @@ class UpstreamConnection(FlowControlledProtocol):
             self._interim += 1
             if self._interim > MAX_INTERIM:
                 raise BadHead(f"more than {MAX_INTERIM} interim responses")
-            exchange.informational(head)
+            exchange.download.informational(head)
             if not data:
                 self._buffer = b""
                 return
         self._buffer = b""
         self._head = head
         if head.status == 101:
-            exchange.switched(head, data + self.take_rest())
+            exchange.download.switched(head, data + self.take_rest())
         elif head.length == 0:
             self._is_clean = not data and not self.has_more
-            exchange.response_begins(head, b"", (), True)
+            exchange.download.response_begins(head, b"", (), True)
         elif 0 < head.length == len(data):
             # Most responses arrive in one piece.
             self._is_clean = not self.has_more
-            exchange.response_begins(head, data, (data,), True)
+            exchange.download.response_begins(head, data, (data,), True)
         else:
             self._body = body = reader_of(head.length)
             is_complete = body.feed(data)
             self._end_of(body, is_complete)
-            exchange.response_begins(head, body.raw, body.payload, is_complete)
+            exchange.download.response_begins(head, body.raw, body.payload, is_complete)
 
     def _read_body(self, exchange: Exchange, data: bytes) -> None:
         body = self._body
         assert body is not None
         is_complete = body.feed(data)
         self._end_of(body, is_complete)
-        exchange.response_continues(body.raw, body.payload, is_complete)
+        exchange.download.response_continues(body.raw, body.payload, is_complete)
 
     def _end_of(self, body: BodyReader, is_complete: bool) -> None:
         if is_complete:
@@ -157,7 +157,7 @@ class UpstreamConnection(FlowControlledProtocol):
         if exchange is not None and self._head is not None and self._head.length == UNTIL_CLOSE and self._body:
             self._body = None
             self.is_lost = True
-            exchange.response_continues(b"", (), True)
+            exchange.download.response_continues(b"", (), True)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -169,7 +169,7 @@ class UpstreamConnection(FlowControlledProtocol):
             self._pool.forget(self)
             return
         self.exchange = None
-        exchange.upstream_lost(self, exc)
+        exchange.download.upstream_lost(self, exc)
 
     def pause_writing(self) -> None:
         if self.exchange is not None:

@@ -13,11 +13,11 @@ from dari.proxy.engine.client import ClientConnection, Via
 from dari.proxy.engine.client_process import ConnectionOwner
 from dari.proxy.engine.heads import CHUNKED, BadHead, RequestHead
 from dari.proxy.engine.hooks import PASS
-from dari.proxy.engine.http2.exchange import StreamExchange
 from dari.proxy.engine.http2.fields import Fields, StreamHead
 from dari.proxy.engine.http2.framing import chunk, last_chunk
 from dari.proxy.engine.http2.session import FRAME, Http2Session
 from dari.proxy.engine.http2.stream import Http2Stream
+from dari.proxy.engine.http2.stream_writer import StreamWriter
 from dari.proxy.engine.http2.wire import MAX_STREAMS
 from dari.proxy.engine.targets import BadTarget
 from dari.proxy.flow import Flow, Headers
@@ -128,7 +128,7 @@ class ClientSession(Http2Session):
 class ClientStream(ClientConnection):
     """One request: a client whose transport is a stream, and who asks once."""
 
-    exchanges = StreamExchange
+    make_writer = StreamWriter
 
     def __init__(self, session: ClientSession, number: int) -> None:
         super().__init__(session.core, session.peer, session.via, session.owner)

@@ -234,31 +234,31 @@ class OriginStream(UpstreamConnection):
             self.stream.reset(ErrorCodes.PROTOCOL_ERROR)
             self._session.returned(self)
             self.exchange = None
-            exchange.upstream_failed(f"the origin's response is malformed: {error}")
+            exchange.download.upstream_failed(f"the origin's response is malformed: {error}")
             return
         if head.status < 200:
-            exchange.informational(head)
+            exchange.download.informational(head)
             return
         self._head = head
         self.stream.expected = head.length if head.length >= 0 else None
         self._is_over = is_ended and head.length <= 0
-        exchange.response_begins(head, b"", (), self._is_over)
+        exchange.download.response_begins(head, b"", (), self._is_over)
 
     def stream_data(self, data: bytes) -> None:
         if self.exchange is not None and self._head is not None:
             raw = chunk(data) if self._head.length == CHUNKED else data
-            self.exchange.response_continues(raw, (data,), False)
+            self.exchange.download.response_continues(raw, (data,), False)
 
     def stream_ended(self, trailers: Headers) -> None:
         exchange, head = self.exchange, self._head
         if exchange is None or head is None or self._is_over:
             return
         exchange.flow.response_body.trailers = trailers or None
-        exchange.response_continues(last_chunk(trailers) if head.length == CHUNKED else b"", (), True)
+        exchange.download.response_continues(last_chunk(trailers) if head.length == CHUNKED else b"", (), True)
 
     def stream_lost(self, reason: str) -> None:
         self.is_lost = True
         self._session.returned(self)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
-            exchange.upstream_lost(self, ConnectionError(reason))
+            exchange.download.upstream_lost(self, ConnectionError(reason))
