@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dari import paths
 from dari.core.registry import Registry
@@ -13,11 +15,13 @@ from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from dari.system.service import SystemService
 from dari.system.tools import DariTools
+from dari.terminal.paths import CruxPaths
 from dari.version import VERSION
 
 if TYPE_CHECKING:
+    from dari.bridge.cli_socket.connection import MakeServer
+    from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
-    from dari.bridge.gateway.late_relay import LateRelay
     from dari.bridge.service import Bridge
     from dari.core.tool import Tool
     from dari.daemon.client import DaemonClient
@@ -67,88 +71,111 @@ def further_tokens() -> dict[str, Path]:
 def build(settings: ServeSettings) -> Server:
     """The server with every toolkit that is built in."""
     registry = Registry()
-    add_built_ins(registry, settings)
-    info = Info(name="dari", version=VERSION, title="Dari")
-    return Server(registry, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
+    Toolkits(settings).add_to(registry)
+    return _make_server(registry, is_strict=settings.protocol == "strict")
 
 
-def add_built_ins(registry: Registry, settings: ServeSettings) -> None:
-    """The tools that are ours."""
-    system = SystemService(
-        token_path=settings.token_path or token_path(),
-        socket_path=settings.socket_path or socket_path(),
-        http_port=settings.http_port or DEFAULT_PORT,
-        further_tokens=further_tokens,
-    )
-    registry.add_toolkit(DariTools(system))
-    registry.defer(lambda: proxy_tools(proxy_client()))
-    terminal = cache(lambda: terminal_service(terminal_client()))
-    registry.defer(lambda: terminal_tools(terminal()))
-    add_terminal_offers(registry, terminal)
-    follow_panes(registry)
+def empty_server(settings: ServeSettings) -> Server:
+    """What a listener needs whose requests another process answers: our name, and how strict we are."""
+    return _make_server(Registry(), is_strict=settings.protocol == "strict")
 
 
-def build_fronts(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints:
-    """The hub's servers: everything at one address, and each set and each server at its own."""
+def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints:
+    """The hub's servers over HTTP: everything at one address, and each set and each server at its own."""
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints, ServerOptions
     from dari.bridge.gateway.selection import ServerSelection
 
-    manner = ServerOptions(
+    options = ServerOptions(
         instructions=INSTRUCTIONS,
         is_strict=settings.protocol == "strict",
-        add_built_ins=lambda registry: add_built_ins(registry, settings),
+        add_built_ins=Toolkits(settings).add_to,
         approvals=bridge.approvals,
     )
     view = bridge.view(ClientEnvironment.of_process())
     return GatewayEndpoints(
-        view, manner, ServerSelection(profile=settings.profile, server=settings.server, mode=settings.mode)
+        view, options, ServerSelection(profile=settings.profile, server=settings.server, mode=settings.mode)
     )
 
 
-def build_relayed(settings: ServeSettings) -> tuple[Server, LateRelay]:
-    """The server of `dari mcp`: our own tools, and what the bridge's daemon offers from where we stand.
+def servers_for_clients(bridge: Bridge) -> MakeServer:
+    """The server of each client on the hub's socket, made from the client's own folder, environment and options."""
+    toolkits = Toolkits(ServeSettings())
 
-    The daemon is started by whoever needs it, and by nobody when no server is named. The relay has to be started.
-    """
-    from dari.bridge.gateway.late_relay import LateRelay
-    from dari.bridge.gateway.selection import OWN, SelectedServers, ServerSelection, select_servers
+    @asynccontextmanager
+    async def make_server(client: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+        is_strict = options.get("protocol") == "strict"
 
-    choice = ServerSelection(profile=settings.profile, server=settings.server, mode=settings.mode)
-    meant = SelectedServers(("*",), choice.mode or "full")
-    texts = _profile_texts()
-    # To read them as what they are takes longer than a handshake; a file without the word cannot ask for it.
-    if choice.profile or choice.server or (choice.mode is None and any(b"search" in text for text in texts)):
-        from dari.bridge.config.service import ConfigService
+        def add_built_ins(registry: Registry) -> None:
+            toolkits.add_to(registry, client.environ)
 
-        meant = select_servers(ConfigService().load(), choice)
-    registry = Registry()
-    if meant.has(OWN):
-        add_built_ins(registry, settings)
-    shown = registry
-    if meant.mode == "search":
-        from dari.bridge.gateway.search_mode import search_registry
+        if options.get("no_servers") is True:
+            registry = Registry()
+            add_built_ins(registry)
+            server = _make_server(registry, is_strict=is_strict)
+            try:
+                yield server
+            finally:
+                server.close()
+                registry.close()
+            return
+        from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
+        from dari.bridge.gateway.selection import read_selection
 
-        shown = search_registry(registry)
-    info = Info(name="dari", version=VERSION, title="Dari")
-    server = Server(shown, info, instructions=INSTRUCTIONS, strict=settings.protocol == "strict")
-    relay = LateRelay(registry, choice, on_log=server.log_to_sessions)
-    if not texts:
-        relay.expect_nothing()
-    return server, relay
-
-
-def _profile_texts() -> list[bytes]:
-    """The files that may name servers, those that are there."""
-    from dari.bridge.config.locations import ClientEnvironment
-
-    texts = []
-    for place in ClientEnvironment.of_process().places():
+        served = ServerOptions(
+            instructions=INSTRUCTIONS, is_strict=is_strict, add_built_ins=add_built_ins, approvals=bridge.approvals
+        )
+        endpoint = GatewayEndpoint(bridge.view(client), read_selection(options), served)
+        endpoint.start()
         try:
-            texts.append(place.path.read_bytes())
-        except OSError:
-            continue
-    return texts
+            yield endpoint.server
+        finally:
+            await endpoint.close()
+
+    return make_server
+
+
+class Toolkits:
+    """Our own tools. They are made once for each place of a terminal's daemon, whoever asks for them."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._proxy = cache(lambda: tuple(proxy_tools(proxy_client())))
+        self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place))))
+        self._running = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), starts=False)))
+        self._terminal_tools = cache(lambda *place: tuple(terminal_tools(self._terminal(*place))))
+
+    def add_to(self, registry: Registry, environ: Mapping[str, str] = os.environ) -> None:
+        """Offer them to the clients of a registry; `environ` is the client's."""
+        place = environ.get("CRUX_SOCKET") or None, environ.get("CRUX_CONFIG") or None
+        registry.add_toolkit(DariTools(self._system()))
+        registry.defer(self._proxy)
+        registry.defer(lambda: self._terminal_tools(*place))
+        add_terminal_offers(registry, lambda: self._terminal(*place))
+        self._follow_panes(registry, *place)
+
+    def _system(self) -> SystemService:
+        settings = self._settings
+        return SystemService(
+            token_path=settings.token_path or token_path(),
+            socket_path=settings.socket_path or socket_path(),
+            http_port=settings.http_port or DEFAULT_PORT,
+            further_tokens=further_tokens,
+        )
+
+    def _follow_panes(self, registry: Registry, *place: str | None) -> None:
+        """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
+        from dari.daemon.unix_socket import answers
+        from dari.terminal.tools.resources import FollowedResources
+
+        socket = CruxPaths(*place).socket
+        followed = FollowedResources(registry, lambda: self._running(*place), lambda: answers(socket))
+        registry.on_close.append(followed.close)
+
+
+def _make_server(registry: Registry, *, is_strict: bool) -> Server:
+    info = Info(name="dari", version=VERSION, title="Dari")
+    return Server(registry, info, instructions=INSTRUCTIONS, strict=is_strict)
 
 
 def build_crab(client: DaemonClient, settings: ServeSettings, which: Literal["core", "all"] = "all") -> Server:
@@ -174,12 +201,11 @@ def proxy_tools(client: DaemonClient, which: Literal["core", "all"] = "all") -> 
     return ProxyTools(remote_service(client)).tools(which)
 
 
-def terminal_client(*, starts: bool = True) -> DaemonClient:
-    """Calls to cruxd in its usual place; with `starts`, the first call starts it."""
+def terminal_client(place: CruxPaths, *, starts: bool = True) -> DaemonClient:
+    """Calls to a cruxd; with `starts`, the first call starts it."""
     from dari.terminal.daemon import cruxd_client
-    from dari.terminal.paths import CruxPaths
 
-    return cruxd_client(CruxPaths.of_environment(), "mcp", starts=starts)
+    return cruxd_client(place, "mcp", starts=starts)
 
 
 def terminal_service(client: DaemonClient) -> TerminalService:
@@ -201,13 +227,3 @@ def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalServi
 
     add_prompts(registry, terminal)
     PaneTexts(terminal).add_templates(registry)
-
-
-def follow_panes(registry: Registry) -> None:
-    """The resources of the panes that there are, listed and subscribed to without starting a daemon."""
-    from dari.daemon.unix_socket import answers
-    from dari.terminal.paths import CruxPaths
-    from dari.terminal.tools.resources import FollowedResources
-
-    terminal = cache(lambda: terminal_service(terminal_client(starts=False)))
-    FollowedResources(registry, terminal, lambda: answers(CruxPaths.of_environment().socket))

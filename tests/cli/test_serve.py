@@ -19,7 +19,7 @@ PIPE = asyncio.subprocess.PIPE
 
 
 async def dari(home: Path, *arguments: str) -> asyncio.subprocess.Process:
-    environment = {"PATH": os.environ["PATH"], "DARI_HOME": str(home), "HOME": str(home)}
+    environment = {"PATH": os.environ["PATH"], "DARI_HOME": str(home), "HOME": str(home), "DARI_BRIDGE_IDLE_S": "1"}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dari", *arguments), cwd=ROOT, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )

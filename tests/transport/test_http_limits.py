@@ -201,7 +201,7 @@ async def test_an_idle_connection_is_ended_and_a_running_call_is_not() -> None:
 
 
 async def test_a_client_that_does_not_read_its_events_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MOST_UNREAD_BYTES", 1_000_000)
+    monkeypatch.setattr(http, "MAX_UNREAD_BYTES", 1_000_000)
     async with running() as rig:
         wire = await rig.session()
         deaf = await cramped(rig, wire)
@@ -250,7 +250,7 @@ async def test_a_client_that_asks_and_asks_and_does_not_read_is_not_answered_int
 
 
 async def test_one_result_bigger_than_the_buffer_for_events_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MOST_UNREAD_BYTES", 100_000)
+    monkeypatch.setattr(http, "MAX_UNREAD_BYTES", 100_000)
     async with running() as rig:
         wire = await rig.session()
         deaf = await cramped(rig, wire)

@@ -106,7 +106,7 @@ async def test_the_last_event_id_of_one_session_opens_nothing_of_another() -> No
 
 
 async def test_finished_streams_are_kept_for_a_while_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "MOST_STREAMS", 4)
+    monkeypatch.setattr(events_module, "MAX_STREAMS", 4)
     async with running(tools=Steps()) as rig:
         wire = await rig.session()
         session = next(iter(rig.hub.sessions._by_id.values()))

@@ -145,7 +145,7 @@ async def test_delete_ends_the_session_its_calls_and_its_streams() -> None:
 
 
 async def test_an_idle_session_that_did_nothing_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
     async with running() as rig:
         worker = await rig.session()
         await worker.ask(call("demo_echo", 2, text="x"))
@@ -183,7 +183,7 @@ async def test_among_sessions_that_worked_the_least_recently_used_one_goes(monke
 
 
 async def test_who_makes_many_sessions_loses_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 10)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 10)
     async with running() as rig:
         table = rig.hub.sessions
         quiet = table.draft(MCP_GRANT, "10.0.0.1")
@@ -196,7 +196,7 @@ async def test_who_makes_many_sessions_loses_its_own(monkeypatch: pytest.MonkeyP
 
 
 async def test_where_every_session_is_busy_a_new_one_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 1)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 1)
     async with running() as rig:
         wire = await rig.session()
         events = await open_events(await rig.again(wire))

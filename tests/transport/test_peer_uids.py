@@ -101,7 +101,7 @@ async def test_every_address_and_every_path_asks_whose_the_connection_is(host: s
 
 async def test_the_user_is_asked_for_once_per_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(peer_uids, "peer_uid", lambda peer, own: asked.append(peer) or os.geteuid())
+    monkeypatch.setattr(peer_uids, "tcp_peer_uid", lambda peer, own: asked.append(peer) or os.geteuid())
     async with running() as rig:
         wire = await rig.http()
         for _ in range(20):
@@ -110,7 +110,7 @@ async def test_the_user_is_asked_for_once_per_connection(monkeypatch: pytest.Mon
 
 
 async def test_a_local_peer_that_nobody_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_uids, "peer_uid", lambda peer, own: None)
+    monkeypatch.setattr(peer_uids, "tcp_peer_uid", lambda peer, own: None)
     async with running() as rig:
         assert (await answer_to_us(rig)).status == 403
 

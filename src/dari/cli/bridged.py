@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -55,20 +56,18 @@ def commands_for(bridge: Bridge) -> RunCommand:
 
 
 def servers_for(bridge: Bridge) -> MakeServer:
-    """What an MCP client at the door talks to: every server of its place, behind one."""
+    """What an MCP client of the socket talks to; what it takes is imported when the first one comes."""
 
     @asynccontextmanager
-    async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
-        from dari.bridge.gateway.endpoints import GatewayEndpoint, ServerOptions
-        from dari.bridge.gateway.selection import read_selection
+    async def make_server(client: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
+        async with _make()(client, options) as server:
+            yield server
 
-        manner = ServerOptions(approvals=bridge.approvals, is_labelled=options.get("labels") is True)
-        front = GatewayEndpoint(bridge.view(around), read_selection(options), manner)
-        front.start()
-        try:
-            yield front.server
-        finally:
-            await front.close()
+    @cache
+    def _make() -> MakeServer:
+        from dari.app import servers_for_clients
+
+        return servers_for_clients(bridge)
 
     return make_server
 

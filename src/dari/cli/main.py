@@ -65,6 +65,12 @@ def _main(words: list[str], *, leaves: bool) -> int:
         from dari.cli.remote.fast_client import main as run_remote
 
         return run_remote("dari remote", words, leaves=leaves)
+    if words[:1] == ["mcp"]:
+        from dari.cli.mcp.main import run_stdio
+
+        code = run_stdio(words[1:])
+        if code is not None:
+            return code
     if words[:1] == ["audit"]:
         from dari.cli.audit import main as audit
 

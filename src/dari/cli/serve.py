@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -22,6 +23,8 @@ from dari.transport.supervisor import TransportSupervisor
 
 if TYPE_CHECKING:
     from dari.bridge.daemon import Hosted
+    from dari.cli.mcp.http import HubForwarder
+    from dari.cli.mcp.hub import NoHub
 
 
 def run_up(arguments: argparse.Namespace) -> int:
@@ -44,19 +47,69 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 
 def run_mcp(arguments: argparse.Namespace) -> int:
+    """`dari mcp` with HTTP: the listener and its rules are here, the hub answers. Stdin and stdout alone are a pipe."""
+    from dari.cli.mcp.http import HubForwarder, serve_stdio_in_thread
+    from dari.cli.mcp.hub import Hub, HubRefused
+    from dari.cli.mcp.main import hub_options, make_log, run_pipe
+    from dari.cli.mcp.pipe import Pipe
+
     log.configure_logging(arguments.log)
+    settings = _settings(arguments, arguments.transport, None)
+    options = hub_options(
+        settings.profile, settings.server, settings.mode, settings.protocol, no_servers=not settings.has_servers
+    )
+    hub, write_log = Hub(options), make_log(arguments.log)
+
+    def report(refused: HubRefused) -> None:
+        write_log("error", f"fatal {refused.message}; {refused.hint}")
 
     async def main() -> int:
-        settings = _settings(arguments, arguments.transport, None)
-        announce = partial(warn_port_moved, "dari", settings)
-        if not settings.has_servers:
-            return await TransportSupervisor(app.build(settings), settings, announce=announce).run()
-        server, relay = app.build_relayed(settings)
-        relay.start()
+        forwarder = HubForwarder(hub)
+        supervisor = TransportSupervisor(
+            app.empty_server(settings),
+            settings,
+            announce=partial(warn_port_moved, "dari", settings),
+            forwarder=forwarder,
+            stdio=lambda ended: serve_stdio_in_thread(Pipe(hub, write_log), ended, report),
+        )
+        opening = asyncio.create_task(_open_or_stop(forwarder, supervisor))
         try:
-            return await TransportSupervisor(server, settings, announce=announce).run()
+            code = await supervisor.run()
+            if opening.done():
+                opening.result()
+            return code
         finally:
-            await relay.close()
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+            forwarder.close()
+
+    if arguments.transport == "stdio":
+        return run_pipe(hub, arguments.protocol, arguments.log)
+    return run_to_exit(main)
+
+
+async def _open_or_stop(forwarder: HubForwarder, supervisor: TransportSupervisor) -> None:
+    """While the listener is bound already: a port that is taken is told before any hub is started."""
+    try:
+        await forwarder.open()
+    except BaseException:
+        supervisor.stop()
+        raise
+
+
+def serve_without_hub(none: NoHub, *, is_strict: bool, level: str) -> int:
+    """Our own tools, in this process: on a disk that cannot be written, and inside a server of somebody's."""
+    from dari.core.scopes import MCP_GRANT
+    from dari.transport.stdio import serve_stdio
+
+    log.configure_logging(level)
+    why = f"{none.message}; {none.hint}" if none.hint else none.message
+    logging.getLogger("dari.transport").warning(log.format_event("stdio", "no_hub", f"only our own tools: {why}"))
+    settings = ServeSettings(protocol="strict" if is_strict else "negotiate")
+
+    async def main() -> int:
+        await serve_stdio(app.build(settings), MCP_GRANT, head=none.unserved)
+        return 0
 
     return run_to_exit(main)
 
@@ -90,7 +143,7 @@ async def _host(settings: ServeSettings) -> int:
             except Conflict:
                 if is_last:
                     raise  # else a command that came in between has started a daemon: ask that one too
-        fronts = app.build_fronts(settings, bridge)
+        fronts = app.build_endpoints(settings, bridge)
         supervisor = TransportSupervisor(
             fronts.main.server, settings, announce=partial(_banner, settings), find_server=fronts.find
         )

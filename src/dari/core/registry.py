@@ -45,8 +45,6 @@ class Registry:
         """Resources and prompts may come later, so they are announced before there are any."""
         self.settle: Callable[[ListKind], Coroutine[Any, Any, None] | None] | None = None
         """What a list has to wait for, for a short time, so that a client that lists only once sees everything."""
-        self.brief: Callable[[], Coroutine[Any, Any, None] | None] | None = None
-        """What the instructions have to wait for: a client reads them only once."""
         self.refreshers: list[Callable[[ListKind], Coroutine[Any, Any, None] | None]] = []
         """Asked before a list is shown, like `settle`, which belongs to the servers of others."""
         self.watches: list[Watch] = []
@@ -54,6 +52,13 @@ class Registry:
         """Asked for a tool that is not listed: one that may not be called answers a call with the reason."""
         self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
         """By owner: who may know a URI that no list names."""
+        self.on_close: list[Callable[[], None]] = []
+
+    def close(self) -> None:
+        """Nobody is served from it any more: end what keeps it up to date."""
+        for end in self.on_close:
+            end()
+        self.on_close.clear()
 
     @property
     def tools(self) -> Mapping[str, Tool]:

@@ -74,6 +74,10 @@ class Session:
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[Message]] = {}
 
+    def skip_request_ids(self, count: int) -> None:
+        """Number our requests from `count` on: the client knows those before from a session that this one replaces."""
+        self._next_id += count
+
     async def request(self, outlet: Outlet, method: str, params: Any, timeout_s: float) -> Message:
         """Ask the client something and wait for its response message."""
         self._next_id += 1

@@ -28,6 +28,10 @@ class Framing:
             return self._feed_lsp(data)
         return self._feed_lines(data)
 
+    def rest(self) -> bytes:
+        """What was fed and is no whole message yet."""
+        return bytes(self._buffer)
+
     def wrap(self, message: bytes) -> bytes:
         if self.is_lsp:
             return b"Content-Length: %d\r\n\r\n%b" % (len(message), message)

@@ -22,6 +22,7 @@ from dari.transport.sessions import HttpSessions
 PATH = b"/mcp"
 Mount = Callable[[str], "tuple[Server, HttpSessions] | str | None"]
 """What stands at a path: a server with its own sessions, a reason why nothing does, or None: not ours to answer."""
+Handler = Callable[[HttpRequest], None]
 MAX_BODY_BYTES = 32 * 1024 * 1024
 KEEPALIVE_S = 15.0
 
@@ -47,7 +48,9 @@ class McpEndpoint:
         rate_limit: HttpRateLimit | None = None,
         most_body_bytes: int = MAX_BODY_BYTES,
         mount: Mount | None = None,
+        handler: Handler | None = None,
     ) -> None:
+        """`handler` answers what was admitted, in the place of the server and its sessions."""
         self.server = server
         self.sessions = sessions
         self.guard = guard
@@ -56,6 +59,7 @@ class McpEndpoint:
         self._rate_limit = rate_limit
         self._is_strict = server.strict
         self._mount = mount
+        self._handler = handler
         self._mounted: dict[bytes, McpEndpoint] = {}
         self._loop = asyncio.get_running_loop()
         self.open: set[HttpRequest] = set()
@@ -100,7 +104,9 @@ class McpEndpoint:
     def serve(self, request: HttpRequest) -> None:
         """The whole request is here."""
         try:
-            if request.method == b"POST":
+            if self._handler is not None:
+                self._handler(request)
+            elif request.method == b"POST":
                 self._post(request)
             elif request.method == b"GET":
                 self._get(request)
@@ -151,6 +157,8 @@ class McpEndpoint:
             request.extra_headers += b"mcp-session-id: %b\r\n" % session.id.encode()
 
     def keep_awake(self, now_s: float) -> None:
+        if self._handler is not None:
+            return
         for request in list(self.open):
             request.keep_awake(now_s, KEEPALIVE_S)
 

@@ -181,6 +181,16 @@ class HttpRequest(ReplyChannel):
         self.extra_headers += headers
         self.send(status, encode({"error": error}))
 
+    def respond(self, status: int, head: bytes, body: bytes) -> None:
+        """A response that another server of ours made: its own headers and its body."""
+        length = b"" if status == 204 else b"content-length: %d\r\n" % len(body)
+        self._finish(STATUS_LINES[status] + self._common() + head + length + b"\r\n" + body)
+
+    def start_stream(self, status: int, head: bytes) -> None:
+        """The head of a response whose body comes by `write_event` and ends with `end_events`."""
+        self._has_events = True
+        self.protocol.write_head(STATUS_LINES[status] + self._common() + head, self)
+
     def say_nothing(self) -> None:
         self.accept(202)
 

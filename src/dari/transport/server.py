@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import sys
 from collections.abc import Callable
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from dari.core.scopes import Grant
@@ -18,6 +19,7 @@ from dari.transport.bind import bind
 from dari.transport.endpoint import McpEndpoint
 from dari.transport.guard import HttpGuard, HttpRateLimit, TokenFile
 from dari.transport.health import HealthApp
+from dari.transport.http_request import HttpRequest
 from dari.transport.peer_uids import PeerCheck
 from dari.transport.sessions import HttpSessions
 from dari.transport.unix import UnixServer
@@ -26,6 +28,15 @@ from dari.transport.uvicorn_server import AsgiApp, UvicornServer
 _log = logging.getLogger("dari.transport")
 FindServer = Callable[[str], Server | str | None]
 """The server of a path beside `/mcp`, the reason why there is none, or None when the path is not an MCP one."""
+
+
+class Forwarder(Protocol):
+    """Answers requests that were let in, somewhere else."""
+
+    def serve(self, request: HttpRequest) -> None: ...
+
+    def finish(self) -> None:
+        """End every stream, let what runs finish."""
 
 
 class McpListeners:
@@ -38,9 +49,12 @@ class McpListeners:
         grant: Grant,
         app: AsgiApp | None = None,
         find_server: FindServer | None = None,
+        forwarder: Forwarder | None = None,
     ) -> None:
+        """`forwarder` answers in the place of the server, whose strictness still holds."""
         self._server = server
         self._find_server = find_server
+        self._forwarder = forwarder
         self._sessions_of: WeakKeyDictionary[Server, HttpSessions] = WeakKeyDictionary()
         self._settings = settings
         self._grant = grant
@@ -68,7 +82,10 @@ class McpListeners:
         guard = HttpGuard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
         limit = None if settings.rate_limit is None else HttpRateLimit(settings.rate_limit)
         mount = None if self._find_server is None else self._mounted
-        endpoint = McpEndpoint(self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount)
+        handler = None if self._forwarder is None else self._forwarder.serve
+        endpoint = McpEndpoint(
+            self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount, handler=handler
+        )
         app = self._app or HealthApp(token, lambda: self.url)
         self.web = UvicornServer(endpoint, listeners, app, settings.stop_grace_s)
         await self.web.start()
@@ -97,6 +114,8 @@ class McpListeners:
         await self._stopping
 
     async def _stop(self) -> None:
+        if self._forwarder is not None:
+            self._forwarder.finish()
         if self._unix is not None:
             self._unix.refuse()
         self._server.end_listening("http", "unix")

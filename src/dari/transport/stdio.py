@@ -95,8 +95,11 @@ class _WriteEnd(asyncio.BaseProtocol):
         self._pipes.channel.resume_writing()
 
 
-async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None = None) -> None:
-    """Serve until the client closes stdin or `ended` is set; what runs then may finish."""
+async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None = None, head: bytes = b"") -> None:
+    """Serve until the client closes stdin or `ended` is set; what runs then may finish.
+
+    `head` was read from stdin already.
+    """
     with _own_pipes() as (source, sink):
         loop = asyncio.get_running_loop()
         pipes = _Pipes(server, grant, sink, ended or asyncio.Event())
@@ -104,6 +107,7 @@ async def serve_stdio(server: Server, grant: Grant, ended: asyncio.Event | None 
         if _can_poll(sink):
             pipes.writer, _ = await loop.connect_write_pipe(lambda: write_end, sink)
         try:
+            pipes.channel.feed(head)
             if _can_poll(source):
                 pipes.reader, _ = await loop.connect_read_pipe(lambda: pipes, source)
                 await pipes.ended.wait()

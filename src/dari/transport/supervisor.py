@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dari.core.scopes import MCP_GRANT, Grant
@@ -23,10 +23,12 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 
 if TYPE_CHECKING:
-    from dari.transport.server import FindServer, McpListeners
+    from dari.transport.server import FindServer, Forwarder, McpListeners
 
 _log = logging.getLogger("dari.transport")
 Announce = Callable[[str, str], None]
+ServeStdio = Callable[[asyncio.Event], Awaitable[None]]
+"""Serves stdin and stdout until the client leaves, or soon after the event is set."""
 
 
 class TransportSupervisor:
@@ -40,12 +42,17 @@ class TransportSupervisor:
         *,
         announce: Announce | None = None,
         find_server: FindServer | None = None,
+        forwarder: Forwarder | None = None,
+        stdio: ServeStdio | None = None,
     ) -> None:
+        """`forwarder` and `stdio` serve in the place of the server."""
         self._server = server
         self._settings = settings
         self._grant = grant
         self._announce = announce
         self._find_server = find_server
+        self._forwarder = forwarder
+        self._stdio = stdio
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -71,7 +78,9 @@ class TransportSupervisor:
     async def _start_http(self) -> McpListeners:
         from dari.transport.server import McpListeners
 
-        hub = McpListeners(self._server, self._settings, self._grant, find_server=self._find_server)
+        hub = McpListeners(
+            self._server, self._settings, self._grant, find_server=self._find_server, forwarder=self._forwarder
+        )
         await hub.start()
         if hub.url:
             token = self._settings.token_path
@@ -82,11 +91,9 @@ class TransportSupervisor:
 
     async def _serve_stdio(self, hub: McpListeners | None) -> int:
         """Serve stdin and stdout; with a hub, what happens to one of the two leaves the other alone."""
-        from dari.transport.stdio import serve_stdio
-
         _log.info(format_event("stdio", "start"))
         ended = asyncio.Event()
-        stdio = asyncio.create_task(serve_stdio(self._server, self._grant, ended))
+        stdio = asyncio.create_task(self._run_stdio(ended))
         stopping = asyncio.create_task(self._stop.wait())
         failing = asyncio.create_task(hub.failed()) if hub is not None else None
         breaking: asyncio.Task[None] | None = None
@@ -109,6 +116,14 @@ class TransportSupervisor:
             return 0
         finally:
             await _ended(stdio, stopping, failing)
+
+    async def _run_stdio(self, ended: asyncio.Event) -> None:
+        from dari.transport.stdio import serve_stdio
+
+        if self._stdio is not None:
+            await self._stdio(ended)
+        else:
+            await serve_stdio(self._server, self._grant, ended)
 
     async def _until_stopped(self, hub: McpListeners | None) -> int:
         assert hub is not None

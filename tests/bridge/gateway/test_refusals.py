@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bridge.gateway.support import called, dead, house, lab, replied, seen, text_of, written
-from tests.bridge.gateway.test_relay import hosted, outlet
-from tests.bridge.upstream.place import Place
+from tests.bridge.gateway.support import called, dead, house, lab, replied, text_of, written
 from tests.mcp.support import request
 from tests.wires import Json, MemoryWire, initialize, stateless
 
@@ -70,15 +68,6 @@ async def test_a_held_tool_answers_that_it_needs_approval(tmp_path: Path, mode: 
         await home.agree()
         call = called("lab__greet") if mode == "full" else called("call_tool", name="lab__greet", arguments={})
         reply = await replied(home.wire, call)
-        assert code_of(reply) == "needs_approval" and "dari remote approve lab" in text_of(reply)
-
-
-async def test_a_held_tool_answers_that_it_needs_approval_through_dari_mcp_too(tmp_path: Path) -> None:
-    await change_the_tool(tmp_path)
-    async with hosted(tmp_path), outlet(Place(tmp_path, held(tmp_path))) as out:
-        await out.names()
-        await seen(lambda: out.relay._relay is not None and out.relay._relay._client is not None)
-        reply = await replied(await out.client(), called("lab__greet"))
         assert code_of(reply) == "needs_approval" and "dari remote approve lab" in text_of(reply)
 
 

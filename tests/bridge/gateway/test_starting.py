@@ -13,8 +13,7 @@ from dari.bridge.service import Bridge
 from tests.bridge.children.heavy import heavy, most_at_once, starts
 from tests.bridge.children.servers import server
 from tests.bridge.gateway.support import House, called, house, lab, replied, seen, silent, text_of
-from tests.bridge.gateway.test_relay import hosted, outlet
-from tests.bridge.upstream.place import ME, Place
+from tests.bridge.upstream.place import ME
 
 pytestmark = pytest.mark.local_mcp
 
@@ -54,13 +53,6 @@ async def test_the_hub_starts_its_servers_in_turns(tmp_path: Path) -> None:
     async with house(tmp_path, *many) as home:
         await everybody_is_listed(home, MANY)
     assert len(starts(tmp_path)) == 2 * MANY
-    assert most_at_once(tmp_path) == 2
-
-
-async def test_dari_mcp_starts_its_servers_in_turns_too(tmp_path: Path) -> None:
-    many = [heavy(f"heavy{number}", tmp_path) for number in range(MANY)]
-    async with hosted(tmp_path), outlet(Place(tmp_path, *many)) as out:
-        await seen(lambda: sum(name.endswith("__add") for name in out.server.registry.tools) == MANY)
     assert most_at_once(tmp_path) == 2
 
 
@@ -115,14 +107,6 @@ async def test_one_that_is_new_and_hangs_costs_nothing_where_others_are_known(tm
     async with house(tmp_path, lab(), silent()) as home:
         home.front.gateway.settling.limit_s = WAITS_S
         assert "lab__add" in await home.names()
-
-
-async def test_one_that_hung_before_costs_a_client_of_dari_mcp_nothing(tmp_path: Path) -> None:
-    place = Place(tmp_path, lab(), silent())
-    async with hosted(tmp_path), outlet(place) as out:
-        await seen(lambda: "lab__add" in out.server.registry.tools)
-    async with hosted(tmp_path), outlet(place) as out:
-        assert "lab__add" in await out.names()
 
 
 async def test_a_client_that_comes_while_a_server_hangs_in_its_start_does_not_wait(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dari.app import add_built_ins
+from dari.app import Toolkits
 from dari.bridge.gateway.search_mode import OWN_ABOUT
 from dari.bridge.search.index import ToolIndex
 from dari.core.registry import Registry
@@ -74,7 +74,7 @@ def recorded() -> dict[str, tuple[str | Mapping[str, str], list[dict[str, Any]]]
         tools = [{**tool, "name": named(one["server"], tool["name"])} for tool in one["tools"]]
         found[one["server"]] = (one["about"], tools)
     registry = Registry()
-    add_built_ins(registry, ServeSettings(token_path=_DATA / "unused"))
+    Toolkits(ServeSettings(token_path=_DATA / "unused")).add_to(registry)
     found["dari"] = (OWN_ABOUT, [tool.listing() for tool in registry.tools.values()])
     return found
 

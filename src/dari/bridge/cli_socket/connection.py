@@ -17,11 +17,12 @@ from dari.bridge.config.locations import ClientEnvironment
 from dari.core.scopes import ALL_SCOPES, MCP_GRANT
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
 from dari.daemon.peer import peer_credentials
-from dari.errors import DariError, InvalidInput
+from dari.errors import DariError, InvalidInput, NotFound
 from dari.os_errors import from_os_error
-from dari.rpc.codec import encode
+from dari.rpc.codec import encode, notification_message
 
 if TYPE_CHECKING:
+    from dari.bridge.cli_socket.http_attachment import HttpAttachment
     from dari.mcp.server import Server
     from dari.transport.lines import LineReplyChannel
 
@@ -44,6 +45,7 @@ class ConnectionHost(Protocol):
 
     run_command: RunCommand
     make_server: MakeServer
+    attachments: dict[str, HttpAttachment]
 
     def enter(self, visit: CliConnection) -> None: ...
     def admit(self, hello: CliHandshake) -> None: ...
@@ -60,6 +62,9 @@ class CliConnection(asyncio.Protocol):
         self._hear: Callable[[], None] = self._hear_hello
         self._terminal: RemoteTerminal | None = None
         self._link: LineReplyChannel | None = None
+        self._is_pipe = False
+        self._stopping: asyncio.Event | None = None
+        """Of an HTTP listener that is served: set when it stops."""
         self._why: Literal["gone", "interrupted", "host"] = "gone"
         self._finishing: asyncio.Task[None] | None = None
         self.task: asyncio.Task[None] | None = None
@@ -83,6 +88,9 @@ class CliConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """An MCP client may close its writing end and still wait for answers; a command's client has left."""
+        if self._stopping is not None:
+            self._stopping.set()
+            return True
         if self._link is None:
             return False
         from dari.transport.unix import is_gone
@@ -99,6 +107,9 @@ class CliConnection(asyncio.Protocol):
             self._gone.set_result(None)
         if self._link is not None:
             self._link.close()
+        if self._stopping is not None:
+            self._stopping.set()
+            return
         if self.task is None:
             self._host.leave(self)
         elif self._link is None:
@@ -126,7 +137,11 @@ class CliConnection(asyncio.Protocol):
             self._why = "host"
             self.task.cancel()
         elif self._link is not None:
+            if self._is_pipe:
+                self._link.emit(notification_message(protocol.CLOSING))
             self._finish_lines(self._link, STOP_GRACE_S)
+        elif self._stopping is not None:
+            self._stopping.set()
         else:
             self.transport.close()
 
@@ -163,9 +178,13 @@ class CliConnection(asyncio.Protocol):
             # On its own and at once: from here on the client must not try again.
             self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
             work = self._run_command(hello, self._terminal)
+        elif isinstance(key := hello.options.get("attach"), str):
+            self._attach(key)
+            return
         else:
             self.transport.pause_reading()
-            work = self._serve(hello)
+            key = hello.options.get("http")
+            work = self._serve(hello) if not isinstance(key, str) else self._serve_http(hello, key)
         self.task = asyncio.get_running_loop().create_task(work)
         self.task.add_done_callback(self._done)
         self._hear()
@@ -241,6 +260,7 @@ class CliConnection(asyncio.Protocol):
                     return
                 self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
                 self._link = LineReplyChannel(server, MCP_GRANT, _LineStream(self.transport), "unix")
+                self._prepare_pipe(self._link, hello.options)
                 heard, self._heard = bytes(self._heard), bytearray()
                 self._link.feed(heard)
                 if not self.transport.is_closing():
@@ -251,6 +271,45 @@ class CliConnection(asyncio.Protocol):
                 self._refuse(error)
             else:
                 _log.error("door event=mcp_failed error=%s", error.message)
+
+    async def _serve_http(self, hello: CliHandshake, key: str) -> None:
+        """Until the client leaves, or has closed its writing end and what ran has finished."""
+        from dari.bridge.cli_socket.http_attachment import HttpAttachment
+
+        try:
+            async with self._host.make_server(hello.surroundings(), hello.options) as server:
+                attachment = HttpAttachment(server, MCP_GRANT)
+                await attachment.start()
+                self._host.attachments[key] = attachment
+                self._stopping = asyncio.Event()
+                try:
+                    self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
+                    self.transport.resume_reading()
+                    await self._stopping.wait()
+                finally:
+                    del self._host.attachments[key]
+                    await attachment.stop()
+        except DariError as error:
+            self._refuse(error)
+
+    def _attach(self, key: str) -> None:
+        """One more HTTP connection of a client that is here already."""
+        attachment = self._host.attachments.get(key)
+        if attachment is None:
+            self._refuse(NotFound("this HTTP listener is not known here", "connect it again"))
+            return
+        self._outbox.resume()
+        self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
+        heard, self._heard = bytes(self._heard), bytearray()
+        self._host.leave(self)
+        attachment.take(self.transport, heard)
+
+    def _prepare_pipe(self, link: LineReplyChannel, options: Mapping[str, Any]) -> None:
+        """`dari mcp` connects again for its client, which may still answer requests of the hub before."""
+        self._is_pipe = options.get("pipe") is True
+        count = options.get("first_request")
+        if isinstance(count, int) and link.session is not None:
+            link.session.skip_request_ids(count)
 
     def _finish_lines(self, link: LineReplyChannel, grace_s: float = HALF_CLOSED_GRACE_S) -> None:
         if self._finishing is None:

@@ -47,6 +47,9 @@ IN_END = b"z"
 ANSWER = b"l"
 CANCEL = b"c"
 
+CLOSING = "dari/closing"
+"""A notification, the last one before a hub ends that was asked to: whoever asked may want it to stay away."""
+
 HEADER_BYTES = 5
 MAX_HANDSHAKE_BYTES = 16 * 1024 * 1024
 """Arguments and environment have 2 MB as a rule (a quarter of the stack limit), and an escape has six bytes."""

@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dari.bridge.cli_socket import protocol
 from dari.bridge.cli_socket.connection import CliConnection, MakeServer, RunCommand
@@ -24,6 +24,9 @@ from dari.errors import Conflict, Denied, Unavailable
 from dari.paths import FileId, private_dir, remove_own, write_private
 from dari.rpc.codec import encode
 from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.bridge.cli_socket.http_attachment import HttpAttachment
 
 MAX_CONNECTIONS = 512
 COMMAND_GRACE_S = 5.0
@@ -53,6 +56,8 @@ class CliSocketServer:
     ) -> None:
         self.run_command = run_command
         self.make_server = make_server
+        self.attachments: dict[str, HttpAttachment] = {}
+        """HTTP listeners of `dari mcp` processes, by the key that each has chosen."""
         self.socket_path = run_dir / protocol.SOCKET_NAME
         self._token_path = run_dir / protocol.TOKEN_NAME
         self._token = secrets.token_urlsafe(32)

@@ -34,35 +34,32 @@ class ServerOptions:
     is_strict: bool = False
     add_built_ins: AddBuiltIns | None = None
     approvals: ApprovalQueue | None = None
-    is_labelled: bool = False
-    """Tools say which server they are of: the client is another process of ours."""
 
 
 class GatewayEndpoint:
     """One MCP server over a choice of a view's servers. `server` can be used before it is opened."""
 
     def __init__(
-        self, view: ServerView, choice: ServerSelection | None = None, manner: ServerOptions | None = None
+        self, view: ServerView, choice: ServerSelection | None = None, options: ServerOptions | None = None
     ) -> None:
         """Raises NotFound or what is wrong with the one server when the choice names nothing that may run."""
-        choice, manner = choice or ServerSelection(), manner or ServerOptions()
+        choice, options = choice or ServerSelection(), options or ServerOptions()
         catalog = view.catalog()
-        meant = select_servers(catalog, choice, has_own=manner.add_built_ins is not None)
+        meant = select_servers(catalog, choice, has_own=options.add_built_ins is not None)
         self.full = Registry()
         # Our own tools count as a server; one that a person gave their name to is meant before them.
-        if manner.add_built_ins is not None and meant.has(OWN) and not any(one.id == OWN for one in catalog.listed):
-            manner.add_built_ins(self.full)
-        self._approvals = manner.approvals
+        if options.add_built_ins is not None and meant.has(OWN) and not any(one.id == OWN for one in catalog.listed):
+            options.add_built_ins(self.full)
+        self._approvals = options.approvals
         self._ending: set[asyncio.Task[None]] = set()
         self.gateway = Gateway(
             view,
             self.full,
             servers=lambda now: selected_patterns(now, choice),
             is_alone=bool(choice.server),
-            is_labelled=manner.is_labelled,
         )
         shown = search_registry(self.full) if meant.mode == "search" else self.full
-        self.server = Server(shown, manner.info, instructions=manner.instructions, strict=manner.is_strict)
+        self.server = Server(shown, options.info, instructions=options.instructions, strict=options.is_strict)
         self.server.on_session_end.append(self._session_ended)
         self.gateway.on_log.append(self.server.log_to_sessions)
 
@@ -72,6 +69,7 @@ class GatewayEndpoint:
     async def close(self) -> None:
         self.server.close()
         await self.gateway.close()
+        self.full.close()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _session_ended(self, session: Session) -> None:
@@ -85,10 +83,10 @@ class GatewayEndpoint:
 class GatewayEndpoints:
     """The fronts of all addresses, made when they are first asked for: `/p/<set>/mcp` and `/s/<server>/mcp`."""
 
-    def __init__(self, view: ServerView, manner: ServerOptions, choice: ServerSelection | None = None) -> None:
+    def __init__(self, view: ServerView, options: ServerOptions, choice: ServerSelection | None = None) -> None:
         self._view = view
-        self._manner = manner
-        self.main = GatewayEndpoint(view, choice, manner)
+        self._options = options
+        self.main = GatewayEndpoint(view, choice, options)
         self._others: dict[str, GatewayEndpoint] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -110,13 +108,13 @@ class GatewayEndpoints:
         choice = ServerSelection(profile=name) if kind == "p" else ServerSelection(server=name)
         key = f"{kind}/{name}"
         try:
-            select_servers(self._view.catalog(), choice, has_own=self._manner.add_built_ins is not None)
+            select_servers(self._view.catalog(), choice, has_own=self._options.add_built_ins is not None)
         except DariError as error:
             self._drop(key)
             return f"{error.message}; {error.hint}" if error.hint else error.message
         front = self._others.get(key)
         if front is None:
-            front = self._others[key] = GatewayEndpoint(self._view, choice, self._manner)
+            front = self._others[key] = GatewayEndpoint(self._view, choice, self._options)
             front.start()
         return front.server
 

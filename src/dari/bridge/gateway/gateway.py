@@ -42,7 +42,7 @@ class Gateway:
     What is known from earlier runs is there at once, and no list waits then. Where nothing is known of any server, the
     first list waits a little (see `Settling`) for those that may answer soon; later ones are announced to clients.
     `servers` are globs of names, or tell them from the files; separator and prefix are the files' unless given;
-    `is_alone` shows one server under its own names; `is_labelled` tells a process of ours which server a tool is of.
+    `is_alone` shows one server under its own names.
     """
 
     def __init__(
@@ -54,7 +54,6 @@ class Gateway:
         separator: str | None = None,
         prefix: PrefixRule | None = None,
         is_alone: bool = False,
-        is_labelled: bool = False,
         settle_s: float = WAIT_S,
         retry_s: float = RETRY_S,
         look_s: float = POLL_INTERVAL_S,
@@ -66,7 +65,6 @@ class Gateway:
         self._separator = "__"
         self._prefix: PrefixRule = "always"
         self._is_alone = is_alone
-        self._is_labelled = is_labelled
         self._retry_s = retry_s
         self._look_s = look_s
         self._mounts: dict[str, MountedServer] = {}
@@ -145,7 +143,7 @@ class Gateway:
     # Mounting
 
     def _mount(self, upstream: Upstream) -> None:
-        mount = self._mounts[upstream.id] = MountedServer(upstream, self.calling, is_labelled=self._is_labelled)
+        mount = self._mounts[upstream.id] = MountedServer(upstream, self.calling)
         mount.undo += [
             upstream.changes.subscribe(lambda _: self._publish_soon()),
             upstream.resource_updates.subscribe(lambda uri: self._updated(mount, uri)),

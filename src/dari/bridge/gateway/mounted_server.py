@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dari.bridge.gateway.forward import CallForwarder
-from dari.bridge.gateway.list_items import MAX_ABOUT_CHARS, Label, prompt_arguments, read_header_params, with_label
+from dari.bridge.gateway.list_items import MAX_ABOUT_CHARS, prompt_arguments, read_header_params
 from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.upstream.cache import JsonObject
 from dari.bridge.upstream.tool_view import RemoteTool
@@ -27,14 +27,12 @@ Names = dict[str, str]
 class MountedServer:
     """What a server lists is known without asking it; `offer` is made anew only when something changed."""
 
-    def __init__(self, upstream: Upstream, calling: CallForwarder, *, is_labelled: bool = False) -> None:
-        """`is_labelled`: tools say which server they are of, for a process of ours that lists them again."""
+    def __init__(self, upstream: Upstream, calling: CallForwarder) -> None:
         self.upstream = upstream
         self.id = upstream.id
         self.undo: list[Callable[[], None]] = []
         self.uris: Names = {}
         self._calling = calling
-        self._is_labelled = is_labelled
         self._made_of: tuple[object, ...] = ()
         self._offer = Offer()
 
@@ -103,8 +101,6 @@ class MountedServer:
     def _tool(self, tool: RemoteTool, name: str) -> Tool:
         call, upstream, own_name = self._calling.tool, self.upstream, tool.name
         shown = tool.shown if tool.name == name else {**tool.shown, "name": name}
-        if self._is_labelled:
-            shown = with_label(shown, Label(self.id, self.about))
         schema = shown["inputSchema"]
         return Tool(
             name=name,

@@ -155,7 +155,6 @@ def search_registry(full: Registry) -> Registry:
     shown.add_tools(*search_tools(full, ToolIndex()))
     shown.may_grow = True
     shown.settle = lambda kind: None if kind == "tools" else full.settling(kind)
-    shown.brief = lambda: None if full.brief is None else full.brief()
     shown.watches.append(lambda uri, wanted: _watch(full, uri, wanted))
     shown.fallbacks["full"] = lambda uri: _fallback(full, uri)
 

@@ -1,4 +1,4 @@
-"""Which servers are meant, and how they are listed. Light: `dari mcp` asks before it answers its first message."""
+"""Which servers a client selected, and how they are listed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def is_selected(id: str, patterns: Sequence[str]) -> bool:
 
 
 def read_selection(options: Mapping[str, Any]) -> ServerSelection:
-    """The choice that a client at the door made."""
+    """What a client of the hub selected."""
     profile, server, mode = options.get("profile"), options.get("server"), options.get("mode")
     return ServerSelection(
         profile=profile if isinstance(profile, str) else "",
         server=server if isinstance(server, str) else "",
-        mode="search" if mode == "search" else "full",
+        mode=mode if mode in ("search", "full") else None,
     )
 
 
@@ -71,12 +71,6 @@ def selected_patterns(catalog: Catalog, choice: ServerSelection) -> tuple[str, .
         return select_servers(catalog, choice).servers
     except DariError:
         return ()
-
-
-def is_any_named(catalog: Catalog, choice: ServerSelection) -> bool:
-    """Whether there is a server of the choice that may run."""
-    patterns = selected_patterns(catalog, choice)
-    return any(is_selected(one.id, patterns) for one in catalog.ready())
 
 
 def _suggest(name: str, names: list[str]) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import LEVELS
-from dari.core.tool import DEFAULT_TIMEOUT_S
 from dari.mcp.error_mapping import invalid_params
-from dari.mcp.inflight import SERVER_INFO, InflightCall
+from dari.mcp.inflight import SERVER_INFO
 from dari.mcp.list_cache import CACHEABLE
 from dari.mcp.request import Request
 from dari.mcp.versions import negotiate
@@ -21,19 +19,15 @@ if TYPE_CHECKING:
     from dari.mcp.server import Server
 
 
-def initialize(request: Request) -> bytes | None:
+def initialize(request: Request) -> bytes:
     params, server = request.params, request.server
     if params.protocol_version is UNSET:
         raise invalid_params("params.protocolVersion is missing", f"known: {', '.join(server.versions)}")
     if server.strict and params.protocol_version not in server.versions:
         raise server.unsupported_version(params.protocol_version)
-    return _when_ready(request, lambda: _accept(request, negotiate(params.protocol_version)))  # type: ignore[arg-type]
-
-
-def _accept(request: Request, version: str) -> bytes:
-    params, server, session = request.params, request.server, request.session
+    session = request.session
     assert session is not None
-    session.version = request.version = version
+    session.version = request.version = negotiate(params.protocol_version)
     session.client_info = _object(params.client_info)
     session.capabilities = _object(params.capabilities)
     server.unwatch_all(session)
@@ -47,26 +41,7 @@ def _accept(request: Request, version: str) -> bytes:
     return encode(body)
 
 
-def discover(request: Request) -> bytes | None:
-    return _when_ready(request, lambda: _describe(request))
-
-
-def _when_ready(request: Request, introduce: Callable[[], bytes]) -> bytes | None:
-    """The introduction now, or as soon as its instructions are whole."""
-    brief = request.server.registry.brief
-    waiting = None if brief is None else brief()
-    if waiting is None:
-        return introduce()
-
-    async def later() -> bytes:
-        await waiting
-        return introduce()
-
-    InflightCall(request, later(), lambda result: result, DEFAULT_TIMEOUT_S)
-    return None
-
-
-def _describe(request: Request) -> bytes:
+def discover(request: Request) -> bytes:
     server = request.server
     body: dict[str, Any] = {
         "supportedVersions": [*server.versions, *server.stateless_versions],

@@ -149,6 +149,11 @@ class FollowedResources:
         registry.refreshers.append(self._refresh)
         registry.watches.append(self._watch)
 
+    def close(self) -> None:
+        """The registry is not served any more."""
+        if self._following is not None:
+            self._following.cancel()
+
     def _refresh(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
         if kind != "resources":
             return None

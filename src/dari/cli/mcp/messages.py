@@ -1,0 +1,160 @@
+"""JSON-RPC messages as the pipe reads them: who asks what, and nothing else. No import above a millisecond."""
+
+try:
+    import _json
+except ImportError:  # an interpreter without CPython's accelerators
+    _json = None  # type: ignore[assignment]
+
+from dari.bridge.cli_socket.protocol import to_json
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_RESPONSE = b'{"jsonrpc":"2.0","id":'
+_NOTIFICATION = b'{"jsonrpc":"2.0","method":"'
+
+
+class _Strict:
+    """What the C scanner wants to know; `json.loads` passes the same."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = parse_constant = float
+    parse_int = int
+
+
+def loads(data: bytes) -> object:
+    """Any JSON value; ValueError when it is not JSON. `import json` costs as much as the rest of the start."""
+    if _json is None:
+        import json
+
+        return json.loads(data)
+    text = data.decode("utf-8").strip(" \t\r\n")
+    try:
+        value, end = _json.make_scanner(_Strict)(text, 0)  # type: ignore[arg-type]
+    except StopIteration:
+        raise ValueError("not JSON") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if end != len(text):
+        raise ValueError("more than one JSON value")
+    return value
+
+
+class ClientMessage:
+    """One message of the client: `id` is its JSON text, or None; `parts` are the messages of a batch."""
+
+    __slots__ = ("data", "id", "method", "params", "parts")
+
+    def __init__(self, data: bytes, value: object = None, *, is_part: bool = False) -> None:
+        self.data = data
+        self.id: str | None = None
+        self.method = ""
+        self.params: dict[str, object] = {}
+        self.parts: list[ClientMessage] = []
+        if value is None and not is_part:
+            try:
+                value = loads(data)
+            except ValueError:  # the hub says what is wrong with it
+                return
+        if isinstance(value, list):
+            self.parts = [ClientMessage(b"", part, is_part=True) for part in value]
+        if not isinstance(value, dict):
+            return
+        identifier, method, params = value.get("id"), value.get("method"), value.get("params")
+        if isinstance(identifier, (int, str)) and not isinstance(identifier, bool):
+            self.id = to_json(identifier)
+        self.method = method if isinstance(method, str) else ""
+        self.params = params if isinstance(params, dict) else {}
+
+    @property
+    def is_request(self) -> bool:
+        return bool(self.method) and self.id is not None
+
+    @property
+    def is_response(self) -> bool:
+        return not self.method and self.id is not None
+
+    @property
+    def stateless_version(self) -> str:
+        """The protocol version that the message itself names; empty in the handshake era."""
+        meta = self.params.get("_meta")
+        version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
+        return version if isinstance(version, str) else ""
+
+
+class HubMessage:
+    """One message of the hub, which writes `jsonrpc` first, then `id` or `method`."""
+
+    __slots__ = ("data", "id", "ids", "is_response", "method", "_at")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.id: str | None = None
+        self.method = ""
+        self.is_response = False
+        self.ids: list[str] = []
+        """The ids of a batch of responses."""
+        self._at = 0
+        if data.startswith(_RESPONSE):
+            end = data.find(b",", len(_RESPONSE))
+            if data[len(_RESPONSE) : len(_RESPONSE) + 1] == b'"':
+                end = _string_end(data, len(_RESPONSE))
+            raw = data[len(_RESPONSE) : end]
+            self.id = _same_spelling(raw)
+            rest = data[end : end + 10]
+            self.is_response = rest.startswith((b',"result":', b',"error":'))
+            self._at = end
+            if not self.is_response:
+                self.method = _quoted_at(data, end + len(b',"method":'))
+        elif data.startswith(_NOTIFICATION):
+            self.method = _quoted_at(data, len(_NOTIFICATION) - 1)
+        elif data.startswith(b"["):
+            try:
+                parts = loads(data)
+            except ValueError:
+                return
+            self.is_response = True
+            known = [part.get("id") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+            self.ids = [to_json(each) for each in known if isinstance(each, (int, str))]
+
+    @property
+    def result(self) -> bytes:
+        """The result's JSON; empty for an error."""
+        start = self.data[self._at : self._at + 10]
+        return self.data[self._at + 10 : -1] if start == b',"result":' else b""
+
+
+def response(identifier: str, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (identifier.encode(), result)
+
+
+def notification(method: str, params: object = None) -> bytes:
+    body: dict[str, object] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        body["params"] = params
+    return to_json(body).encode()
+
+
+def _string_end(data: bytes, at: int) -> int:
+    """Where the JSON string ends that starts at `at`: behind its closing quote."""
+    end = at + 1
+    while True:
+        end = data.index(b'"', end) + 1
+        slashes = 0
+        while data[end - 2 - slashes : end - 1 - slashes] == b"\\":
+            slashes += 1
+        if slashes % 2 == 0:
+            return end
+
+
+def _quoted_at(data: bytes, at: int) -> str:
+    return data[at + 1 : data.find(b'"', at + 1)].decode("utf-8", "replace")
+
+
+def _same_spelling(raw: bytes) -> str:
+    """The id as `to_json` writes it: our encoder leaves letters as they are that this one escapes."""
+    if raw[:1] != b'"':
+        return raw.decode("ascii", "replace")
+    try:
+        return to_json(loads(raw))
+    except (ValueError, TypeError):
+        return raw.decode("utf-8", "replace")
