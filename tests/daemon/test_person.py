@@ -10,7 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from dari.daemon.person import PANE_BRAND, ancestors, find_agent, is_mcp_server
+from dari.daemon.ancestry import ancestors
+from dari.daemon.person import PANE_BRAND, find_agent, is_mcp_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="marks and brands are read from /proc")
 

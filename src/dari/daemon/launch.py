@@ -34,8 +34,10 @@ _KEPT_PREFIXES = ("LC_", "XDG_", "DARI_")
 def python_command(module: str, *words: str) -> list[str]:
     """The command that runs `main()` of a module of ours as a daemon: in `/`, with a private umask and no files of its
     starter. -P: what lies in the folder it is started in must not be imported."""
-    prepare = "import os; os.closerange(3, 4096); os.chdir('/'); os.umask(0o077)"
-    return [sys.executable, "-P", "-c", f"{prepare}; from {module} import main; raise SystemExit(main())", *words]
+    prepare = "import os, sys; os.closerange(3, 4096); os.chdir('/'); os.umask(0o077); del sys.argv[1]"
+    run = f"from {module} import main; raise SystemExit(main())"
+    # The module's name as a word of its own, by which `dari.daemon.person` and people with `ps` know the daemon.
+    return [sys.executable, "-P", "-c", f"{prepare}; {run}", module, *words]
 
 
 async def ensure_started(

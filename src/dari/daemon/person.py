@@ -16,9 +16,9 @@ come from `ps`, and there are no brands.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from dari.daemon.ancestry import ancestors, list_processes
 
 MIN_BRAND, MAX_BRAND = 1 << 60, 1 << 62
 PANE_BRAND = (1 << 61) | 0x70616E65
@@ -34,18 +34,6 @@ _LAUNCHERS = frozenset(
     ]
 )
 _MANAGERS = frozenset(["systemd", "init", "launchd", "tini", "dumb-init", "docker-init", "catatonit"])
-_MAX_DEPTH = 1000
-"""More than a chain of parents has; one that changes while it is read must not be followed for ever."""
-
-
-class Process(NamedTuple):
-    pid: int
-    parent: int
-    argv: tuple[str, ...]
-
-    @property
-    def program(self) -> str:
-        return os.path.basename(self.argv[0]).lstrip("-") if self.argv else ""
 
 
 def find_agent(pid: int | None) -> str:
@@ -70,25 +58,9 @@ def find_agent(pid: int | None) -> str:
     return ""
 
 
-def ancestors(pid: int) -> list[Process]:
-    """The process, its parent and so on, up to the first process; empty when one of them has ended."""
-    if not _has_proc():
-        table = _ps()
-    chain: list[Process] = []
-    for _ in range(_MAX_DEPTH):
-        found = _read_process(pid) if _has_proc() else table.get(pid)
-        if found is None:
-            return []
-        chain.append(found)
-        if found.parent == 0 or found.pid == 1:
-            return chain
-        pid = found.parent
-    return []
-
-
 def mcp_hosts() -> dict[int, int]:
     """Programs that started a MCP server of ours that still runs, and the servers themselves, by pid."""
-    processes = _all_processes()
+    processes = list_processes()
     hosts: dict[int, int] = {}
     for each in processes.values():
         if not is_mcp_server(each.argv):
@@ -126,8 +98,8 @@ def has_mark(pid: int) -> bool:
 
 
 def _runs(argv: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether one of these is the program, the script that Python runs, or its `-m` module."""
-    return any(_names(word, names) for word in argv[:4])
+    """Whether one of these is the program, the script or module that Python runs, or what `python_command` names."""
+    return any(_names(word, names) for word in argv[:5])
 
 
 def _names(word: str, names: Sequence[str]) -> bool:
@@ -139,36 +111,6 @@ def _reads_terminal(pid: int) -> bool:
         return os.readlink(f"/proc/{pid}/fd/0").startswith(("/dev/pts/", "/dev/tty", "/dev/console"))
     except OSError:
         return False
-
-
-def _has_proc() -> bool:
-    return sys.platform == "linux"
-
-
-def _read_process(pid: int) -> Process | None:
-    stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    if len(stat) < 2:
-        return None
-    argv = _read(f"/proc/{pid}/cmdline").rstrip(b"\0").decode(errors="replace").split("\0")
-    return Process(pid, int(stat[1]), tuple(argv))
-
-
-def _all_processes() -> dict[int, Process]:
-    if not _has_proc():
-        return _ps()
-    found = (_read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return {each.pid: each for each in found if each is not None}
-
-
-def _ps() -> dict[int, Process]:
-    import subprocess
-
-    shown = subprocess.run(["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=False).stdout
-    found: dict[int, Process] = {}
-    for line in shown.splitlines():
-        pid, parent, *command = line.split(None, 2)
-        found[int(pid)] = Process(int(pid), int(parent), tuple(command[0].split()) if command else ())
-    return found
 
 
 def _read(path: str) -> bytes:

@@ -15,7 +15,8 @@ import pytest
 
 from dari.bridge.cli_socket import connection, protocol
 from dari.bridge.cli_socket import server as door_module
-from dari.bridge.cli_socket.peer_check import is_descendant, is_own_child
+from dari.bridge.cli_socket.peer_check import is_own_child
+from dari.daemon.ancestry import is_descendant
 from dari.daemon.peer import PeerCredentials
 from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
 from tests.process.support import wait_for_line
@@ -148,10 +149,10 @@ def test_grandchildren_are_ours_and_neighbours_are_not() -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         grandchild = int(wait_for_line(child.stdout.fileno()))
-        assert is_descendant(grandchild)
+        assert is_descendant(grandchild, os.getpid())
         assert is_descendant(grandchild, child.pid)
         assert not is_descendant(child.pid, grandchild)
-        assert not is_descendant(os.getppid())
+        assert not is_descendant(os.getppid(), os.getpid())
         assert is_own_child(grandchild)
         assert not is_own_child(os.getpid())
         assert not is_own_child(os.getppid())
@@ -163,8 +164,12 @@ def test_grandchildren_are_ours_and_neighbours_are_not() -> None:
 def test_a_server_of_another_bridge_is_known_by_its_mark() -> None:
     """It is no descendant of the one that asks: the reader is a neighbour of the marked one."""
     stay = [sys.executable, "-c", "print('ready', flush=True); input()"]
-    look = "import sys; from dari.bridge.cli_socket.peer_check import is_descendant, is_own_child as own\n"
-    look += "pids = [int(word) for word in sys.argv[1:]]; print([own(pid) for pid in pids], is_descendant(pids[0]))"
+    look = (
+        "import os, sys; from dari.daemon.ancestry import is_descendant\n"
+        "from dari.bridge.cli_socket.peer_check import is_own_child as own\n"
+        "pids = [int(word) for word in sys.argv[1:]]\n"
+        "print([own(pid) for pid in pids], is_descendant(pids[0], os.getpid()))"
+    )
     bare = {name: value for name, value in os.environ.items() if name != "DARI_CHILD"}
     with (
         subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Who may come through a door: processes of our own user that are not servers which we run ourselves.
+"""Who may connect: processes of our own user that are not servers which we run ourselves.
 
 A path in the file system is no wall for a connect(2): a sandboxed child that found the socket could drive us. The
 kernel tells who connects, and `/proc` whose child that is.
@@ -9,27 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from dari.daemon.ancestry import is_descendant
 from dari.process.reaper_main import TAG_VARIABLE
-
-_DEEPEST = 1000
-"""More than a chain of parents has; one that changes while it is read must not be followed for ever."""
-
-
-def is_descendant(pid: int, of: int | None = None) -> bool:
-    """Whether the process is below ours, however far. Orphans count: we are the subreaper of what we started.
-
-    Only Linux tells; elsewhere the token and the user are what protects us.
-    """
-    if sys.platform != "linux":
-        return False
-    own = os.getpid() if of is None else of
-    for _ in range(_DEEPEST):
-        if pid == own:
-            return True
-        if pid <= 1:
-            return False
-        pid = _parent_of(pid)
-    return True
 
 
 def is_own_child(pid: int | None) -> bool:
@@ -39,7 +20,7 @@ def is_own_child(pid: int | None) -> bool:
     """
     if sys.platform != "linux":
         return False
-    return pid is None or (pid != os.getpid() and is_descendant(pid)) or is_marked(pid)
+    return pid is None or (pid != os.getpid() and is_descendant(pid, os.getpid())) or is_marked(pid)
 
 
 def is_marked(pid: int) -> bool:
@@ -55,12 +36,3 @@ def is_marked(pid: int) -> bool:
             # A daemon may itself run below somebody's server; what runs beside it then bears the same marks.
             return entry[len(wanted) :] != own
     return False
-
-
-def _parent_of(pid: int) -> int:
-    """0 when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0

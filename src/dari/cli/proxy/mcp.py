@@ -7,7 +7,6 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from dari.cli.ports import add_allow_uid, warn_port_moved
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
 from dari.cli.proxy.output import Output, pairs
+from dari.daemon.ancestry import read_process
 from dari.daemon.launch import DetachedProcess
 from dari.daemon.lock import FileLock
 from dari.errors import DariError, TimedOut, Unavailable
@@ -138,15 +138,8 @@ async def _end(record: McpProcessRecord) -> None:
 
 def birth_of(pid: int) -> str | None:
     """When the process was born, as text to compare; None when it is gone."""
-    if os.path.isdir("/proc/self"):
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return None
-        fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
-        return None if fields[0] in ("Z", "X") else fields[19]
-    done = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True)
-    return done.stdout.strip() or None
+    process = read_process(pid)
+    return None if process is None or process.is_ended else process.started
 
 
 _MCP = """
