@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 from dari.cli.crux.line import Line
-from dari.cli.crux.tmux import caller_commands
 from dari.errors import DariError, InvalidInput, Unavailable
 from dari.terminal.tmux.command_line import TmuxCall, parse_invocation
 from dari.terminal.tmux.formats import expand
@@ -147,11 +146,11 @@ def run_here(line: Line, words: list[str]) -> int:
     shim = None
     try:
         calls = parse_invocation(words).calls or (TmuxCall("new-session", {}, ()),)
-        if any(call.name in caller_commands.STARTS for call in calls):
+        if any(call.name in STARTS for call in calls):
             line = Line(line.place)
         shim = Shim(_asking(line), _caller())
         table = command_table()
-        run_calls(shim, calls, table | caller_commands.make_commands(line, table))
+        run_calls(shim, calls, table | make_commands(line, table))
     except Unavailable:
         return _finish(shim, f"no server running on {line.place.mcp_socket_text}")
     except Quiet:
@@ -160,13 +159,13 @@ def run_here(line: Line, words: list[str]) -> int:
         return _finish(shim, tmux_message(error))
     finally:
         line.close()
-    caller_commands.flush(shim)
+    flush(shim)
     return 0
 
 
 def _finish(shim: Shim | None, message: str | None) -> int:
     if shim is not None:
-        caller_commands.flush(shim)
+        flush(shim)
     if message is not None:
         sys.stderr.write(message + "\n")
     return 1

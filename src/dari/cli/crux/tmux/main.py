@@ -44,7 +44,7 @@ def run_tmux(words: list[str], socket: str = "") -> int:
         return 0
     if words[:1] in (["--install"], ["--run"]):
         return _offer(words[0], words[1:], socket)
-    line = Line(CruxPaths(socket), starts=False)
+    line = Line(CruxPaths.of_environment(socket), starts=False)
     try:
         code = run_in_daemon(line, words)
         if code is not None:
@@ -76,7 +76,7 @@ def _offer(flag: str, words: list[str], socket: str) -> int:
     from dari.cli.crux.output import Output
     from dari.cli.crux.tmux.shims import install, run_inside
 
-    line = Line(CruxPaths(socket), starts=False)
+    line = Line(CruxPaths.of_environment(socket), starts=False)
     try:
         if flag == "--run":
             run_inside(line, words)
