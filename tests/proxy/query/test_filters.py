@@ -116,3 +116,28 @@ def test_a_search_cannot_be_used_to_guess_a_hidden_secret() -> None:
 def test_an_unknown_condition_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"hosts": "x"}, TrafficFilter)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "is_found"),
+    [
+        (r"/users/\d+$", "https://a.test/USERS/42", True),
+        (r"/users/\d+$", "https://a.test/users/42/posts", False),
+        (r"(login|logout)\?", "http://a.test/logout?x", True),
+        (r"v[12]/.*id=[0-9a-f]{8}\b", "http://a.test/v2/x?id=deadbeef1", False),
+        ("", "http://a.test/", True),
+    ],
+)
+def test_a_regex_is_found_anywhere_in_the_url_whatever_its_case(pattern: str, url: str, is_found: bool) -> None:
+    assert fits(flow(url=url), url_regex=pattern) is is_found
+
+
+@pytest.mark.parametrize("pattern", ["(", "a**", "a" * 301])
+def test_a_regex_that_is_wrong_or_long_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        fits(flow(), url_regex=pattern)
+
+
+def test_a_regex_that_would_take_forever_is_refused_when_it_meets_a_url() -> None:
+    with pytest.raises(InvalidInput):
+        fits(flow(url="http://a.test/" + "x" * 1000), url_regex="(x+x+)+[yz]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -86,21 +85,18 @@ def test_an_existing_file_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "regex",
+    ("regex", "url"),
     [
-        *("(a+)+$", "(a*)*", "(a|a)*b", "(a|ab)+$", "((a?)b?)*c", "(x+x+)+y", "(?:a{1,200}){1,200}b", "(.*a){20}"),
-        *("((x){1,3}){20}$", "((?:.|b)){0,40}c", "a?" * 30 + "a" * 30, "(?:.|b)" * 40, "([a-z]+)*$"),
+        ("(x+x+)+[yz]", "http://h/" + "x" * 1000),
+        ("(a|a)*$", "http://h/" + "a" * 60 + "b"),
+        (r"(\w+\s?)*$", "http://h/" + "word " * 5000 + "!"),
     ],
 )
-def test_a_regex_that_may_take_forever_is_refused(regex: str) -> None:
-    with pytest.raises(InvalidInput, match="exponential"):
-        SafeRegex(regex)
-
-
-@pytest.mark.parametrize("regex", [".*.*.*.*x", "a.*b.*c.*d", "/.*a.*b.*c"])
-def test_a_regex_with_too_many_open_repeats_is_refused(regex: str) -> None:
-    with pytest.raises(InvalidInput, match="too long"):
-        SafeRegex(regex)
+def test_a_regex_that_would_take_forever_stops_itself_and_says_so(regex: str, url: str) -> None:
+    book = book_of(BlockRule(matcher=regex, matcher_kind="regex"))
+    assert ask(book.current, url).block is None
+    assert ask(book.current, "http://h/xxy").block is None
+    assert "50 ms" in book.listed()[0].warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -118,21 +114,6 @@ def test_a_regex_with_too_many_open_repeats_is_refused(regex: str) -> None:
 )
 def test_everyday_regexes_are_taken_and_match(regex: str, url: str) -> None:
     assert SafeRegex(regex).search(url)
-
-
-def test_a_regex_that_turns_out_slow_stops_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = book_of(BlockRule(matcher=r"^http.*b.*c.*d", matcher_kind="regex"))
-    ticks = iter([0.0, 1.0])
-    monkeypatch.setattr("dari.proxy.rules.regexes.perf_counter", lambda: next(ticks))
-    assert ask(book.current, "http://h/abcd").block is not None
-    assert ask(book.current, "http://h/abcd").block is None
-    assert "1000.0 ms" in book.listed()[0].warnings[0]
-
-
-def test_a_long_url_is_searched_by_its_first_part() -> None:
-    started = time.process_time()
-    assert SafeRegex(r".*x.*y.*/z").search("http://h/" + "xy/" * 200_000) is None
-    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,13 @@ from dari.errors import InvalidInput
 from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow
 from dari.proxy.query import views
-from dari.proxy.query.patterns import LinearRegex
 from dari.proxy.recording.bodies import BodyStore
 from dari.proxy.redactor import HIDING, REVEALED, Redactor
+from dari.text.regex import GuardedRegex
+
+MAX_PATTERN_CHARS = 300
+MAX_REGEX_S = 0.5
+"""For one filter, over all URLs: a pattern that needs more is refused while the list is made."""
 
 BODY_SEARCH_BYTES = 1024 * 1024
 _STATUS = re.compile(r"(\d{3})(?:-(\d{3})?)?|([1-9])xx", re.IGNORECASE)
@@ -89,7 +93,12 @@ def test_of(wanted: TrafficFilter, bodies: BodyStore | None = None, redactor: Re
     if wanted.url_contains is not None:
         tests.append(_url_test(wanted.url_contains.lower(), redactor))
     if wanted.url_regex is not None:
-        tests.append(_regex_test(LinearRegex(wanted.url_regex), redactor))
+        tests.append(
+            _regex_test(
+                GuardedRegex(wanted.url_regex, ignore_case=True, max_chars=MAX_PATTERN_CHARS, total_s=MAX_REGEX_S),
+                redactor,
+            )
+        )
     if wanted.header_contains is not None:
         tests.append(_header_test(wanted.header_contains.lower(), redactor))
     if wanted.body_contains is not None:
@@ -197,9 +206,9 @@ def _url_test(needle: str, redactor: Redactor) -> Test:
     return test
 
 
-def _regex_test(pattern: LinearRegex, redactor: Redactor) -> Test:
+def _regex_test(pattern: GuardedRegex, redactor: Redactor) -> Test:
     # Only what may be seen is matched: `^` and `$` would tell more about a hidden part than a plain text does.
-    return lambda flow: pattern.occurs_in(redactor.url(flow.url))
+    return lambda flow: pattern.search(redactor.url(flow.url)) is not None
 
 
 def _header_test(needle: str, redactor: Redactor) -> Test:

@@ -32,7 +32,7 @@ def _about_matcher(rule: AnyRule, matcher: Matcher) -> Iterator[str]:
     if isinstance(matcher, NoMatcher):
         yield f"matcher {rule.matcher!r} never matches: it names no host and no path"
     elif isinstance(matcher, RegexMatcher) and matcher.regex.slow_ms is not None:
-        yield f"regex stopped: one search took {matcher.regex.slow_ms} ms; make it simpler and update the rule"
+        yield f"regex stopped: one search took more than {matcher.regex.slow_ms:g} ms; simplify it and update the rule"
     elif rule.matcher_kind == "prefix":
         yield from _about_prefix(text, matcher)
     if isinstance(rule, AllowRule) and isinstance(matcher, PathPrefix):

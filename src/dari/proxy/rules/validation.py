@@ -47,7 +47,7 @@ def check_rule(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
     if check is not None:
         check(rule)
     if isinstance(rule, MapRemoteRule) and isinstance(matcher, RegexMatcher):
-        matcher.regex.checked_template(rule.destination.strip())
+        matcher.regex.check_template(rule.destination.strip())
     return matcher, tuple(warnings_about(rule, matcher))
 
 

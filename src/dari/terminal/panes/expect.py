@@ -14,6 +14,7 @@ from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.echo_filter import EchoFilter, Teller
 from dari.terminal.panes.events import Exited, Fanout, PaneEvent
 from dari.terminal.panes.output_text import to_stream
+from dari.text.regex import GuardedRegex
 
 MAX_PATTERN_CHARS = 1024
 MAX_SEARCH_S = 0.25
@@ -130,26 +131,11 @@ class _Plain:
 
 
 class _Regex:
-    """With a limit on time: a pattern can be such that its search would not end today."""
-
     def __init__(self, pattern: str) -> None:
-        import regex
-
-        try:
-            self._pattern = regex.compile(pattern, regex.MULTILINE)
-        except regex.error as error:
-            raise InvalidInput(
-                f"{pattern!r} is no regular expression: {error}", "escape it, or wait for text"
-            ) from error
+        self._regex = GuardedRegex(pattern, multiline=True, search_s=MAX_SEARCH_S)
 
     def search(self, text: str) -> tuple[int, int, tuple[str | None, ...]] | None:
-        try:
-            found = self._pattern.search(text, timeout=MAX_SEARCH_S)
-        except TimeoutError:
-            raise InvalidInput(
-                f"the search for {self._pattern.pattern!r} took more than {MAX_SEARCH_S} s",
-                "use a pattern without repetition inside repetition",
-            ) from None
+        found = self._regex.search(text)
         return None if found is None else (found.start(), found.end(), found.groups())
 
 
