@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import keyring.backends.fail
 import keyring.backends.null
 import pytest
 
+from dari.bridge.oauth import keychain as keychain_module
 from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.store import Login, LoginSecrets, LoginStore
 from tests.bridge.oauth.authority import authority
@@ -90,3 +93,15 @@ def test_a_backend_that_the_person_names_is_taken_as_it_is() -> None:
         environ = {**os.environ, "PYTHON_KEYRING_BACKEND": f"tests.bridge.oauth.test_system_keyring.{backend}"}
         done = subprocess.run([sys.executable, "-c", script], env=environ, cwd=ROOT, capture_output=True, text=True)
         assert done.stdout == expected, done.stderr
+
+
+async def test_loading_a_keyring_may_take_longer_than_asking_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeout_s, is_released = 0.01, threading.Event()
+
+    def load() -> Safe:
+        is_released.wait()
+        return Safe()
+
+    monkeypatch.setattr(keychain_module, "_system_backend", load)
+    asyncio.get_running_loop().call_later(10 * timeout_s, is_released.set)
+    assert await Keychain(timeout_s=timeout_s).is_usable()

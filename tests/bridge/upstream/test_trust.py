@@ -113,7 +113,7 @@ async def test_a_call_named_in_confirm_waits_until_a_person_approves(tmp_path: P
         assert text_of(await call) == "hello"
         denied = asyncio.create_task(server.call_tool("greet", b"{}", ME))
         await asked.get()  # the end of the first
-        bridge.approvals.deny((await asked.get()).question.id, by="ada", reason="not now")
+        bridge.approvals.deny((await asked.get()).approval.id, by="ada", reason="not now")
         with pytest.raises(Denied, match="ada denied lab/greet"):
             await denied
 

@@ -14,6 +14,8 @@ from dari.installation import install_extra
 
 SERVICE = "dari-oauth"
 KEYRING_TIMEOUT_S = 5.0
+LOAD_TIMEOUT_S = 20.0
+"""For importing the package and its backend, once: a busy machine needs seconds for that without a person's help."""
 _RECOMMENDED = 1.0
 """`keyring` gives backends below this priority to those who name them: plain files, for one."""
 _T = TypeVar("_T")
@@ -61,9 +63,11 @@ class Keychain:
         async with self._lock:
             if self._is_busy:  # what was asked before has missed its deadline, and still waits
                 raise Unavailable("the keyring still waits for something", "unlock it, then try again")
-            return await self._ask(work)
+            if self._backend is None and not self._is_missing:
+                await self._ask(self._find, LOAD_TIMEOUT_S)
+            return await self._ask(work, self._timeout_s)
 
-    async def _ask(self, work: Callable[[], _T]) -> _T:
+    async def _ask(self, work: Callable[[], _T], timeout_s: float) -> _T:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_T] = loop.create_future()
         self._is_busy = True
@@ -92,11 +96,11 @@ class Keychain:
         # Not the loop's executor: Python waits for its threads at exit, and this one may never end.
         threading.Thread(target=run, name="dari-keyring", daemon=True).start()
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 return await done
         except TimeoutError:
             raise Unavailable(
-                f"the keyring did not answer within {self._timeout_s:g} s", "unlock it, then try again"
+                f"the keyring did not answer within {timeout_s:g} s", "unlock it, then try again"
             ) from None
         except Unavailable:
             raise
