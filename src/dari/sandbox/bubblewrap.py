@@ -1,4 +1,4 @@
-"""bubblewrap: the same rules once more as namespaces. What is not allowed is not there, and the end of the
+"""bubblewrap: the same rules as namespaces. What is not allowed is not mounted, and the end of the
 namespace's first process is the end of every process in it."""
 
 from __future__ import annotations

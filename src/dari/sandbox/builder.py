@@ -1,4 +1,4 @@
-"""From a command and its confinement to what is really started, and what has to be handed over with it."""
+"""Build the command line that starts a program confined, and the descriptors it inherits."""
 
 from __future__ import annotations
 

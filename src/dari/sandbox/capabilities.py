@@ -1,4 +1,4 @@
-"""What this machine can enforce: found out once, by asking the kernel and not by its version."""
+"""What this machine can enforce: probed once, by asking the kernel instead of comparing versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child may touch, as its profile says it."""
+"""The confinement of a child process: paths, network and sockets it may use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PathRule(Struct, frozen=True):
     def of(cls, path: str | Path, access: PathAccess = "ro", cwd: Path | None = None) -> PathRule:
         """What the profile wrote, resolved: `~`, a path relative to `cwd`, `..` and every symlink on the way."""
         if access not in ("ro", "rw"):
-            raise InvalidInput(f"{access!r} is no access mode of {path}", 'use "ro" or "rw"')
+            raise InvalidInput(f"the access mode of {path} must be 'ro' or 'rw', got {access!r}", 'use "ro" or "rw"')
         return cls(resolve_path(path, cwd), access)
 
 
@@ -56,7 +56,7 @@ class Confinement(Struct, frozen=True):
         )
 
     def roots(self) -> list[str]:
-        """What `roots/list` is answered with, as URIs: never the roots of whoever calls through us, for a server
+        """What `roots/list` is answered with, as URIs: never the roots of the calling client, since a server
         that believes those would leave its own list."""
         return [allowed.path.as_uri() for allowed in self.paths or ()]
 
@@ -68,5 +68,5 @@ def resolve_path(path: str | Path, cwd: Path | None = None) -> Path:
     """The real path, as the kernel would walk it; parts that do not exist yet stay as they are."""
     text = os.fspath(path)
     if not text or "\0" in text:
-        raise InvalidInput(f"{text!r} is no path", "name a file or a folder")
+        raise InvalidInput(f"a path must be non-empty and without NUL, got {text!r}", "name a file or a folder")
     return Path(os.path.realpath(os.path.join(cwd or Path.cwd(), os.path.expanduser(text))))

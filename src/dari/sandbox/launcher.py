@@ -1,4 +1,4 @@
-"""The last step before a child: put on the limits and the sandbox, then become the program.
+"""The last step before a child: apply limits and sandbox, then exec the program.
 
 Run as `python -IS launcher <status-fd> <orders-fd> <program> <argv0> <arguments…>`. A fresh process, and not
 a hook between fork and exec: the daemon has threads, and Python code must not run in a fork of such a process.

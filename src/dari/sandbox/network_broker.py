@@ -1,4 +1,4 @@
-"""The gate of `network: loopback`: the kernel asks us about each connect, bind and listen of a child.
+"""Broker of `network: loopback`: the kernel asks us about each connect, bind and listen of a child.
 
 We never say "go on": the child could change the address meanwhile. We copy the address, look at the copy, take
 a duplicate of the child's socket and do the call ourselves, with the copy. When we are gone, every question is

@@ -1,4 +1,4 @@
-"""An honest answer to: what is enforced on this machine?"""
+"""What of a confinement this machine enforces, aspect by aspect, for people and for `enforce`."""
 
 from __future__ import annotations
 

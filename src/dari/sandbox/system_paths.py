@@ -1,4 +1,4 @@
-"""What a confined program may read without being told so: the system's programs and libraries, its own
+"""What every confined program may read: the system's programs and libraries, its own
 installation, and a few files without which nothing resolves a name or tells the time.
 
 The list is in docs/guide/sandbox.md; a test holds the two together.

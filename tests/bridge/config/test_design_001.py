@@ -53,7 +53,7 @@ def test_a_field_of_the_design_is_read(entry: dict[str, Any], look: Callable[[Pr
 WRONG: list[Any] = [
     pytest.param({"baseUrl": "http://h"}, "field 'id' is missing", id="§5 id is required"),
     pytest.param({"id": "s"}, "baseUrl: is missing", id="§5 baseUrl is required"),
-    pytest.param({"id": "s", "baseUrl": "ftp://h"}, "baseUrl: is no http", id="§5 baseUrl is HTTP"),
+    pytest.param({"id": "s", "baseUrl": "ftp://h"}, "baseUrl: must be an http", id="§5 baseUrl is HTTP"),
     pytest.param({"id": "s", "kind": "stdio"}, "command: is missing", id="§14.2 command is required"),
     pytest.param({"id": "s", "baseUrl": "http://h", "timeoutMs": "fast"}, "timeoutMs: expected int, got str",
                  id="§5 timeoutMs is a number"),

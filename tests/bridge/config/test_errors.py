@@ -43,7 +43,7 @@ def test_an_error_names_file_line_field_and_what_was_meant() -> None:
         "did you mean 'allow'?",
     )
     assert "mcp.json:14: servers[3].id: the name 'good' is used already in line 3" in twice.message
-    assert "mcp.json:15: servers[4]: is no object" in nonsense.message
+    assert "mcp.json:15: servers[4]: must be an object" in nonsense.message
 
 
 def test_a_name_that_stands_twice_is_told_and_the_first_counts(world: World) -> None:
@@ -70,13 +70,13 @@ def test_a_mistyped_section_is_told() -> None:
     [
         ('{\n  "servers": [\n    {"id": "a"\n  ]\n}', "4:3", "expected ',' or '}'"),
         ('{"servers": [}', "1:14", "a value is missing here"),
-        ('{\n "a": nope}', "2:7", "this is no JSON value"),
+        ('{\n "a": nope}', "2:7", "a JSON value is expected here"),
         ('{"a": "x\n"}', "1:7", "this string has no end"),
         ('{"a" 1}', "1:6", "expected ':' behind \"a\""),
         ("{a: 1}", "1:2", "expected a name in double quotes"),
         ('{"a": 1} x', "1:10", "more text follows"),
         ("[" * 200, "1:102", "nested deeper than"),
-        ("/* never closed", "1:1", "this is no JSON value"),
+        ("/* never closed", "1:1", "a JSON value is expected here"),
         ("", None, None),
         ("// only a comment\n{}", None, None),
     ],
@@ -144,4 +144,4 @@ def test_a_huge_file_is_refused(size: int) -> None:
 
 def test_a_file_that_is_no_utf8_is_told(world: World) -> None:
     world.user("{}").write_bytes(b'{"servers": "\xff"}')
-    assert "is no UTF-8 text (byte 13)" in world.load().problems[0]
+    assert "must be UTF-8 text (error at byte 13)" in world.load().problems[0]

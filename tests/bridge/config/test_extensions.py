@@ -82,10 +82,10 @@ def test_an_extension_is_read(entry: dict[str, Any], look: Callable[[Profile], A
 
 
 WRONG: list[Any] = [
-    pytest.param({**CHILD, "network": "example.com"}, "network: 'example.com' is no host:port", id="network"),
-    pytest.param({**CHILD, "network": "h:99999"}, "is no host:port", id="port"),
-    pytest.param({**CHILD, "rlimits": {"ass": 1}}, "rlimits.ass: is no limit we know", id="rlimits name"),
-    pytest.param({**CHILD, "rlimits": {"as": "big"}}, "rlimits.as: is no size", id="rlimits size"),
+    pytest.param({**CHILD, "network": "example.com"}, "network: each entry must be host:port", id="network"),
+    pytest.param({**CHILD, "network": "h:99999"}, "must be host:port", id="port"),
+    pytest.param({**CHILD, "rlimits": {"ass": 1}}, "rlimits.ass: is not a known limit", id="rlimits name"),
+    pytest.param({**CHILD, "rlimits": {"as": "big"}}, "rlimits.as: must be a size", id="rlimits size"),
     pytest.param({**CHILD, "allowedPaths": [{"path": "/x", "mode": "w"}]}, "allowedPaths[0].mode", id="mode"),
     pytest.param({**CHILD, "allowedPaths": ["/a"], "allowed_paths": ["/b"]}, "contradicts 'allowedPaths'", id="two"),
     pytest.param({**CHILD, "restart": "always", "restart_on_crash": False}, "contradicts 'restart'", id="restarts"),
@@ -97,9 +97,9 @@ WRONG: list[Any] = [
     pytest.param({"disabled": True, "enabled": True}, "enabled: contradicts 'disabled'", id="on and off"),
     pytest.param({"kind": "http", "type": "sse"}, "type: contradicts 'kind'", id="two kinds"),
     pytest.param({"url": "http://other"}, "url: contradicts 'baseUrl'", id="two addresses"),
-    pytest.param({"headers": {"bad name": "x"}}, 'headers["bad name"]: is no name', id="header name"),
+    pytest.param({"headers": {"bad name": "x"}}, 'headers["bad name"]: must be the name', id="header name"),
     pytest.param({**CHILD, "args": ["a\0b"]}, "args[0]: holds a NUL", id="NUL"),
-    pytest.param({**CHILD, "env": {"A=B": "x"}}, 'env["A=B"]: is no name of a variable', id="variable name"),
+    pytest.param({**CHILD, "env": {"A=B": "x"}}, 'env["A=B"]: must be the name of a variable', id="variable name"),
 ]  # fmt: skip
 
 

@@ -92,10 +92,10 @@ def test_the_name_of_the_workspace_is_known(full: World) -> None:
     [
         ("${NONE}", "the variable NONE is not set"),
         ("${env:NONE}", "the variable NONE is not set"),
-        ("${not a name}", "this is no name of a variable"),
+        ("${not a name}", "the name of a variable is expected"),
         ("${cmd:whoami}", "would run a command, which is never done"),
         ("${command:ext.pick}", "would run a command, which is never done"),
-        ("${vault:x}", "${vault:…} is no reference we know"),
+        ("${vault:x}", "${vault:…} is not a known reference"),
         ("${file:none.txt}", "none.txt is not there"),
         ("${keyring:svc/none}", "the keyring has no 'svc/none'"),
         ("${keyring:svc}", "a keyring reference is"),
@@ -141,7 +141,7 @@ def test_references_count_in_every_field_that_runs_or_is_sent(world: World, entr
 @pytest.mark.parametrize(
     ("entry", "fact"),
     [
-        ({"url": "${V}"}, "url: is no http or https address"),
+        ({"url": "${V}"}, "url: must be an http or https address"),
         ({"url": "http://h", "headers": {"H": "${V}"}}, "headers.H: a header is one line"),
     ],
 )
@@ -231,7 +231,7 @@ def test_env_wins_over_the_env_file(world: World) -> None:
     assert (env["A"].reveal(), env["B"].reveal()) == ("own", "file")
 
 
-@pytest.mark.parametrize(("text", "fact"), [(None, "cannot be read"), ("A=1\nthis is secret\n", ".env:2 is no NAME")])
+@pytest.mark.parametrize(("text", "fact"), [(None, "cannot be read"), ("A=1\nthis is secret\n", ".env:2 must be NAME")])
 def test_a_bad_env_file_is_told_without_its_text(world: World, text: str | None, fact: str) -> None:
     if text is not None:
         put(world.user_file.with_name(".env"), text)

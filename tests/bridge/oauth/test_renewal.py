@@ -143,7 +143,7 @@ async def test_a_damaged_file_is_a_login_that_is_missing(tmp_path: Path) -> None
         [path] = (tmp_path / "oauth").glob("*.json")
         for damage in ("", "{", "[]", json.dumps({"format": 99, "profile": "notes", "url": "x"})):
             path.write_text(damage)
-            with pytest.raises(Unauthorized, match="nobody has logged in"):
+            with pytest.raises(Unauthorized, match="requires a login"):
                 await echo(them.resource_url, oauth_at(tmp_path, them.resource_url))
 
 

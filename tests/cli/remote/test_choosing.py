@@ -74,7 +74,7 @@ async def test_a_server_that_is_not_there_is_told_when_there_is_no_default(tmp_p
     async with shop(tmp_path) as run:
         two(run)
         done = await run("call-tool", "nobody/say", "--text", "x")
-        assert done.code == 1 and "there is no server 'nobody'" in done.err
+        assert done.code == 1 and "unknown server 'nobody'" in done.err
 
 
 async def test_disabled_broken_unresolved_and_untrusted_servers_are_configuration(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ async def test_rename_takes_the_sets_along(mine: Person) -> None:
 async def test_a_slip_in_the_name_is_refused_with_a_guess(words: tuple[str, ...], mine: Person) -> None:
     answer = await mine.run(*words)
     assert answer.code == 1
-    assert "there is no server 'tiem'" in answer.err and "did you mean 'time'?" in answer.err
+    assert "unknown server 'tiem'" in answer.err and "did you mean 'time'?" in answer.err
     assert mine.user_file.read_text() == FILE
 
 

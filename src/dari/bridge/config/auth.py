@@ -1,4 +1,4 @@
-"""The ways in which dialects say who asks, joined into one `Auth`."""
+"""Join the ways in which dialects write credentials into one `AuthSettings`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All profiles of all layers as one immutable catalogue: which counts, which is shadowed, broken or untrusted."""
+"""All profiles of all layers as one immutable catalogue: which one wins, which is shadowed, broken or untrusted."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Catalog(Struct, frozen=True, kw_only=True):
     def find(self, id: str) -> CatalogEntry:
         found = next((one for one in self.listed if one.id == id), None)
         if found is None:
-            raise NotFound(f"there is no server '{id}'", self._known(id))
+            raise NotFound(f"unknown server '{id}'", self._known(id))
         return found
 
     def usable(self, id: str) -> CatalogEntry:

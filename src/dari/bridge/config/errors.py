@@ -1,4 +1,4 @@
-"""What is wrong in a file, as a sentence with file, line and field, and never with a value that could be secret."""
+"""Errors of configuration files: each names the file, the line and the field, never a value that could be secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUE = re.compile(r"(?<=Invalid enum value) .*$", re.DOTALL)
 
 
 class FieldProblem(Exception):
-    """A field that cannot be, told by its path inside one server; the reader adds file and line."""
+    """An invalid field, by its path inside one server; the loader adds file and line."""
 
     def __init__(self, path: JsonPath, fact: str, hint: str = "") -> None:
         super().__init__(fact)

@@ -1,4 +1,4 @@
-"""`${…}` filled in, at the moment a profile is used. Nothing is ever run to get a value.
+"""Replace `${…}` in a profile when it is used. No command is ever run to get a value.
 
 ${NAME}  ${NAME:-default}  ${env:NAME}      our environment; a default counts when it is unset or empty
 ${file:path}  ${keyring:service/name}       a file beside the profile's own, the system's keyring
@@ -47,7 +47,7 @@ def read_dotenv(path: Path, field: str) -> dict[str, str]:
             continue
         match = _DOTENV_LINE.fullmatch(line)
         if match is None:
-            raise FieldProblem((field,), f"{path}:{number} is no NAME=value", "correct the line")
+            raise FieldProblem((field,), f"{path}:{number} must be NAME=value", "correct the line")
         found[match[1]] = _dotenv_value(match[2])
     return found
 
@@ -233,7 +233,7 @@ class _Interpolator:
             return self._input(rest)
         if kind in _COMMANDS:
             raise InvalidInput(f"${{{kind}:…}} would run a command, which is never done", "use ${keyring:…}")
-        raise InvalidInput(f"${{{kind}:…}} is no reference we know", "known: env, file, keyring, input")
+        raise InvalidInput(f"${{{kind}:…}} is not a known reference", "known: env, file, keyring, input")
 
     def _folder_or_variable(self, name: str, path: tuple[str | int, ...]) -> str:
         context = self._context
@@ -250,7 +250,7 @@ class _Interpolator:
 
     def _variable(self, name: str, path: tuple[str | int, ...]) -> str:
         if not _NAME.fullmatch(name):
-            raise InvalidInput("this is no name of a variable", "a name has letters, digits and '_'")
+            raise InvalidInput("the name of a variable is expected", "a name has letters, digits and '_'")
         value = self._context.environ.get(name)
         if value is None:
             raise NotFound(f"the variable {name} is not set", f"set {name}, or write ${{{name}:-default}}")

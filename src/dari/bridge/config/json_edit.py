@@ -1,4 +1,4 @@
-"""Changes to the text of a JSON file that touch one spot: comments, order, indentation and unknown fields stay."""
+"""Edit one place of a JSON text: comments, order, indentation and unknown fields stay as they are."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JsonText:
         expected = self.root.plain()
         array = _plain_at(expected, path)
         if not isinstance(array, list):
-            raise Failed(f"{self._file}: {format_path(path)} is no list", "edit it by hand")
+            raise Failed(f"{self._file}: {format_path(path)} must be a list", "edit it by hand")
         array.append(value)
         self._append(self._at(path), None, value)
         self._check(expected)

@@ -1,4 +1,4 @@
-"""JSON as editors write it: comments, trailing commas and a byte order mark are taken; everything keeps its place."""
+"""Parse JSON with comments, trailing commas and a byte order mark into a tree that knows the place of every value."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ class _Parser:
         else:
             word = next((word for word in _WORDS if self._text.startswith(word, start)), None)
             if word is None:
-                raise self._error("a value is missing here" if char in ("", ",", "}", "]") else "this is no JSON value")
+                raise self._error(
+                    "a value is missing here" if char in ("", ",", "}", "]") else "a JSON value is expected here"
+                )
             self._at += len(word)
             node.scalar = _WORDS[word]
         node.end = self._at

@@ -1,4 +1,4 @@
-"""One file → its profiles. A bad server is listed as broken with the reason and costs no other server."""
+"""Read one file into profiles. An invalid server is listed as broken, with the reason; the others stay usable."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def parse_document(data: bytes, path: Path) -> Node:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is no UTF-8 text (byte {error.start})", "save it as UTF-8") from error
+        raise InvalidInput(f"{path} must be UTF-8 text (error at byte {error.start})", "save it as UTF-8") from error
     if path.suffix.lower() in YAML_SUFFIXES:
         return yaml_loader.parse(text, str(path))
     if not text.strip("\ufeff \t\r\n"):
@@ -173,7 +173,7 @@ class _Loader:
             raise self._defaults  # what they would have said is unknown: running without could drop a wall
         raw = node.plain()
         if not isinstance(raw, dict):
-            raise FieldProblem((), "is no object", "see docs/guide/profiles.md")
+            raise FieldProblem((), "must be an object", "see docs/guide/profiles.md")
         if dialect == "crewx" and "id" not in raw:
             raise FieldProblem((), "field 'id' is missing", "add 'id'")
         if fact := check_id(id):

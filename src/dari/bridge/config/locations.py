@@ -1,4 +1,4 @@
-"""Where files of profiles are looked for (design 001 §5), strongest first.
+"""Where configuration files are searched (design 001 §5), strongest first.
 
     env       the file that CREWX_MCP_JSON names
     project   ./.crewx/mcp.json          runs nothing until it is trusted
@@ -33,7 +33,7 @@ class ConfigLocation(Struct, frozen=True):
 
 
 class ClientEnvironment(Struct, frozen=True):
-    """From where profiles are looked for; tests give their own."""
+    """Home, working folder and environment of the client for which profiles are resolved."""
 
     home: Path
     cwd: Path

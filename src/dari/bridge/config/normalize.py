@@ -1,4 +1,4 @@
-"""One server as written → one `Profile`: aliases joined, contradictions refused, defaults filled in."""
+"""Turn one server of a file into a `Profile`: join aliases, refuse contradictions, fill in defaults."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _http(entry: ServerEntry, defaults: DefaultsEntry, kind: str, dialect: str) 
 
 
 def check_header(name: str) -> str | None:
-    return None if _HEADER_NAME.fullmatch(name) else "is no name of an HTTP header"
+    return None if _HEADER_NAME.fullmatch(name) else "must be the name of an HTTP header"
 
 
 def check_url(url: str, field: str) -> None:
@@ -207,7 +207,7 @@ def check_url(url: str, field: str) -> None:
     except ValueError:
         is_good = False
     if not is_good or any(ord(char) <= 32 for char in url):
-        raise FieldProblem((field,), "is no http or https address", "write it as https://host:port/mcp")
+        raise FieldProblem((field,), "must be an http or https address", "write it as https://host:port/mcp")
 
 
 def _stdio(entry: ServerEntry, defaults: DefaultsEntry) -> StdioSettings:
@@ -223,7 +223,7 @@ def _stdio(entry: ServerEntry, defaults: DefaultsEntry) -> StdioSettings:
         raise FieldProblem((*where, "command"), "holds a NUL character", "remove it")
     for name in env:
         if not _VARIABLE.fullmatch(name):
-            raise FieldProblem((*where, "env", name), "is no name of a variable", "a name has no '='")
+            raise FieldProblem((*where, "env", name), "must be the name of a variable", "a name has no '='")
     sandbox = entry.sandbox if isinstance(entry.sandbox, str) else UNSET
     return StdioSettings(
         command=command,
@@ -312,18 +312,20 @@ def _network(given: str | list[str] | UnsetType) -> NetworkSettings:
     for host in hosts:
         match = _HOST_PORT.fullmatch(host)
         if "${" not in host and (match is None or (match[2] != "*" and not 0 < int(match[2]) < 65536)):
-            raise FieldProblem(("network",), f"'{host}' is no host:port", "use none, loopback, all, or host:443")
+            raise FieldProblem(
+                ("network",), f"each entry must be host:port, got '{host}'", "use none, loopback, all, or host:443"
+            )
     return NetworkSettings("listed" if hosts else "none", hosts)
 
 
 def _rlimit(name: str, value: int | str) -> int:
     if name not in RLIMITS:
-        raise FieldProblem(("rlimits", name), "is no limit we know", f"known: {', '.join(RLIMITS)}")
+        raise FieldProblem(("rlimits", name), "is not a known limit", f"known: {', '.join(RLIMITS)}")
     if isinstance(value, int):
         return value
     match = _SIZE.fullmatch(value.strip())
     if match is None:
-        raise FieldProblem(("rlimits", name), "is no size", "write a number, or one such as 512M or 1G")
+        raise FieldProblem(("rlimits", name), "must be a size", "write a number, or one such as 512M or 1G")
     return int(match[1]) << _SCALE[match[2].upper()]
 
 

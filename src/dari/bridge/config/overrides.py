@@ -1,4 +1,4 @@
-"""What a command line gives: an address without a profile, values that win over a profile's (design 001 §6)."""
+"""Options of a command line: a server without a profile, and values that override a profile's (design 001 §6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def endpoint_profile(url: str) -> Profile:
         parts = urlsplit(url)
         name = parts.netloc.rpartition("@")[2]
     except (FieldProblem, ValueError):
-        raise InvalidInput("--endpoint is no http or https address", "write it as https://host:port/mcp") from None
+        raise InvalidInput("--endpoint must be an http or https address", "write it as https://host:port/mcp") from None
     is_base = parts.path in ("", "/")
     return Profile(
         id=name or "endpoint",
@@ -60,7 +60,7 @@ def parse_headers(given: Iterable[str]) -> dict[str, str]:
         name = name.strip()
         if not colon or check_header(name):
             raise InvalidInput(
-                f"--header '{name if colon else '…'}' is no 'Name: value'", "quote it: --header 'X-Key: 1'"
+                f"--header must be 'Name: value', got '{name if colon else '…'}'", "quote it: --header 'X-Key: 1'"
             )
         headers[name] = value.strip()
     return headers
@@ -76,7 +76,7 @@ def apply_overrides(
     """The profile with what the command line says instead; names of headers match whatever their case."""
     if timeout_ms is not None:
         if timeout_ms < 1:
-            raise InvalidInput(f"--timeout {timeout_ms} is no time", "give milliseconds, 1 or more")
+            raise InvalidInput(f"--timeout must be 1 or more milliseconds, got {timeout_ms}", "leave it out for 15000")
         profile = structs.replace(profile, timeout_ms=timeout_ms)
     if not key and not headers:
         return profile

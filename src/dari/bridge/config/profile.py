@@ -1,4 +1,4 @@
-"""What a profile is once it is read: one external MCP server, and how to run or reach it.
+"""A profile after reading: one external MCP server, and how to run or reach it.
 
     Profile
     ├── connection    StdioSettings (a child process) or HttpSettings (an address)
@@ -65,7 +65,7 @@ class NetworkSettings(Struct, frozen=True):
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True):
-    """How an HTTP server is told who asks. `header` and `prefix` count for type `header` only."""
+    """Credentials for an HTTP server. `header` and `prefix` count for type `header` only."""
 
     type: AuthType = "none"
     token: Secret | None = None
@@ -146,7 +146,7 @@ class ToolRules(Struct, frozen=True, kw_only=True):
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
-    """None is no limit."""
+    """None: unlimited."""
 
     rps: float | None = None
     burst: int | None = None

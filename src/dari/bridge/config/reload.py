@@ -1,4 +1,4 @@
-"""Hot reload: a look at the few files now and then, and the profiles that came, changed and went."""
+"""Hot reload: poll the configuration files and report profiles that were added, changed or removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dari.bridge.config.service import ConfigService
 
 POLL_INTERVAL_S = 1.0
 _FRESH_NS = 2_000_000_000
-"""Two writes within a tick of the file system's clock have equal times; young files are told by their content."""
+"""Two writes within a tick of the file system's clock have equal times; recent files are compared by content."""
 Signature = tuple[tuple[str, tuple[int, ...], str], ...]
 
 

@@ -1,4 +1,4 @@
-"""The file as it is written: `mcp.json` of design 001 and its relatives, every field and every alias.
+"""The types of `mcp.json` (design 001) and of its relatives: every field and every alias.
 
 One `ServerEntry` serves all dialects: CrewX `servers: [{"id": …}]`, `mcpServers` of Claude and Cursor, `servers: {…}`
 of VS Code, AgentHub's YAML. Fields that only another dialect spells that way stand below the line in the struct.

@@ -1,4 +1,4 @@
-"""Values that must not be seen: `Secret` hides one in a structure, `Mask` takes them out of any text."""
+"""Secrets: `Secret` hides a value inside a structure, `Mask` removes known values from any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiles of a person, as a service: find, read, resolve, write, import and trust. No MCP and no process here."""
+"""Find, read, resolve, write, import and trust profiles. Knows nothing of MCP and starts no process."""
 
 from __future__ import annotations
 

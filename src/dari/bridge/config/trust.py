@@ -1,4 +1,4 @@
-"""Which project files may run something: those whose content a person has seen and pinned by its hash."""
+"""Project files run nothing until a person has confirmed their content; it is remembered by its hash."""
 
 from __future__ import annotations
 

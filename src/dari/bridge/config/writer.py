@@ -1,4 +1,4 @@
-"""Profiles written to a file: one writer at a time, the whole file or nothing, everything unknown kept."""
+"""Write profiles to a file: one writer at a time, atomically, keeping every field that is not ours."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _decoded(data: bytes | None, path: Path) -> str:
     try:
         text = (data or b"").decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is no UTF-8 text (byte {error.start})", "save it as UTF-8") from error
+        raise InvalidInput(f"{path} must be UTF-8 text (error at byte {error.start})", "save it as UTF-8") from error
     return text if text.strip("\ufeff \t\r\n") else EMPTY_CONFIG
 
 

@@ -1,4 +1,4 @@
-"""YAML into the same tree as JSON. PyYAML is imported only when a YAML file is there to be read."""
+"""Parse YAML into the same tree as JSON. PyYAML is imported only when there is a YAML file to read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse(text: str, file: str) -> Node:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        fact = getattr(error, "problem", None) or "this is no YAML"
+        fact = getattr(error, "problem", None) or "YAML is expected here"
         raise InvalidInput(f"{file}:{line}:{column}: {fact}", "correct the YAML at this place") from error
     finally:
         loader.dispose()
@@ -76,7 +76,7 @@ class _Converter:
 
         if not isinstance(raw, yaml.ScalarNode):
             raise InvalidInput(
-                f"{self._file}:{raw.start_mark.line + 1}: this is no name", "use a plain word as the name"
+                f"{self._file}:{raw.start_mark.line + 1}: a key must be plain text", "use a plain word as the key"
             )
         return str(raw.value)
 

@@ -1,4 +1,4 @@
-"""Calls per second with a burst: a token bucket that is refilled when it is looked at, never by a timer."""
+"""Token bucket: calls per second with a burst, refilled on use, without a timer."""
 
 from __future__ import annotations
 

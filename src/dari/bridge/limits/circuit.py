@@ -1,4 +1,4 @@
-"""A server that keeps failing is left alone for a while, then tried by one call.
+"""Circuit breaker: stop calling a server that keeps failing, then try one call.
 
 closed ── failures in a row ──▶ open ── recover_s ──▶ half-open ── the probe works ──▶ closed
                                  ▲                        │
@@ -115,7 +115,7 @@ class CircuitBreaker:
             self._tell("closed")
 
     def refusal(self) -> Unavailable:
-        """What a call is told that may not go through now."""
+        """The error for a call that is refused now."""
         if self._is_probing():
             when = "one call is trying it right now"
         else:

@@ -1,4 +1,4 @@
-"""Who may call a server now: free slots and tokens first, then a bounded line that is fair between clients.
+"""Admission to a server: free slots and tokens first, then a bounded queue that is fair between clients.
 
 A client that floods a server waits behind itself: the line is one queue per client, served in turn.
 """
@@ -19,7 +19,7 @@ _Waiter = asyncio.Future[None]
 
 
 class FairQueue:
-    """`enter` before a call, `leave` after it, whatever became of it. None is no limit."""
+    """`enter` before a call, `leave` after it, also when it failed. None: unlimited."""
 
     def __init__(
         self,

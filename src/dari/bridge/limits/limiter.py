@@ -1,6 +1,6 @@
-"""The limits of one server as every call to it passes them: `async with limiter.call(client): …`.
+"""The limits of one server, for every call to it: `async with limiter.call(client): …`.
 
-The circuit refuses first, so that nobody waits in line for a server that is down; rate and concurrency follow.
+The circuit refuses first, so that no call queues for a server that is down; rate and concurrency follow.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class LimitedCall:
         self._pass = 0
 
     def enter_now(self) -> bool:
-        """For the hot path: take the turn if nobody has to be waited for. It is ended by `leave`."""
+        """For the hot path: take the turn if it is free. End it with `leave`."""
         circuit, queue = self._limiter.circuit, self._limiter.queue
         if circuit is not None:
             circuit.check()

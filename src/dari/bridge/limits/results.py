@@ -1,4 +1,4 @@
-"""Results of a size that a model can take: cut with a note, or refused.
+"""Limit the size of results: cut with a note, or refuse.
 
 text            cut between characters, the note says how much is left out
 image, blob …   left out whole: half a picture is none

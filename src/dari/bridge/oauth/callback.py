@@ -1,4 +1,4 @@
-"""Where the browser comes back to after a login: a listener on this machine, open for one answer only."""
+"""The redirect target of a login: a listener on loopback that accepts one response."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ async def _pasted_response(interact: LoginPrompt, state: str) -> AuthorizationRe
         except InvalidResponse as wrong:
             complaint = str(wrong)
         except ValueError:
-            complaint = "this is no address"
+            complaint = "an address is expected"
     # Somebody leans on the Enter key; the browser may still come back.
     never: asyncio.Future[AuthorizationResponse] = asyncio.get_running_loop().create_future()
     return await never

@@ -1,4 +1,4 @@
-"""The system's keyring, which may be missing, locked, or waiting for a window that nobody sees."""
+"""The system's keyring, with a time-out: it may be missing, locked, or wait for a window nobody sees."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ class Keychain:
     def _found(self) -> KeyringBackend:
         backend = self._find()
         if backend is None:
-            raise Unavailable("there is no keyring here", f"{install_extra('keyring')}, or set auth.keyring to false")
+            raise Unavailable(
+                "this machine has no usable keyring", f"{install_extra('keyring')}, or set auth.keyring to false"
+            )
         return backend
 
     def _find(self) -> KeyringBackend | None:

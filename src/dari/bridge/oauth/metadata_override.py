@@ -1,4 +1,4 @@
-"""What a profile says about its authorization server, told to the SDK in the answers to its own questions.
+"""Apply what a profile says about its authorization server, by changing the metadata that the SDK fetches.
 
 The SDK asks two documents where to go: the resource's metadata (RFC 9728) and the authorization server's (RFC 8414).
 Where a profile names addresses, those questions are answered from the profile and never leave this machine.

@@ -35,7 +35,7 @@ class PersistentOAuth(OAuth):
         try:
             login = await self._kept.load()
         except DariError:
-            return  # told when the server asks
+            return  # reported when the server asks
         if login is not None:
             self.token = login.kept.access_token
 
@@ -79,7 +79,7 @@ def login_required(kept: StoredLogin, login: Login, reason: str = "") -> Unautho
     if reason or login.saved_unix:
         because = f" ({reason})" if reason else ""
         return Unauthorized(f"the login of '{kept.profile}' at {kept.url} is not valid any more{because}", hint)
-    return Unauthorized(f"{kept.url} wants a login (OAuth), and nobody has logged in to '{kept.profile}' yet", hint)
+    return Unauthorized(f"{kept.url} requires a login (OAuth), and '{kept.profile}' has none yet", hint)
 
 
 def oauth_for(
@@ -90,7 +90,7 @@ def oauth_for(
     keyring: KeyringBackend | Keychain | None = None,
     interact: LoginPrompt = NO_PROMPT,
 ) -> OAuth | None:
-    """OAuth for a server that may ask for it; None for one that is told by a token or a header who asks.
+    """OAuth for a server that may ask for it; None for a profile with a token or a header.
 
     Without a person (`NOBODY`) it uses and renews what `dari remote login` has left, and else says to run that. The
     SDK is imported when a token has to be renewed or a login starts, never before. `home` is the bridge's. Share one

@@ -1,4 +1,4 @@
-"""The person who logs in: shown where to go, and able to paste where the browser ended up."""
+"""How a login shows its URL to a person and reads back a pasted address."""
 
 from __future__ import annotations
 

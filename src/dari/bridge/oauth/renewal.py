@@ -1,4 +1,4 @@
-"""One renewal of a login: refreshed where that is possible, else allowed anew by a person or by the client's secret."""
+"""Renew a login: by its refresh token, else by a person or by the client's secret."""
 
 from __future__ import annotations
 

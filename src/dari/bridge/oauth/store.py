@@ -31,7 +31,7 @@ SecretLocation = Literal["file", "keyring"]
 
 
 class LoginSecrets(Struct, omit_defaults=True):
-    """The part that nobody may read."""
+    """The secret part of a login."""
 
     access_token: str = ""
     refresh_token: str = ""

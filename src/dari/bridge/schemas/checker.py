@@ -1,4 +1,4 @@
-"""Arguments against the schemas of one server: at once where the work is known to be small, else in a process apart."""
+"""Validate arguments by the schemas of one server: here where the work is small, else in a worker process."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class ArgumentValidator:
         return find_errors(self._validator, decode_any(arguments))
 
     async def complaints(self, arguments: bytes) -> list[str]:
-        """What does not fit, however long it takes; nobody else waits meanwhile."""
+        """Validation errors; long work runs in the worker, so that no other call waits."""
         found = self.complaints_now(arguments)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""Schemas beside what was found, short enough that an answer stays cheap to read.
+"""Shorten input schemas of matches so that a search result stays cheap to read.
 
 A schema that fits is given as it is, without what no caller needs. One that does not loses long descriptions first,
 then every description below its own arguments; one that is still too long is left to `describe_tool`.

@@ -1,4 +1,4 @@
-"""One tool as the index holds it: the words it is found by, each with what it counts."""
+"""One tool in the index: its words by field, with their weights, and what kind of action it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two words are apart, and which names somebody may have meant."""
+"""Edit distance, trigrams, and suggestions for a misspelled name."""
 
 from __future__ import annotations
 

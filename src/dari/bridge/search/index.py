@@ -111,7 +111,7 @@ class ToolIndex:
     async def put_in_slices(
         self, server: str, tools: Iterable[JsonObject], about: str | Mapping[str, str] = ""
     ) -> None:
-        """`put` that lets others run meanwhile; nobody may ask before it is done."""
+        """`put` in slices, so that other tasks run meanwhile; do not search before it returns."""
         async for _ in sliced(self._putting(server, list(tools), about)):
             pass
 
@@ -202,7 +202,7 @@ class ToolIndex:
         """The tool as its server shows it, schema and all."""
         entry = self._entries.get(name)
         if entry is None:
-            raise NotFound(f"there is no tool {name!r}", self.suggestion(name))
+            raise NotFound(f"unknown tool {name!r}", self.suggestion(name))
         return entry.tool
 
     def suggestion(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A question in somebody's words to the words of the tools that may answer it.
+"""Turn a query in natural language into weighted search terms.
 
 Each part of the question becomes one `Asked`: the words of tools it may stand for, and how much it says. What is data
 in it (a path, an address, something in quotes, a number) tells what kind of thing is handled, and is not searched for.

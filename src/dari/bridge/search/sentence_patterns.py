@@ -1,4 +1,4 @@
-"""Forms of whole sentences, and what they ask for: `turn … into …`, `3 + 4`, `…를 …로 바꿔`."""
+"""Patterns of whole sentences and the terms they stand for: `turn … into …`, `3 + 4`, `…를 …로 바꿔`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words people use for what tools do, read from `synonyms.txt` when the first question is asked."""
+"""Synonyms for what tools do, read from `synonyms.txt` at the first query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to the words it is found by: `readTextFile`, `read_text_file` and "reading text files" give the same ones.
+"""Split text into search words: `readTextFile`, `read_text_file` and "reading text files" give the same ones.
 
 English words lose their endings. Korean has no spaces where a search needs them, so a run of Hangul gives itself,
 itself without its particle, and its pairs of syllables; Chinese and Japanese give pairs too.

@@ -1,4 +1,4 @@
-"""What is remembered of a server between runs: its era, and what it listed. One small file each, none of it secret."""
+"""Cache of a server between runs: its era and its lists. One small file each, nothing secret."""
 
 from __future__ import annotations
 

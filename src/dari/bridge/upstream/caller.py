@@ -1,4 +1,4 @@
-"""On whose behalf a server is used: who it is, what may be asked of them, and where to tell how far a call is."""
+"""The caller of an upstream: identity, what it can be asked, and where progress and logs go."""
 
 from __future__ import annotations
 

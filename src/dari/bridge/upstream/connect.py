@@ -1,4 +1,4 @@
-"""A session with a server, by whatever way its profile names: a child process, Streamable HTTP, the older HTTP+SSE."""
+"""Open a session with a server as its profile says: child process, Streamable HTTP, or the older HTTP+SSE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server lists: kept in memory and on disk, compared with its pins when it is fetched, shown by its rules."""
+"""The lists of a server: bounded and read in slices, cached, compared with pins, filtered by the profile's rules."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class UpstreamLists:
             self._begin(name, fetch)
 
     def learned(self, **about: Any) -> None:
-        """What `initialize` or `server/discover` told."""
+        """Remember fields of the reply to `initialize` or `server/discover`."""
         for field, value in about.items():
             setattr(self.known, field, value)
         self._memory.save(self._target.memory_key, self.known)

@@ -1,4 +1,4 @@
-"""All servers of a process, by what makes them different: whoever resolves a profile to the same target shares one."""
+"""The upstreams of a process: two clients that resolve a profile to the same server share one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UpstreamPool:
         await upstream.close()
 
     def retire(self, upstream: Upstream) -> None:
-        """Its profile was changed or removed: nobody gets it any more, and it ends when its last call has."""
+        """Its profile was changed or removed: give it to no new caller, and close it after its last call."""
         if self._upstreams.get(upstream.key) is upstream:
             del self._upstreams[upstream.key]
             task = asyncio.get_running_loop().create_task(upstream.close_when_idle())

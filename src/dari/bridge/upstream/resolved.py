@@ -1,4 +1,4 @@
-"""A profile made concrete for one place: what to start or reach, and by which key it is shared and remembered."""
+"""A profile resolved for one client: what to start or reach, and the keys for sharing and caching it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 
 class ResolvedServer(Struct, frozen=True):
-    """Two places that resolve a profile to the same target share one server."""
+    """Two clients that resolve a profile to the same value share one server."""
 
     profile: Profile
     mask: Mask
@@ -137,7 +137,7 @@ def _program(spec: ChildSpec) -> str:
     try:
         return str(find_program(spec.command[0], build_environment(spec.env, (), spec.environ), spec.cwd))
     except Unavailable:
-        return ""  # told when it is started
+        return ""  # reported when it is started
 
 
 def _http_parts(connection: HttpSettings) -> list[str]:

@@ -1,9 +1,9 @@
-"""Questions of a server, brought to the one whose call it works on.
+"""Requests of a server (elicitation, sampling, roots), routed to the client whose call it works on.
 
 A server of the stateless era asks inside a result, so it is known whose call it is. One of the handshake era asks in
 between, without naming a call: then everybody who uses the session at the time has to be one and the same client.
 A call that waits for an answer already is not counted: its client may have gone for a coffee, and the others would
-have to wait for it. When in doubt nobody is asked.
+have to wait for it. When in doubt, no client is asked.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class ServerRequests:
         self._roots_told = asyncio.Event()
 
     async def ask(self, method: str, params: Raw) -> Any:
-        """The answer of the caller. Raises Unavailable, which the server is told, when there is nobody to ask."""
+        """The caller's reply. Raises Unavailable, which is sent to the server, when no client can be asked."""
         caller = self.sole()
         if caller is None:
             reason = "more than one client uses it" if self.callers else "no call is running"
-            raise Unavailable(f"nobody can be asked for {method}: {reason}", 'use "isolation": "per-client"')
+            raise Unavailable(f"no client can answer {method}: {reason}", 'use "isolation": "per-client"')
         if caller.ask is None:
-            raise Unavailable(f"nobody can be asked for {method}", "call from a client that can answer")
+            raise Unavailable(f"the calling client cannot answer {method}", "call from a client that can answer")
         self._asked.append(caller)
         try:
             return await caller.ask(method, params)
@@ -90,7 +90,7 @@ class ServerRequests:
             return list(msgspec.convert(told, _Roots).roots)
         except msgspec.ValidationError as error:
             raise Unavailable(
-                f"the answer to roots/list is none: {error}", "report it to the client's author"
+                f"the reply to roots/list is invalid: {error}", "report it to the client's author"
             ) from None
 
     def sole(self) -> Caller | None:

@@ -1,4 +1,4 @@
-"""The sessions of one server: one for all, one per client, or one per call; supervised, and shared while they start."""
+"""The sessions of one server, by its isolation: one for all, one per client, or one per call; each supervised."""
 
 from __future__ import annotations
 

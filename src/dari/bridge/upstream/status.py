@@ -1,4 +1,4 @@
-"""A server as people see it in a listing."""
+"""Result types: state of a server, and what it says about itself."""
 
 from __future__ import annotations
 

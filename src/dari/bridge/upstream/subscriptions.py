@@ -1,4 +1,4 @@
-"""Resources that somebody watches: subscribed once per URI, and again whenever the server was started anew."""
+"""Resource subscriptions: one per URI and server, renewed after every restart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Subscriptions:
         self._tried: dict[str, asyncio.Event] = {}
 
     async def add(self, uri: str) -> None:
-        """Returns when the server has been told, or could not be."""
+        """Returns when the server has subscribed, or could not be reached."""
         self._wanted[uri] += 1
         if uri not in self._tasks:
             self._tried[uri] = asyncio.Event()

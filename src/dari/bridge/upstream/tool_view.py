@@ -1,4 +1,4 @@
-"""A remote tool as it is offered: filtered, renamed, described anew, its arguments checked before they are sent."""
+"""The tools of a server as they are offered: filtered, renamed, described, their arguments validated."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class RemoteTool:
             decode_members(arguments)
         except ValidationError:
             raise InvalidInput(
-                f"the arguments of '{self.name}' are no object", 'send one, such as {"name": "value"}'
+                f"the arguments of '{self.name}' must be an object", 'send one, such as {"name": "value"}'
             ) from None
         except UNREADABLE as error:
-            raise InvalidInput(f"the arguments of '{self.name}' are no JSON: {error}", "send an object") from None
+            raise InvalidInput(f"the arguments of '{self.name}' must be JSON: {error}", "send an object") from None
 
     def _refusal(self, found: list[str]) -> InvalidInput:
         properties = self.shown.get("inputSchema", {}).get("properties", {})

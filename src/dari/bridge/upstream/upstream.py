@@ -1,4 +1,4 @@
-"""One server, as everybody uses it: its sessions, its lists, and the calls that pass every check on their way."""
+"""One external server: its sessions, its lists, and calls that pass every check."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Upstream:
         return tuple(self._lists.tools.values()) if self._lists.has("tools") else None
 
     def unlisted_tools(self) -> list[str]:
-        """Names of tools that the server has and nobody sees: held because they changed, or filtered by the profile."""
+        """Names of tools that are not offered: held because they changed, or filtered by the profile."""
         return self._lists.unlisted_tools()
 
     def known_lists(self) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...], tuple[JsonObject, ...]]:
@@ -393,7 +393,7 @@ class Upstream:
                 self.logs.publish(record)
 
     async def _roots(self, asking: ServerRequests) -> list[str | Root]:
-        """What the profile allows; those of whoever calls only where it says so, for servers believe them."""
+        """The profile's allowed paths; the client's roots only where the profile says so, since servers trust them."""
         if self.profile.roots == "client":
             return await asking.roots()
         connection = self.profile.connection

@@ -16,7 +16,7 @@ from dari.bridge.config.jsonc import parse
 from dari.bridge.config.locations import ClientEnvironment
 from tests.bridge.config.support import World, put, stdio
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 HOME = {
     "claude-desktop": {".config/Claude/claude_desktop_config.json": "claude_desktop_config.json"},
     "claude-code": {".claude.json": "claude.json"},

@@ -1,4 +1,4 @@
-"""Files of other programs → servers as ours are written, with a note on everything that cannot come along."""
+"""Convert servers in files of other programs to our format, with a note on everything that is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def codex_servers(found: ImportSource, data: bytes) -> Iterator[ForeignServer]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{found.path}: {error}", "look at the file") from error
     if not isinstance(servers, dict):
-        raise InvalidInput(f"{found.path}: mcp_servers is no table", "look at the file")
+        raise InvalidInput(f"{found.path}: mcp_servers must be a table", "look at the file")
     lines = {match[1].strip("\"'"): text.count("\n", 0, match.start(1)) + 1 for match in _TABLE.finditer(text)}
     for id, raw in servers.items():
         if isinstance(raw, dict):
@@ -108,7 +108,7 @@ class ForeignFile(Struct, frozen=True):
 
 
 def translate(found: ImportSource, data: bytes) -> ForeignFile:
-    """The servers of the file; raises InvalidInput when it is no such file."""
+    """The servers of the file; raises InvalidInput for a file of another format."""
     if found.shape == "codex":
         return ForeignFile(tuple(codex_servers(found, data)))
     root = _root(found, data)
@@ -136,7 +136,9 @@ def _root(found: ImportSource, data: bytes) -> Node:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{found.path} is no UTF-8 text (byte {error.start})", "save it as UTF-8") from error
+        raise InvalidInput(
+            f"{found.path} must be UTF-8 text (error at byte {error.start})", "save it as UTF-8"
+        ) from error
     is_long = found.shape == "claude-code" and len(data) > LARGE_FILE_BYTES
     root = (_parse_large(text) if is_long else None) or jsonc.parse(text, str(found.path))
     if root.shape != "object":
@@ -145,7 +147,7 @@ def _root(found: ImportSource, data: bytes) -> Node:
 
 
 def _parse_large(text: str) -> Node | None:
-    """The tree of a long file, of what concerns servers only; None if it is no plain JSON.
+    """The tree of a long file, of what concerns servers only; None unless it is plain JSON.
 
     `~/.claude.json` holds megabytes of history: the fast reader finds the servers, a search their lines.
     """
@@ -188,7 +190,7 @@ def _verbatim(servers: Node | None) -> Iterator[ForeignServer]:
     for member in servers.members if servers and servers.shape == "object" else ():
         plain = member.value.plain()
         if not isinstance(plain, dict):
-            yield ForeignServer(member.key, {}, member.line, ("is no object",))
+            yield ForeignServer(member.key, {}, member.line, ("must be an object",))
             continue
         yield _carried(member.key, plain, member.line)
 

@@ -1,4 +1,4 @@
-"""Servers of other programs: shown before anything is written, duplicates skipped, losses told."""
+"""Import servers of other programs: plan first, skip duplicates, note what cannot be carried over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where other programs keep their MCP servers, on Linux and macOS, and where in those files they stand."""
+"""Which files of other programs hold MCP servers, on Linux and macOS, and under which key."""
 
 from __future__ import annotations
 
