@@ -36,6 +36,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": result}), flush=True)
 """
+OTHER_VERSION = "0.0.1-other"
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
@@ -101,6 +102,22 @@ class Person:
             writer.close()
         finally:
             process.terminate()
+            await process.communicate()
+
+    @asynccontextmanager
+    async def other_release(self, code: str) -> AsyncIterator[None]:
+        """A hub that says it is of another release, until the end of the block."""
+        changed = f"import dari.version; dari.version.VERSION = {OTHER_VERSION!r}; {code}"
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", changed), cwd=ROOT, env=self.environment(), stdout=PIPE, stderr=PIPE
+        )
+        try:
+            while not list(self.home.rglob("door.sock")):  # noqa: ASYNC110 (another process makes it)
+                await asyncio.sleep(0.02)
+            yield
+        finally:
+            if process.returncode is None:
+                process.terminate()
             await process.communicate()
 
     async def run(self, *words: str) -> None:
@@ -313,3 +330,24 @@ async def http_session(http: HttpWire) -> dict[str, str]:
     while "mine__wait" not in (await http.post(LIST, **session)).body.decode():
         pass
     return session
+
+
+async def test_a_background_hub_of_another_release_is_replaced(person: Person, tmp_path: Path) -> None:
+    async with person.other_release("from dari.cli.bridged import main; raise SystemExit(main(['serve', '--stay']))"):
+        before = person.hub_pid()
+        async with person.mcp() as wire:
+            assert (await open_session(wire))["result"]["serverInfo"]["version"] != OTHER_VERSION
+            assert person.hub_pid() != before
+
+
+async def test_a_dari_up_of_another_release_is_refused_with_the_reason(person: Person) -> None:
+    up = "from dari.cli.main import main; raise SystemExit(main(['up', '--http-port', '0']))"
+    async with person.other_release(up):
+        before = person.hub_pid()
+        async with person.mcp() as wire:
+            wire.send(initialize())
+            with pytest.raises(EOFError):
+                await wire.receive()
+        assert person.code == 1
+        assert OTHER_VERSION in person.log and "dari up" in person.log
+        assert person.hub_pid() == before
