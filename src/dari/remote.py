@@ -176,7 +176,10 @@ class Servers:
     def run(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Server:
         """A server that is a program, without a profile. It sees nothing of our environment but the basics."""
         if isinstance(command, str) or not command:
-            raise InvalidInput(f"{command!r} is no command", 'give its words as a list: ["npx", "-y", "server"]')
+            raise InvalidInput(
+                f"a command must be a list of words, got {command!r}",
+                'give its words as a list: ["npx", "-y", "server"]',
+            )
         profile = Profile(
             id=Path(command[0]).name,
             source=ProfileSource("remote.run", 0, "argument"),

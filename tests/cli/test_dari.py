@@ -73,4 +73,4 @@ def test_what_is_no_port_is_refused_by_value(port: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "fast"])
 def test_what_is_no_rate_is_refused_by_value(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("up", f"--rate-limit={rate}") == 2
-    assert f"'{rate}' is no rate" in capsys.readouterr().err
+    assert f"got '{rate}'" in capsys.readouterr().err

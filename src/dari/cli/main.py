@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 
-from dari.cli.kit.errors import run_guarded
 from dari.version import VERSION
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -53,18 +52,16 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    return run_guarded(lambda: _main(words, leaves=argv is None))
-
-
-def _main(words: list[str], *, leaves: bool) -> int:
-    if words[:1] == ["remote"]:
+    if words[:1] == ["remote"] or words[:1] == ["approvals"]:
         from dari.cli.remote.fast_client import main as run_remote
 
-        return run_remote("dari remote", words[1:], leaves=leaves)
-    if words[:1] == ["approvals"]:
-        from dari.cli.remote.fast_client import main as run_remote
+        return run_remote("dari remote", words[1:] if words[0] == "remote" else words, leaves=argv is None)
+    from dari.cli.kit.errors import run_guarded
 
-        return run_remote("dari remote", words, leaves=leaves)
+    return run_guarded(lambda: _main(words))
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == ["mcp"]:
         from dari.cli.mcp.main import run_stdio
 
@@ -175,5 +172,5 @@ def _rate(text: str) -> float:
     except ValueError:
         rate = 0.0
     if not 0 < rate < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no rate; use a number above 0, such as 50")
+        raise argparse.ArgumentTypeError(f"must be a number above 0, such as 50; got {text[:40]!r}")
     return rate

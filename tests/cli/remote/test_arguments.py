@@ -47,7 +47,7 @@ async def test_params_alone_reach_the_server_digit_by_digit(tmp_path: Path) -> N
         ("", "line 1, column 1"),
         ('{"path": }', "line 1, column 10"),
         ('{"path": "a",\n "head": 1,}', "line 2, column"),
-        ('{"path": NaN}', "NaN is no number of JSON"),
+        ('{"path": NaN}', "NaN is not a JSON number"),
         ('{"path": "a", "path": "b"}', "'path' stands there twice"),
         ("[" * 100_000, "nested too deeply"),
         ("@missing.json", "cannot read missing.json: No such file"),
@@ -78,4 +78,4 @@ async def test_missing_and_wrong_arguments_are_named_and_nothing_is_sent(tmp_pat
 async def test_arguments_that_are_no_text_are_refused(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         done = await run("call-tool", "say", "--text", "a\udcff")
-        assert done.code == 1 and "no UTF-8" in done.err
+        assert done.code == 1 and "must be UTF-8" in done.err

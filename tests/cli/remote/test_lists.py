@@ -171,7 +171,7 @@ async def test_prompts_are_checked_before_they_are_asked_for(tmp_path: Path) -> 
         for words, said in (
             (("reviw",), "did you mean review?"),
             (("review",), "--arg file=VALUE"),
-            (("review", "--arg", "file"), "is no NAME=VALUE"),
+            (("review", "--arg", "file"), "must be NAME=VALUE"),
             (("review", "--arg", "file=1", "--arg", "file=2"), "given twice"),
             (("review", "--arg", "file=1", "--arg", "stile=2"), "did you mean style?"),
         ):

@@ -38,7 +38,7 @@ async def test_a_form_is_asked_field_by_field(tmp_path: Path) -> None:
         done = await run.on(screen, "call-tool", "form", "--json")
         content = {"name": "Ada", "age": 36, "colour": "green", "letters": ["a", "c"], "agreed": True}
         assert answer_of(done) == {"action": "accept", "content": content}
-        assert "Server 'shop' asks: Who are you?" in done.err and "'old' is no integer" in done.err
+        assert "Server 'shop' asks: Who are you?" in done.err and "must be integer, got 'old'" in done.err
         assert screen.asked[0] == "  Your name (name) – as on the door [string; required; empty declines]: "
         assert len(screen.asked) == 6
 

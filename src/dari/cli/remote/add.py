@@ -110,7 +110,9 @@ def _pasted(pasted: JsonEntry) -> Iterator[tuple[str, JsonEntry]]:
         if isinstance(held, dict):
             for name, entry in held.items():
                 if not isinstance(entry, dict):
-                    raise InvalidInput(f"{section}.{name} is no object", "a server is {…} with a command or a url")
+                    raise InvalidInput(
+                        f"{section}.{name} must be a JSON object", "a server is {…} with a command or a url"
+                    )
                 yield name, entry
         elif isinstance(held, list):
             for one in held:
@@ -199,7 +201,7 @@ async def run_add(arguments: argparse.Namespace, context: CommandContext) -> int
     if arguments.loose:
         words = " ".join((*arguments.loose, *arguments.rest))
         raise InvalidInput(
-            f"'{arguments.loose[0]}' is no option", f"put -- before the command: add {arguments.id} -- {words}"
+            f"unexpected word '{arguments.loose[0]}'", f"put -- before the command: add {arguments.id} -- {words}"
         )
     entries = await _entries(arguments, context)
     file = book.around.file_of(layer)
@@ -319,7 +321,7 @@ def _chosen(names: list[str]) -> tuple[ProgramName, ...] | None:
 
             close = get_close_matches(name, PROGRAMS, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(PROGRAMS)}"
-            raise InvalidInput(f"'{name[:60]}' is no program that servers are imported from", hint)
+            raise InvalidInput(f"servers cannot be imported from '{name[:60]}'", hint)
     return tuple(program for program in PROGRAMS if program in names) or None
 
 

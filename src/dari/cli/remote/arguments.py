@@ -164,7 +164,7 @@ def read_value(text: str, schema: Schema, root: Schema, flag: str, *, is_pair: b
         value = _parsed(text)
         return text if value is _MISSING else value
     raise InvalidInput(
-        f"{_given(flag, text, is_pair)} is no {type_text(schema, root)}",
+        f"{flag.rstrip('=:')} must be {type_text(schema, root)}, got {_shown(text)}",
         f"give {_given(flag, None, is_pair)}<{_hint(types)}>",
     )
 
@@ -236,7 +236,9 @@ def _put(found: dict[str, Any], flag: _Flag, value: Any, text: str) -> None:
     for step in flag.path[:-1]:
         inner = inner.setdefault(step, {})
         if not isinstance(inner, dict):
-            raise InvalidInput(f"--{flag.name} is a member of what is no object", "give it once, in JSON")
+            raise InvalidInput(
+                f"--{flag.name} names a member of a value that is not an object", "give it once, in JSON"
+            )
     name = flag.path[-1]
     old = inner.get(name, _MISSING)
     if old is _MISSING:
@@ -293,7 +295,7 @@ async def read_arguments(arguments: argparse.Namespace, context: CommandContext,
     try:
         return json.dumps(joined, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
-        raise InvalidInput("an argument is no UTF-8 text", "pass binary data as base64") from None
+        raise InvalidInput("arguments must be UTF-8 text", "pass binary data as base64") from None
 
 
 async def _params(params: str | None, context: CommandContext) -> tuple[dict[str, Any], bytes | None]:
@@ -305,16 +307,18 @@ async def _params(params: str | None, context: CommandContext) -> tuple[dict[str
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{where} is no UTF-8 text (byte {error.start})", "write it as UTF-8") from None
+        raise InvalidInput(f"{where} must be UTF-8 text (byte {error.start})", "write it as UTF-8") from None
     try:
         value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InvalidInput(f"{where} is no JSON: {error.msg} at {place}{_around(text, error.pos)}", _EXAMPLE) from None
+        raise InvalidInput(
+            f"{where} must be JSON: {error.msg} at {place}{_around(text, error.pos)}", _EXAMPLE
+        ) from None
     except RecursionError:
         raise InvalidInput(f"{where} is nested too deeply", _EXAMPLE) from None
     except _Wrong as error:
-        raise InvalidInput(f"{where} is no JSON: {error}", _EXAMPLE) from None
+        raise InvalidInput(f"{where} must be JSON: {error}", _EXAMPLE) from None
     if not isinstance(value, dict):
         raise InvalidInput(f"{where} is {_kind(value)}, and must be an object", _EXAMPLE)
     return value, text.encode()
@@ -343,7 +347,7 @@ class _Wrong(ValueError):
 
 
 def _no_number(constant: str) -> Any:
-    raise _Wrong(f"{constant} is no number of JSON")
+    raise _Wrong(f"{constant} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class CommandRelay:
             cwd=_cwd(),
             env=dict(os.environ),
             stays=stays,
-            tty={"stdin": os.isatty(0), "stdout": os.isatty(1), "stderr": os.isatty(2), "columns": terminal_columns()},
+            tty=_describe_tty(),
         )
         # A shell that ignores Ctrl-C on our behalf (`nohup`, `&` in a script) means it.
         is_ours = getsignal(SIGINT) is default_int_handler
@@ -53,7 +53,7 @@ class CommandRelay:
         try:
             return self._relay()
         except BrokenPipeError:
-            return 0  # whoever read our output has seen enough
+            return 0  # the reader of our output has seen enough
         finally:
             self._show_typing()
             if is_ours:
@@ -231,24 +231,22 @@ def _read() -> bytes:
         return b""
 
 
+def _describe_tty() -> dict[str, object]:
+    stdin, stdout, stderr = os.isatty(0), os.isatty(1), os.isatty(2)
+    given = os.environ.get("COLUMNS", "")
+    columns = int(given) if given.isdecimal() and given != "0" else 80
+    if stdin or stdout or stderr:
+        from dari.cli.kit.console import terminal_columns
+
+        columns = terminal_columns()
+    return {"stdin": stdin, "stdout": stdout, "stderr": stderr, "columns": columns}
+
+
 def _cwd() -> str:
     try:
         return os.getcwd()
     except OSError:
         return "/"
-
-
-def terminal_columns() -> int:
-    """How wide the person's screen is: COLUMNS, what a terminal among our descriptors says, or 80."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and told != "0":
-        return int(told)
-    for descriptor in (_STDOUT, _STDERR, 0):
-        try:
-            return os.get_terminal_size(descriptor).columns or 80
-        except OSError:
-            continue
-    return 80
 
 
 STOP_TIMEOUT_S = 30.0
@@ -340,9 +338,10 @@ def _run_here(program: str, argv: list[str], problem: str | None = None) -> int:
 
     # Importing makes no garbage, and one command not enough to look for it.
     gc.disable()
+    from dari.cli.kit.errors import run_guarded
     from dari.cli.remote.main import run_here
 
-    return run_here(program, argv)
+    return run_guarded(lambda: run_here(program, argv))
 
 
 def _replaced(run_dir: str) -> str | None:

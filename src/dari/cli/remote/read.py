@@ -108,7 +108,7 @@ def _given(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InvalidInput(f"--arg '{pair[:60]}' is no NAME=VALUE", "--arg file=src/app.py")
+            raise InvalidInput(f"--arg must be NAME=VALUE, got '{pair[:60]}'", "--arg file=src/app.py")
         if name in given:
             raise InvalidInput(f"--arg {name} is given twice", "give it once")
         given[name] = value

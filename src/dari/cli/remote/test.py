@@ -200,7 +200,7 @@ class ConnectionTest:
                 step.found = f"{len(tools)} tools"
                 if channel is not None and channel.noise_lines:
                     step.warn(
-                        f"{len(tools)} tools; {channel.noise_lines} lines on stdout are no message: {channel.noise[0]}",
+                        f"{len(tools)} tools; {channel.noise_lines} stdout lines are not messages: {channel.noise[0]}",
                         "it should log to stderr; the lines are left out",
                     )
             async with self._step("schemas") as step:
