@@ -43,21 +43,21 @@ def run_approvals(arguments: argparse.Namespace, crux: Crux) -> int:
 
 
 def _list(crux: Crux) -> int:
-    from dari.cli.crux.output import table
+    from dari.cli.kit.table import format_table
 
     found = crux.call("crux:approval/list")
     rows = [("ID", "ASKED BY", "WHAT")]
     rows += [(each["id"], each["client"] or "-", _shown(each["message"])) for each in found["waiting"]]
-    crux.out.show(found, table(rows) if found["waiting"] else ["nothing waits for you"])
+    crux.out.show(found, format_table(rows) if found["waiting"] else ["nothing waits for you"])
     if not found["waiting"] and not crux.out.as_json:
         crux.out.note(_ELSEWHERE)
     return OK
 
 
 def _shown(message: str) -> str:
-    from dari.cli.crux.output import printable
+    from dari.text.sanitize import escape_hidden
 
-    return printable(message).replace("\n", " ⏎ ")
+    return escape_hidden(message).replace("\n", " ⏎ ")
 
 
 def _person() -> str:

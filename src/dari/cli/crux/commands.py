@@ -96,7 +96,9 @@ def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
         code = crux.call("crux:pane/wait-exit", pane_id=pane_id, timeout_s=arguments.timeout)
         crux.out.show({"exit_code": code})
         if code is None and not crux.out.as_json:
-            crux.out.complain(f"its program still runs after {arguments.timeout:g} s", "give it more --timeout")
+            crux.out.error(
+                InvalidInput(f"its program still runs after {arguments.timeout:g} s", "give it more --timeout")
+            )
         return STILL_RUNNING if code is None else code % 256 if code >= 0 else 128 - code
     if arguments.pattern is None:
         raise InvalidInput("no pattern was given", "crux wait 'listening on'")
@@ -121,7 +123,7 @@ def run_wait(arguments: argparse.Namespace, crux: Crux) -> int:
             if is_over
             else f"did not come: the program {found['reason']}"
         )
-        crux.out.complain(f"{arguments.pattern!r} {said}", "crux get-text shows what the pane printed")
+        crux.out.error(InvalidInput(f"{arguments.pattern!r} {said}", "crux get-text shows what the pane printed"))
     return STILL_RUNNING if is_over else FAILED
 
 
@@ -267,14 +269,14 @@ class CommandFollower:
         """One row of the terminal at most: only that can be taken back."""
         import os
 
-        from dari.cli.crux.output import width
+        from dari.text.width import text_width
 
         text = text.translate(_CONTROLS).replace("\t", " ")
         try:
             room = os.get_terminal_size(1).columns - 1
         except OSError:
             room = 79
-        while text and width(text) > max(1, room):
+        while text and text_width(text) > max(1, room):
             text = text[1:]
         return text
 

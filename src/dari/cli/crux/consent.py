@@ -47,8 +47,8 @@ def _has_person(line: Line) -> bool:
 
 
 def _agrees(message: str) -> bool:
-    from dari.cli.crux.output import printable
+    from dari.text.sanitize import escape_hidden
 
-    sys.stderr.write(f"{printable(message)}\nrun it? [y/N] ")
+    sys.stderr.write(f"{escape_hidden(message)}\nrun it? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -109,8 +109,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     # Importing makes no garbage, and one command not enough to look for it.
     gc.disable()
     from dari.cli.crux.line import Line
-    from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux
-    from dari.cli.crux.output import Output
+    from dari.cli.crux.options import FAILED, NO_PANE, OWN_FAILURE, USAGE, Crux, CruxOutput
     from dari.errors import DariError
     from dari.os_errors import from_os_error
     from dari.terminal.paths import CruxPaths
@@ -118,7 +117,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
     parser = make_parser(name)
     words, rest = _split_off(words) if name in ("split-pane", "new-window") else (words, [])
     arguments = parser.parse_args(words, argparse.Namespace(**given, rest=rest))
-    out = Output(as_json=getattr(arguments, "json", False))
+    out = CruxOutput(as_json=getattr(arguments, "json", False))
     line = Line(CruxPaths.of_environment(getattr(arguments, "socket", "")), starts=arguments.starts)
     try:
         code: int = arguments.handle(arguments, Crux(line, out))
@@ -129,7 +128,7 @@ def _run(name: str, words: list[str], given: dict[str, object]) -> int:
         error = from_os_error(problem)
         if error is None:
             raise
-        out.tell(error)
+        out.error(error)
         if name == "exec":
             return OWN_FAILURE
         if error.name == "not_found":
@@ -181,7 +180,7 @@ def _help(words: list[str]) -> int:
 
 
 def _unknown(name: str) -> int:
-    from dari.cli.crux.options import closest
+    from dari.cli.kit.hints import closest
 
     others = {
         "kill-pane": "close-pane",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+
+from dari.cli.kit.console import Output
+from dari.cli.kit.hints import closest, make_rewriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from dari.cli.crux.line import Line
-    from dari.cli.crux.output import Output
 
     Handle = Callable[[argparse.Namespace, "Crux"], int]
 
@@ -20,6 +23,44 @@ STILL_RUNNING = 124
 """As `timeout` says it."""
 OWN_FAILURE = 125
 """Of `crux exec`: not the command failed, but what was to run it."""
+
+
+TOOLS = {
+    "crux_create_pane": "crux split-pane",
+    "crux_close_pane": "crux close-pane",
+    "crux_list_panes": "crux list",
+    "crux_focus_pane": "crux activate-pane",
+    "crux_resize_pane": "crux resize",
+    "crux_execute_command": "crux exec",
+    "crux_wait_for_output": "crux wait",
+    "crux_wait_command": "crux wait",
+    "crux_interrupt_command": "crux send-keys C-c",
+    "crux_send_keys": "crux send-keys",
+    "crux_send_text": "crux send-text",
+    "crux_get_output": "crux get-text",
+    "crux_screenshot_pane": "crux screenshot",
+    "crux_save_session": "crux save-session",
+    "crux_restore_session": "crux restore-session",
+    "crux_load_workspace": "crux load-workspace",
+}
+"""Hints of the service name the tools of an agent; a person at a shell reads the commands."""
+PHRASES = {
+    "load with replace=true": "add --replace",
+    "use send_keys and wait_for": "use crux send-keys and crux wait",
+}
+
+
+class CruxOutput(Output):
+    """Raises BrokenPipeError when the reader has left: `crux exec` then interrupts its command."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__(as_json=as_json, rewrite=make_rewriter(TOOLS, PHRASES))
+
+    def write(self, text: str) -> None:
+        """Text as it is; what stdout cannot spell is escaped."""
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,14 +103,6 @@ def _make_formatter(prog: str) -> argparse.HelpFormatter:
     except (ValueError, OSError):
         cols = 0
     return argparse.RawDescriptionHelpFormatter(prog, width=(cols or 80) - 2)
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """What was probably meant; empty when nothing is near."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, list(known), 1, 0.6)
-    return found[0] if found else ""
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +150,7 @@ def seconds(text: str) -> float:
 class Crux:
     """What a command has in its hands: the line to the server, and where its result goes."""
 
-    def __init__(self, line: Line, out: Output) -> None:
+    def __init__(self, line: Line, out: CruxOutput) -> None:
         self.line = line
         self.out = out
 

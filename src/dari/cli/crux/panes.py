@@ -195,7 +195,7 @@ def run_rename_pane(arguments: argparse.Namespace, crux: Crux) -> int:
 
 
 def run_select_layout(arguments: argparse.Namespace, crux: Crux) -> int:
-    from dari.cli.crux.options import closest
+    from dari.cli.kit.hints import closest
 
     if arguments.layout not in LAYOUTS and (meant := closest(arguments.layout, LAYOUTS)):
         from dari.errors import InvalidInput
@@ -242,14 +242,15 @@ def _open(arguments: argparse.Namespace, crux: Crux, placed: dict[str, Any]) -> 
     if waited is None or waited["matched"]:
         return OK
     if not crux.out.as_json:
-        crux.out.complain(
-            f"{arguments.wait_for!r} did not come: {waited['reason']}", f"crux get-text -t {pane['id']} shows what did"
-        )
+        from dari.errors import InvalidInput
+
+        message = f"{arguments.wait_for!r} did not come: {waited['reason']}"
+        crux.out.error(InvalidInput(message, f"crux get-text -t {pane['id']} shows what did"))
     return STILL_RUNNING if waited["reason"] == "timeout" else FAILED
 
 
 def _lines(panes: list[dict[str, Any]]) -> list[str]:
-    from dari.cli.crux.output import table
+    from dari.cli.kit.table import format_table
 
     if not panes:
         return ["no panes (open one: crux split-pane)"]
@@ -259,7 +260,7 @@ def _lines(panes: list[dict[str, Any]]) -> list[str]:
         size = f"{pane['cols']}x{pane['rows']}"
         words = (pane["id"] + marks, pane["name"] or "-", pane["window_id"], pane["tab_id"], size, str(pane["pid"]))
         rows.append((*words, _state(pane), pane["process"] or "-", _home(pane["cwd"])))
-    return table(rows)
+    return format_table(rows)
 
 
 def _state(pane: dict[str, Any]) -> str:

@@ -74,13 +74,13 @@ def run_restore_session(arguments: argparse.Namespace, crux: Crux) -> int:
 
 
 def run_list_sessions(arguments: argparse.Namespace, crux: Crux) -> int:
-    from dari.cli.crux.output import table
+    from dari.cli.kit.table import format_table
 
     found = crux.call("crux:session/list")
     rows = [("SESSION", "PANES", "SAVED", "SIZE")]
     for each in found["sessions"]:
         rows.append((each["session_id"], str(each["panes"]), _when(each["saved_unix"]), f"{each['size_bytes']} B"))
-    crux.out.show(found, table(rows) if found["sessions"] else ["no sessions (crux save-session NAME)"])
+    crux.out.show(found, format_table(rows) if found["sessions"] else ["no sessions (crux save-session NAME)"])
     return OK
 
 
@@ -102,13 +102,13 @@ def add_load_workspace(parser: argparse.ArgumentParser) -> None:
 
 
 def run_load_workspace(arguments: argparse.Namespace, crux: Crux) -> int:
-    from dari.cli.crux.output import table
+    from dari.cli.kit.table import format_table
     from dari.errors import InvalidInput
 
     if arguments.list:
         found = crux.call("crux:workspace/list")
         rows = [(each["name"], ", ".join(each["panes"]), each.get("description", "")) for each in found["workspaces"]]
-        crux.out.show(found, table(rows) if rows else ["no workspaces"])
+        crux.out.show(found, format_table(rows) if rows else ["no workspaces"])
         return OK
     if not arguments.name:
         raise InvalidInput("no workspace was named", "crux load-workspace --list shows them")
@@ -124,7 +124,7 @@ def run_load_workspace(arguments: argparse.Namespace, crux: Crux) -> int:
         replace=arguments.replace,
         run=not arguments.no_run,
     )
-    crux.out.show(loaded, table([(pane["name"], pane["id"]) for pane in loaded["panes"]]))
+    crux.out.show(loaded, format_table([(pane["name"], pane["id"]) for pane in loaded["panes"]]))
     return OK if loaded["panes"] else USAGE
 
 
@@ -140,7 +140,7 @@ def add_kill_server(parser: argparse.ArgumentParser) -> None:
 
 
 def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
-    from dari.cli.crux.output import table
+    from dari.cli.kit.table import format_table
 
     if not crux.line.is_up():
         socket = crux.line.place.mcp_socket_text
@@ -149,7 +149,7 @@ def run_info(arguments: argparse.Namespace, crux: Crux) -> int:
     found = crux.call("crux:server/info")
     found["pid"] = crux.line.server_pid() or found["pid"]
     rows = [(name, str(found[name])) for name in ("pid", "version", "socket", "panes", "clients", "uptime_s")]
-    crux.out.show({"running": True, **found}, table(rows))
+    crux.out.show({"running": True, **found}, format_table(rows))
     return OK
 
 

@@ -73,7 +73,7 @@ def run_in_daemon(line: Line, words: list[str]) -> int | None:
 
 
 def _offer(flag: str, words: list[str], socket: str) -> int:
-    from dari.cli.crux.output import Output
+    from dari.cli.crux.options import CruxOutput
     from dari.cli.crux.tmux.shims import install, run_inside
 
     line = Line(CruxPaths.of_environment(socket), starts=False)
@@ -82,7 +82,7 @@ def _offer(flag: str, words: list[str], socket: str) -> int:
             run_inside(line, words)
         path = install(words[0] if words else os.path.join(line.place.run_dir_text, "bin"), line.place)
     except DariError as error:
-        Output(as_json=False).tell(error)
+        CruxOutput(as_json=False).error(error)
         return 2 if error.name == "not_found" else 1
     finally:
         line.close()

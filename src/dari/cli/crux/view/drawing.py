@@ -211,9 +211,9 @@ def _printable(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    from dari.cli.crux.output import width
+    from dari.text.width import text_width
 
-    return width(text)
+    return text_width(text)
 
 
 def fit_columns(text: str, cols: int) -> str:
