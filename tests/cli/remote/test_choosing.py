@@ -50,8 +50,8 @@ async def test_server_and_endpoint_exclude_each_other(tmp_path: Path) -> None:
     [
         (("list-tools", "--server", "shpo"), "did you mean 'shop'?"),
         (("list-tools", "--server", "shop", "--key", "k"), "takes no key"),
-        (("list-tools", "--endpoint", "ftp://x"), "no http or https address"),
-        (("list-tools", "--endpoint", "http://x", "--header", "nonsense"), "no 'Name: value'"),
+        (("list-tools", "--endpoint", "ftp://x"), "must be an http or https address"),
+        (("list-tools", "--endpoint", "http://x", "--header", "nonsense"), "must be 'Name: value'"),
         (("list-tools", "--timeout", "soon"), "got 'soon'"),
         (("list-tools", "--timeout", "0"), "got '0'"),
         (("list-tools", "--all", "--key", "k"), "--all is for every one"),
