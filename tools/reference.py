@@ -14,6 +14,7 @@ from typing import Any
 from dari import errors
 from dari.app import build
 from dari.bridge.config.json_schema import schema_text
+from dari.cli.approvals import make_parser as make_approvals_parser
 from dari.cli.audit import make_parser as make_audit_parser
 from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser
 from dari.cli.crabd import make_parser as make_crabd_parser
@@ -139,9 +140,14 @@ def _commands() -> str:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             # These have a parser of their own, the first two also a page.
-            apart = ("proxy", "remote", "audit")
+            apart = ("proxy", "remote", "approvals", "audit")
             parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name not in apart]
-    parts += [*_tree(make_audit_parser()), *_tree(make_crab_mcp_parser()), *_tree(make_crabd_parser())]
+    parts += [
+        *_tree(make_approvals_parser()),
+        *_tree(make_audit_parser()),
+        *_tree(make_crab_mcp_parser()),
+        *_tree(make_crabd_parser()),
+    ]
     return "\n".join(parts)
 
 

@@ -94,13 +94,19 @@ class Denied(DariError):
 
 
 class NeedsApproval(DariError):
-    """A person has to approve the call before it runs."""
+    """A person has to approve the call before it runs. A message that ends with `(approval ID)` names the id."""
 
     code = -32001
     name = "needs_approval"
     prefix = "Forbidden: "
     http_status = 403
     exit_code = 2
+
+    @property
+    def approval_id(self) -> str:
+        """The id in the queue; empty when the call is not in it."""
+        head, _, last = self.message.rpartition("(approval ")
+        return last[:-1] if head and last.endswith(")") and last[:-1].isalnum() else ""
 
 
 class Conflict(DariError):

@@ -7,6 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dari.core.approval_service import ApprovalService
+from dari.core.approvals import ApprovalQueue
+from dari.core.audit.redact import redact_value
+from dari.errors import NeedsApproval
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.policy.config import Security
 from dari.terminal.service import TerminalService, local_service
@@ -18,7 +22,17 @@ class House:
     multiplexer: Multiplexer
 
 
+def queue_here() -> ApprovalService:
+    """The hub's queue of approvals, in this process."""
+    return ApprovalService(ApprovalQueue(redact=redact_value))
+
+
+async def approve(house: House, need: NeedsApproval) -> None:
+    """A person agrees to what was asked."""
+    await house.service.approvals.answer(need.approval_id, True, "somebody")
+
+
 @asynccontextmanager
 async def house_in(home: Path, security: Security | None = None) -> AsyncIterator[House]:
     async with Multiplexer(security, home / "mcp.sock", home / "control") as multiplexer:
-        yield House(local_service(multiplexer, home / "sessions"), multiplexer)
+        yield House(local_service(multiplexer, home / "sessions", hub=queue_here()), multiplexer)

@@ -13,7 +13,7 @@ from dari.errors import Denied, InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
-from tests.terminal.support import House, house_in
+from tests.terminal.support import House, approve, house_in
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -120,9 +120,10 @@ async def test_what_a_person_agreed_to_runs_and_nothing_else(tmp_path: Path) -> 
     async with house_in(tmp_path) as house:
         with pytest.raises(NeedsApproval) as asked:
             await house.service.commands.execute(f"rm {one}")
+        await approve(house, asked.value)
         with pytest.raises(NeedsApproval):
-            await house.service.commands.execute(f"rm {two}", approved=asked.value.message)
-        done = await house.service.commands.execute(f"rm {one}", approved=asked.value.message)
+            await house.service.commands.execute(f"rm {two}")
+        done = await house.service.commands.execute(f"rm {one}")
         assert done.exit_code == 0
     assert (one.exists(), two.exists()) == (False, True)
 
@@ -221,7 +222,8 @@ async def test_one_question_about_all_commands_of_a_session(tmp_path: Path) -> N
         with pytest.raises(NeedsApproval) as asked:
             await house.service.sessions.restore_session("s", commands=True)
         assert "rm -f a" in asked.value.message and "rm -f b" in asked.value.message
-        await house.service.sessions.restore_session("s", commands=True, approved=asked.value.message)
+        await approve(house, asked.value)
+        await house.service.sessions.restore_session("s", commands=True)
         for name in "ab":
             await house.service.commands.execute("true", name)
     assert not (tmp_path / "a").exists() and not (tmp_path / "b").exists()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
 LOOK_S = 10.0
+FLUSH_S = 1.0
 IDLE_VARIABLE = "DARI_BRIDGE_IDLE_S"
 DEFAULT_IDLE_S = 30 * 60.0
 
@@ -70,6 +71,7 @@ async def host(
     from dari.bridge.cli_socket.server import CliSocketServer
     from dari.bridge.control import BridgeControl
     from dari.daemon.peer import peer_credentials
+    from dari.daemon.person import is_own_daemon
     from dari.daemon.server import DaemonServer
     from dari.daemon.stub import exposed_methods
 
@@ -78,7 +80,9 @@ async def host(
 
     def outsider(sock: ConnectedSocket) -> PeerCredentials:
         peer = peer_credentials(sock)
-        if is_ours(peer.pid):
+        if is_ours(peer.pid) and not (peer.pid is not None and is_own_daemon(peer.pid)):
+            if bridge.audit is not None:
+                bridge.audit.refuse("server", pid=peer.pid, reason="a server that the hub runs", what="connecting")
             raise PermissionError(f"process {peer.pid} belongs to a server that the bridge runs")
         return peer
 
@@ -89,7 +93,7 @@ async def host(
         await held.enter_async_context(bridge)
         control = DaemonServer(
             DaemonPaths(NAME, place.run_dir),
-            exposed_methods(BridgeControl(bridge)),
+            (*exposed_methods(BridgeControl(bridge)), *exposed_methods(bridge.approval_service)),
             peer_credentials=outsider,
             on_refused=partial(_record_refusal, bridge),
             lifetime=lifetime,
@@ -189,3 +193,4 @@ async def _lock_lost(place: BridgePaths, ours: FileId) -> None:
 def _record_refusal(bridge: Bridge, refusal: Refusal) -> None:
     if bridge.audit is not None:
         bridge.audit.refuse(refusal.principal, pid=refusal.pid, reason=refusal.reason, method=refusal.method)
+        bridge.audit.flush(FLUSH_S)

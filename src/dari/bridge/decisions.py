@@ -33,18 +33,10 @@ class Decisions:
 
     def let_through(self, approval_id: str, *, for_session: bool = False) -> Approval:
         """Approve one waiting call, or every call of its tool by its session."""
-        self._check("approving a call", id=approval_id)
-        approval = self._bridge.approvals.approve(approval_id, by=self._by, for_session=for_session)
-        detail = {"id": approval.id, "caller": approval.who, "for_session": for_session}
-        self._note("call approved", approval.server, approval.tool, **detail)
-        return approval
+        return self._bridge.approval_service.decide(approval_id, approves=True, by=self._by, for_session=for_session)
 
     def deny(self, approval_id: str, reason: str = "") -> Approval:
-        self._check("denying a call", id=approval_id)
-        approval = self._bridge.approvals.deny(approval_id, by=self._by, reason=reason)
-        detail = {"id": approval.id, "caller": approval.who, "reason": reason}
-        self._note("call denied", approval.server, approval.tool, **detail)
-        return approval
+        return self._bridge.approval_service.decide(approval_id, approves=False, by=self._by, reason=reason)
 
     def approve(
         self, server: str, kind: ItemKind | None = None, name: str | None = None, digest: str | None = None

@@ -19,6 +19,7 @@ from dari.bridge.upstream.pool import UpstreamPool
 from dari.bridge.upstream.status import UpstreamStatus
 from dari.bridge.upstream.upstream import UpstreamServices
 from dari.bridge.view import ServerView
+from dari.core.approval_service import ApprovalService
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.audit.redact import redact_json, redact_value
@@ -89,6 +90,11 @@ class Bridge:
     def approvals(self) -> ApprovalQueue:
         first_wait_s, long_wait_s = self._waits_s
         return ApprovalQueue(redact=redact_value, first_wait_s=first_wait_s, long_wait_s=long_wait_s)
+
+    @cached_property
+    def approval_service(self) -> ApprovalService:
+        """The queue as other processes and people see it."""
+        return ApprovalService(self.approvals, lambda: self.audit)
 
     @cached_property
     def audit(self) -> AuditLog | None:

@@ -20,6 +20,7 @@ examples:
   dari uninstall                  list what lives in your home, then remove it if you say so
   dari proxy run -- CMD           run a command through the proxy, and see what it requests
   dari remote list-tools          the tools of every other MCP server you use
+  dari approvals                  the calls that wait for your word
   dari audit verify               is the record of every call to them whole?
 
 guides: docs/guide/connect.md tells how Claude Code, Cursor, VS Code and Codex connect.
@@ -45,14 +46,14 @@ def make_parser() -> argparse.ArgumentParser:
     # Its many words are parsed by `dari.cli.proxy.main`, which is loaded when one of them is used.
     commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
-    commands.add_parser("approvals", help="calls that wait for a person: list, approve, deny, watch")
+    commands.add_parser("approvals", help="calls that wait for a person: list, show, approve, deny, watch")
     commands.add_parser("audit", help="the audit log of the bridge: tail, query, show, verify")
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    if words[:1] == ["remote"] or words[:1] == ["approvals"]:
+    if words[:1] == ["remote"] or words[:2] == ["approvals", "watch"]:
         from dari.cli.remote.fast_client import main as run_remote
 
         return run_remote("dari remote", words[1:] if words[0] == "remote" else words, leaves=argv is None)
@@ -62,6 +63,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
+    if words[:1] == ["approvals"]:
+        from dari.cli.approvals import main as run_approvals
+
+        return run_approvals(words[1:])
     if words[:1] == ["mcp"]:
         from dari.cli.mcp.main import run_stdio
 

@@ -55,7 +55,7 @@ class ProposedCall(Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> tuple[object, ...]:
-        return (self.session, self.who, self.server, self.tool, digest(self.arguments), self.asker_pid)
+        return (self.session, self.who, self.server, self.tool, digest(self.arguments), self.message, self.asker_pid)
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -354,7 +354,8 @@ def _refusal(approval: Approval) -> DariError:
     what = approval.message or approval.name
     if approval.state == "denied":
         hint = approval.reason or "do not try it again without asking why"
-        return Denied(f"{approval.by or 'a person'} denied {what}", hint)
+        reason = f" ({approval.reason})" if approval.reason else ""
+        return Denied(f"{approval.by or 'a person'} denied {what}{reason}", hint)
     if approval.state == "expired":
         waited_s = approval.expires_unix - approval.asked_unix
         return TimedOut(

@@ -15,6 +15,7 @@ from dari.daemon.client_connection import ClientConnection, ConnectionLost, open
 from dari.daemon.errors import RECONNECT, DaemonError, ErrorCode, from_daemon_error
 from dari.daemon.launch import ensure_started
 from dari.daemon.paths import DaemonPaths
+from dari.daemon.peer import PeerCredentials
 from dari.daemon.tokens import read_token
 from dari.errors import DariError, Denied, Failed, TimedOut, Unavailable
 from dari.rpc.codec import UNREADABLE
@@ -35,7 +36,7 @@ class DaemonClient:
 
     A kept connection that was lost while idle, or whose session ended by a rotation, is replaced once
     per call. With a `command`, the first call starts a daemon that does not run. `error_types` are errors of the
-    service's own, restored by their `name`.
+    service's own, restored by their `name`. `check_server` raises to refuse the process that answers.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class DaemonClient:
         keep: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         error_types: Iterable[type[DariError]] = (),
+        check_server: Callable[[PeerCredentials], None] | None = None,
     ) -> None:
         self.paths = paths
         self._token_path = token_path or paths.token(principal)
@@ -55,6 +57,7 @@ class DaemonClient:
         self._keep = keep
         self._timeout_s = timeout_s
         self._command = command
+        self._check_server = check_server
         self._known = {error.name: error for error in error_types}
         self._kept: ClientConnection | None = None
         self._opening = asyncio.Lock()
@@ -174,7 +177,7 @@ class DaemonClient:
 
     async def _connect(self) -> ClientConnection:
         try:
-            return await open_connection(self.paths.socket_text)
+            return await open_connection(self.paths.socket_text, self._check_server)
         except OSError as error:
             if self._command is None:
                 raise self._unreachable(error) from error
@@ -183,7 +186,7 @@ class DaemonClient:
         except DariError as error:
             raise Unavailable(UNREACHABLE, f"{error.message}; {error.hint}") from error
         try:
-            return await open_connection(self.paths.socket_text)
+            return await open_connection(self.paths.socket_text, self._check_server)
         except OSError as error:
             raise self._unreachable(error) from error
 

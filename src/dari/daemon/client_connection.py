@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Raw
 
+from dari.daemon.peer import PeerCredentials, peer_credentials
 from dari.daemon.protocol import (
     HANDSHAKE,
     MAX_LINE_BYTES,
@@ -123,11 +125,15 @@ class ClientConnection(asyncio.Protocol):
             reply.set_result(line)
 
 
-async def open_connection(path: AnyPath) -> ClientConnection:
-    """A connection without a handshake; OSError when nobody answers."""
+async def open_connection(
+    path: AnyPath, check_server: Callable[[PeerCredentials], None] | None = None
+) -> ClientConnection:
+    """A connection without a handshake; OSError when nobody answers. `check_server` raises to refuse who does."""
     sock = await connect_unix(path)
     try:
         check_daemon_owner(sock, path)
+        if check_server is not None:
+            check_server(peer_credentials(sock))
         _, channel = await asyncio.get_running_loop().create_unix_connection(ClientConnection, sock=sock)
     except BaseException:
         sock.close()

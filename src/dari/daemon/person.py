@@ -27,6 +27,7 @@ MARKS = ("DARI_CHILD", "CRUX_PANE", "CRUX_PANE_TOKEN")
 MCP_COMMANDS = ("crux-mcp-bridge", "crab-mcp")
 _MCP_MODULES = ("dari.cli.crux_mcp_bridge", "dari.cli.crab_mcp")
 _TERMINAL_DAEMON = ("cruxd", "dari.cli.cruxd")
+_DAEMONS = ("dari.cli.cruxd", "dari.cli.crabd")
 _LAUNCHERS = frozenset(
     [
         *("sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "busybox", "env", "nice", "nohup", "setsid", "timeout"),
@@ -84,6 +85,12 @@ def is_mcp_server(argv: Sequence[str]) -> bool:
     return at >= 0 and words[at + 1 : at + 2] == ["mcp"]
 
 
+def is_own_daemon(pid: int) -> bool:
+    """Whether it is a daemon of ours that we started, and not a server or a pane that took its name."""
+    chain = ancestors(pid)
+    return bool(chain) and not is_branded(pid) and not has_mark(pid) and _runs(chain[0].argv, _DAEMONS)
+
+
 def is_branded(pid: int) -> bool:
     for line in _read(f"/proc/{pid}/limits").splitlines():
         if line.startswith(b"Max resident set"):
@@ -103,7 +110,8 @@ def _runs(argv: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _names(word: str, names: Sequence[str]) -> bool:
-    return word in names or os.path.basename(word) in names
+    """Also `python -c 'from dari.cli.cruxd import main; …'`, as our daemons are started."""
+    return os.path.basename(word) in names or any("." in name and name in word for name in names)
 
 
 def _reads_terminal(pid: int) -> bool:

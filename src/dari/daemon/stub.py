@@ -50,6 +50,12 @@ def expose(
     return mark
 
 
+def exposed_name(function: Callable[..., object]) -> str:
+    """The name under which an exposed method is called."""
+    mark: Exposed = getattr(function, _MARK)
+    return mark.name
+
+
 def exposed_methods(service: object, without: Container[str] = ()) -> list[Method]:
     """What a daemon serves of this service."""
     return [

@@ -30,6 +30,7 @@ import time
 from collections.abc import Iterable
 
 PANE_VARIABLE = "CRUX_PANE_TOKEN"
+PANE_BRAND = (1 << 61) | 0x70616E65
 SWEEP_S = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -212,6 +213,7 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int) -> int
         try:
             os.set_inheritable(teller, False)
             os.setsid()
+            _brand()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
             for descriptor in (0, 1, 2):
                 os.dup2(terminal, descriptor)
@@ -233,6 +235,18 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int) -> int
         os.waitpid(pid, 0)
         raise OSError(int(told), os.strerror(int(told)))
     return pid
+
+
+def _brand() -> None:
+    """A resource limit without effect that fork and exec hand on: by it a program in a pane is known for one, wherever
+    it goes (`dari.daemon.person.PANE_BRAND`)."""
+    if sys.platform == "linux":
+        import resource
+
+        try:
+            resource.setrlimit(resource.RLIMIT_RSS, (PANE_BRAND, PANE_BRAND))
+        except (OSError, ValueError):
+            pass  # our own limit is lower: we run in a pane or server ourselves, and its brand stays
 
 
 def _members(leader: int, token: str) -> list[int]:

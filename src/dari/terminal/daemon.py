@@ -67,7 +67,9 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         service = local_service(
             multiplexer, paths.sessions, lifetime.stop, lambda: len(server.sessions) + daemon.connections
         )
-        daemon = DaemonServer(paths, daemon_methods(service), lifetime=lifetime)
+        daemon = DaemonServer(
+            paths, daemon_methods(service), lifetime=lifetime, on_refused=service.approvals.report_refusal
+        )
         server = build_server(service, multiplexer, options.rate)
         await held.enter_async_context(daemon)
         held.callback(server.close)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
 from dari.process.spawner import Spawner
@@ -26,6 +26,9 @@ from dari.terminal.window_manager import PanePlacement, WindowManager
 
 MAX_ENDED = 20
 MAX_NAME_CHARS = 64
+
+if TYPE_CHECKING:
+    from dari.terminal.api.approvals import ApprovalsApi
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Multiplexer:
     ) -> None:
         self.security = security or Security()
         self.guard = PolicyEnforcer(Policy(self.security))
+        self.approvals: ApprovalsApi | None = None
+        """Where calls are asked for that a person has to agree to; set by the service."""
         self.socket_path = socket_path
         self.windows = WindowManager(lambda: self.changes.publish(LayoutChanged(self.windows.focused)))
         self.changes: Fanout[Change] = Fanout()

@@ -48,6 +48,7 @@ from dari.terminal.api.workflow import WorkflowApi
 from dari.terminal.api.workspaces import WorkspacesApi
 
 if TYPE_CHECKING:
+    from dari.core.approval_service import ApprovalService
     from dari.terminal.multiplexer import Multiplexer
 
 
@@ -86,15 +87,23 @@ def local_service(
     sessions_path: Path,
     shut_down: Callable[[], None] = lambda: None,
     clients: Callable[[], int] = lambda: 0,
+    hub: ApprovalService | None = None,
 ) -> TerminalService:
-    """The service of panes in this process. Snapshots and the user's own workspaces lie beside the sessions."""
-    from dari.terminal.approvals import Approvals
+    """The service of panes in this process. Snapshots and the user's own workspaces lie beside the sessions.
+
+    `hub` has the queue of approvals; None: the hub of this user.
+    """
+    from dari.core.hub_client import hub_approvals
     from dari.terminal.session_store import SessionStore
 
     folder = sessions_path.parent
-    approvals = Approvals(sessions_path.with_name("approvals.jsonl"))
-    attach = AttachApi(multiplexer, lambda: len(approvals.waiting()))
+    security = multiplexer.security
+    approvals = ApprovalsApi(
+        hub or hub_approvals(), security.approval_wait_ms / 1000, form_clients=security.elicitation_clients
+    )
+    attach = AttachApi(multiplexer, lambda: approvals.count)
     approvals.on_change = attach.refresh
+    multiplexer.approvals = approvals
     return TerminalService(
         panes=PanesApi(multiplexer),
         commands=CommandsApi(multiplexer),
@@ -106,7 +115,7 @@ def local_service(
         tmux=TmuxApi(),
         attach=attach,
         follow=FollowApi(multiplexer),
-        approvals=ApprovalsApi(approvals, multiplexer.security.approval_wait_ms / 1000),
+        approvals=approvals,
         changes=ChangesApi(multiplexer),
         output_analysis=OutputAnalysisApi(multiplexer),
         input_method=InputMethodApi(multiplexer),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from dari.bridge.daemon import take_over
+from dari.bridge.paths import BridgePaths
 from dari.cli.crux.main import main
 
 OURS = ("CRUX_SOCKET", "CRUX_CONFIG", "CRUX_PANE", "TMUX_PANE", "TMUX", "XDG_CONFIG_HOME", "NO_COLOR")
@@ -58,6 +61,12 @@ def set_home(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "DARI_HOME": str(home / "dari"), "SHELL": "/bin/bash", "LC_ALL": "C.UTF-8"}
 
 
+def end_hub() -> None:
+    """End the hub that a daemon started for an approval, if one did."""
+    if BridgePaths().socket.exists():
+        asyncio.run(take_over(BridgePaths()))
+
+
 @contextmanager
 def crux_in(home: Path) -> Iterator[Crux]:
     """The command with a home of its own; a server that it started is ended with the block."""
@@ -68,3 +77,4 @@ def crux_in(home: Path) -> Iterator[Crux]:
             yield crux
         finally:
             crux("kill-server")
+            end_hub()

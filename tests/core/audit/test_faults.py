@@ -141,7 +141,7 @@ def test_a_link_in_the_place_of_the_log_is_not_written_through(opened: Opened, t
 WRITER = """
 import sys, time
 from pathlib import Path
-from dari.core.audit.log import SLACK, AuditLog
+from dari.core.audit.log import MAX_EXCESS_RECORDS, AuditLog
 
 log = AuditLog(Path(sys.argv[1]), redact=lambda data: data)
 at = 0
@@ -176,7 +176,7 @@ FULL_DISK = """
 import resource, sys, threading
 from pathlib import Path
 from dari.core.audit.verify import verify
-from dari.core.audit.log import SLACK, AuditLog
+from dari.core.audit.log import MAX_EXCESS_RECORDS, AuditLog
 from dari.errors import Unavailable
 
 directory = Path(sys.argv[1])

@@ -11,7 +11,7 @@ from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.api.contexts import InjectedContext
 from dari.terminal.policy.config import Security
 from tests.terminal.panes.household import until
-from tests.terminal.support import House, house_in
+from tests.terminal.support import House, approve, house_in
 from tests.terminal.tools.rig import client_in
 
 SHELLS = ["bash", "zsh", "fish", "sh"]
@@ -23,7 +23,8 @@ async def inject(house: House, **given: Any) -> InjectedContext:
     try:
         return await house.service.contexts.inject(**given)
     except NeedsApproval as need:
-        return await house.service.contexts.inject(**given, approved=need.message)
+        await approve(house, need)
+        return await house.service.contexts.inject(**given)
 
 
 async def ask(house: House, command: str) -> str:

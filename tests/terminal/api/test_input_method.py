@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import NeedsApproval, NotFound
 from tests.terminal.panes.household import until
-from tests.terminal.support import house_in
+from tests.terminal.support import approve, house_in
 from tests.terminal.tools.rig import client_in
 
 RECORDER = """
@@ -81,8 +81,9 @@ async def test_text_that_is_there_already_does_not_count_as_its_echo(tmp_path: P
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("echo 한글")
         with pytest.raises(NeedsApproval) as asked:  # what is typed without an echo is not judged
-            await house.service.commands.execute("stty -echo; cat > typed")
-        await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3, approved=asked.value.message)
+            await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3)
+        await approve(house, asked.value)
+        await house.service.commands.execute("stty -echo; cat > typed", timeout_s=0.3)
         done = await house.service.input_method.type_with_ime("gksrmf", timeout_s=0.3)
         assert (done.committed, done.is_echoed) == ("한글", False)
         await house.service.commands.send_keys("Enter C-d")

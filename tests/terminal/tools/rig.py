@@ -83,7 +83,7 @@ class Client:
 async def client_in(
     home: Path, *, security: Security | None = None, answer: Any = None, rate: float | None = 0
 ) -> AsyncIterator[Client]:
-    async with house_in(home, security or Security(approval_wait_ms=0)) as house:
+    async with house_in(home, security or Security(elicitation_clients=("test",))) as house:
         server = build_server(house.service, house.multiplexer, rate)
         client = Client(server, answer)
         try:

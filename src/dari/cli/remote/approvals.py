@@ -52,7 +52,7 @@ async def run_approvals(arguments: argparse.Namespace, context: CommandContext) 
     if arguments.json:
         print_json(context.console, msgspec.to_builtins(pending))
     elif not pending:
-        context.console.err(_nothing_here())
+        context.console.err("nothing waits for a person\n")
     for question in () if arguments.json else pending:
         print_lines(context.console, _lines(question, context))
     return 0
@@ -70,23 +70,6 @@ def _take_verb(arguments: argparse.Namespace) -> None:
     elif approval:
         raise InvalidInput(f"'{verb}' takes no id, got {approval[:40]!r}", "leave it out")
     arguments.watch = arguments.watch or verb == "watch"
-
-
-def _nothing_here() -> str:
-    """The terminal's questions wait in its own daemon until there is one queue."""
-    from dari.cli.crux.line import Line
-    from dari.terminal.paths import CruxPaths
-
-    line = Line(CruxPaths.of_environment(), starts=False)
-    try:
-        count = len(line.call("crux:approval/list")["waiting"]) if line.is_up() else 0
-    except DariError:
-        count = 0
-    finally:
-        line.close()
-    if not count:
-        return "nothing waits for a person\n"
-    return f"no call to a server waits; in the terminal {count} {'does' if count == 1 else 'do'}: crux approvals\n"
 
 
 def answer_approval(

@@ -1,72 +1,208 @@
-"""What waits for a person's word: asked for clients that cannot show a question, answered at the command line."""
+"""What a person has to agree to before it runs in a pane: asked of the hub's queue, for one exact call.
+
+A method marked with `approvable` runs until the policy raises NeedsApproval. Then the hub is asked for an approval of
+this very call: its caller, method, arguments and effect. Where a person has given it, the method runs once more, with
+the effect that was agreed to; else its caller gets NeedsApproval with the id. No parameter stands for an approval.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import msgspec
 from msgspec import Struct
 
-from dari.daemon.stub import expose
-from dari.errors import InvalidInput
-from dari.terminal.approvals import Approvals, Question, State
+from dari.core.approval_service import MAX_WAIT_S, ApprovalService
+from dari.core.approvals import Approval
+from dari.daemon.caller_scopes import current_caller
+from dari.daemon.session import Refusal
+from dari.daemon.stub import expose, exposed_name
+from dari.errors import Denied, NeedsApproval
 
-MAX_WAIT_S = 3600.0
+LIFETIME_S = 600.0
+_log = logging.getLogger("dari.terminal")
+SERVER = "crux"
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MESSAGE: ContextVar[str] = ContextVar("crux_approved_message", default="")
+_CLIENT: ContextVar[str] = ContextVar("crux_client", default="")
 
 
-class Approval(Struct, frozen=True, kw_only=True):
+class ApprovalEntry(Struct, frozen=True, kw_only=True):
+    """An approval as `crux approvals` shows it."""
+
     id: str
     message: str
     client: str = ""
     asked_unix: float = 0.0
-    state: State = "waiting"
+    state: str = "waiting"
     by: str = ""
     reason: str = ""
     answered_unix: float = 0.0
 
 
-class ApprovalList(Struct, frozen=True):
-    waiting: list[Approval]
-    answered: list[Approval]
+class ApprovalEntries(Struct, frozen=True):
+    waiting: list[ApprovalEntry]
+    answered: list[ApprovalEntry]
+
+
+def approved_message() -> str:
+    """The effect that a person has agreed to for the call that runs now; empty when there is none."""
+    return _MESSAGE.get()
+
+
+@contextmanager
+def call_for(client: str) -> Iterator[None]:
+    """What runs inside is a call of this MCP client."""
+    token = _CLIENT.set(client)
+    try:
+        yield
+    finally:
+        _CLIENT.reset(token)
+
+
+def approvable(function: Callable[P, Awaitable[T]], *, unhashed: tuple[str, ...] = ()) -> Callable[P, Awaitable[T]]:
+    """Mark an exposed method of an api that has a multiplexer in `_all`: its NeedsApproval goes to the hub's queue.
+
+    Arguments named in `unhashed` differ between two attempts of one call and do not change what it does.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    async def run(*positional: P.args, **named: P.kwargs) -> T:
+        try:
+            return await function(*positional, **named)
+        except NeedsApproval as need:
+            if need.approval_id:
+                raise
+            message, hint = need.message, need.hint
+        api = cast(Any, positional[0])
+        given = dict(signature.bind(*positional, **named).arguments)
+        del given["self"]
+        arguments = msgspec.to_builtins({name: value for name, value in given.items() if name not in unhashed})
+        await api._all.approvals.obtain(exposed_name(run), arguments, message, hint)
+        token = _MESSAGE.set(message)
+        try:
+            return await function(*positional, **named)
+        finally:
+            _MESSAGE.reset(token)
+
+    return run
 
 
 class ApprovalsApi:
-    def __init__(self, approvals: Approvals, wait_s: float) -> None:
-        self._approvals = approvals
-        self._wait_s = wait_s
+    """`hub` is the queue: in this process, or behind the hub's socket."""
 
-    @expose("crux:approval/ask", "control", ends_with_caller=True)
-    async def ask(self, message: str, client: str = "", wait_s: float | None = None) -> Approval:
-        """Put a question to whoever looks; it stays for ten minutes, and the same one asked again has its answer."""
-        limit_s = self._wait_s if wait_s is None else wait_s
-        if not 0 <= limit_s <= MAX_WAIT_S:
-            raise InvalidInput(f"{limit_s:g} s is no time to wait", f"give 0…{MAX_WAIT_S:g} s, and ask again")
-        return _told(await self._approvals.ask(message, client, limit_s))
+    def __init__(self, hub: ApprovalService, wait_s: float = 0.0, *, form_clients: Collection[str] = ()) -> None:
+        self._hub = hub
+        self._wait_s = wait_s
+        self.form_clients = frozenset(form_clients)
+        """Clients whose forms may approve a call."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when something begins or ends to wait."""
+        self._watching: dict[str, asyncio.Task[None]] = {}
+        self._reports: set[asyncio.Future[bool]] = set()
+
+    @property
+    def count(self) -> int:
+        """How many calls of panes wait for a person."""
+        return len(self._watching)
+
+    async def obtain(self, method: str, arguments: dict[str, Any], message: str, hint: str) -> None:
+        """Use up the approval of this call; raises NeedsApproval with its id, Denied, or Unavailable without a hub."""
+        caller, client = current_caller(), _CLIENT.get()
+        principal = "mcp" if caller is None else caller.principal
+        try:
+            await self._hub.ask(
+                server=SERVER,
+                tool=method.removeprefix("crux:"),
+                arguments=arguments,
+                who=f"{principal}:{client}" if client else principal,
+                client=client or ("crux" if principal == "cli" else principal),
+                message=message,
+                lifetime_s=LIFETIME_S,
+            )
+        except NeedsApproval as need:
+            id = need.approval_id
+            self._watch(id)
+            raise NeedsApproval(
+                need.message,
+                f"a person runs `crux approvals approve {id}` in a terminal of their own within 10 minutes, then make "
+                f"the same call again; {hint}",
+            ) from None
+
+    @expose("crux:approval/wait", "control", ends_with_caller=True)
+    async def wait(self, id: str, wait_s: float | None = None) -> ApprovalEntry:
+        """The approval as soon as it is answered, or as it is after that time (default: `approval_wait_ms`)."""
+        return to_entry(await self._hub.wait(id, self._wait_s if wait_s is None else wait_s))
 
     @expose("crux:approval/list", "read")
-    async def list_approvals(self) -> ApprovalList:
+    async def list_approvals(self) -> ApprovalEntries:
         """What waits, oldest first; what was answered, newest first."""
-        return ApprovalList(
-            [_told(each) for each in self._approvals.waiting()], [_told(each) for each in self._approvals.ended()]
-        )
+        found = await self._hub.list_approvals()
+        return ApprovalEntries([to_entry(each) for each in found.waiting], [to_entry(each) for each in found.answered])
 
-    @expose("crux:approval/answer", "admin")
-    async def answer(self, question_id: str, is_approved: bool, by: str = "", reason: str = "") -> Approval:
-        """A person's word. Tokens of agents do not have this scope."""
-        return _told(self._approvals.answer(question_id, is_approved, by or "crux approvals", reason))
+    @expose("crux:approval/answer", "admin", needs_person=True)
+    async def answer(self, question_id: str, is_approved: bool, by: str = "", reason: str = "") -> ApprovalEntry:
+        """A person's word on a call of a pane, from a terminal outside of what agents drive."""
+        return to_entry(await self._hub.relay(question_id, is_approved, by or "crux approvals", reason))
 
-    @expose("crux:approval/note", "control")
-    async def note(self, message: str, is_approved: bool, client: str = "") -> bool:
-        """Record what a person said to a client that showed the question itself."""
-        self._approvals.note(message, client, is_approved, f"the person at {client or 'a client'}")
-        return True
+    async def relay_form(self, id: str, is_approved: bool, client: str) -> None:
+        """The answer of a person to a form that their client showed. Only for calls inside this process."""
+        if current_caller() is not None:
+            raise Denied("a form's answer is relayed by the process that showed it", "use crux approvals")
+        await self._hub.relay(id, is_approved, f"the person at {client or 'a client'}")
+
+    def report_refusal(self, refusal: Refusal) -> None:
+        """Have the hub record that something which only a person may do was refused here."""
+        told = self._hub.report_refusal(SERVER, refusal.method, refusal.principal, refusal.pid or 0, refusal.reason)
+        task = asyncio.ensure_future(told)
+        self._reports.add(task)
+        task.add_done_callback(self._forget_report)
+
+    def _forget_report(self, task: asyncio.Future[bool]) -> None:
+        self._reports.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("daemon=cruxd event=unrecorded error=%s", error)
+
+    def close(self) -> None:
+        for task in self._watching.values():
+            task.cancel()
+
+    def _watch(self, id: str) -> None:
+        if id and id not in self._watching:
+            self._watching[id] = asyncio.create_task(self._until_answered(id))
+            self.on_change()
+
+    async def _until_answered(self, id: str) -> None:
+        try:
+            while (await self._hub.wait(id, min(LIFETIME_S, MAX_WAIT_S))).state == "waiting":
+                pass
+        except Exception:
+            pass  # the hub is gone, and with it the approval
+        finally:
+            self._watching.pop(id, None)
+            self.on_change()
 
 
-def _told(question: Question) -> Approval:
-    return Approval(
-        id=question.id,
-        message=question.message,
-        client=question.client,
-        asked_unix=question.asked_unix,
-        state=question.state,
-        by=question.by,
-        reason=question.reason,
-        answered_unix=question.answered_unix,
+def to_entry(approval: Approval) -> ApprovalEntry:
+    """An approval of any part in the words of `crux approvals`."""
+    state = "denied" if approval.state in ("expired", "withdrawn") else approval.state
+    return ApprovalEntry(
+        id=approval.id,
+        message=approval.message or f"{approval.name} {msgspec.json.encode(approval.arguments).decode()}",
+        client=approval.client or approval.who,
+        asked_unix=approval.asked_unix,
+        state=state,
+        by=approval.by,
+        reason=approval.reason or (approval.state if state != approval.state else ""),
+        answered_unix=approval.answered_unix,
     )

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.engine.keys import parse_keys
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged
 from dari.terminal.panes import events
@@ -244,6 +245,7 @@ class ClipboardApi:
         return _info(self._add(text.encode(errors="replace"), origin, pane), PREVIEW_CHARS)
 
     @expose("crux:clipboard/paste", "control")
+    @approvable
     async def paste(
         self,
         pane_id: str = "",
@@ -252,7 +254,6 @@ class ClipboardApi:
         form: Form = "auto",
         enter: bool = False,
         allow_lines: bool = False,
-        approved: str = "",
     ) -> PasteResult:
         """Paste a clip (the newest), or a text that becomes one, in the form that suits the place.
 
@@ -278,7 +279,7 @@ class ClipboardApi:
                 "pastes: each line would be entered",
                 "use form 'shell' or 'compact' for one line, or allow_lines=true",
             )
-        self._all.input_guard(pane).enter(shaped.text + "\n" if enter else shaped.text, approved)
+        self._all.input_guard(pane).enter(shaped.text + "\n" if enter else shaped.text, approved_message())
         await pane.send_text(shaped.text, paste=True)
         if enter:
             await pane.send_keys(parse_keys("Enter"))

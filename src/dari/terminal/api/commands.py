@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.screen import Scrollback, last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
 from dari.terminal.input_policy import text_of_keys
@@ -67,12 +68,11 @@ class CommandsApi:
         self._all = multiplexer
 
     @expose("crux:command/execute", "control", ends_with_caller=True)
-    async def execute(
-        self, command: str, pane_id: str = "", timeout_s: float | None = None, approved: str = ""
-    ) -> ExecuteResult:
+    @approvable
+    async def execute(self, command: str, pane_id: str = "", timeout_s: float | None = None) -> ExecuteResult:
         """Run a command at the prompt of a shell; after the time it goes on, with status "running"."""
         pane = await self._all.find_or_open(pane_id)
-        self._all.guard.check(command, pane.cwd(), pane.kind or "bash", approved)
+        self._all.guard.check(command, pane.cwd(), pane.kind or "bash", approved_message())
         if pane.kind is not None and pane.commands.zone == "unknown":
             await pane.commands.ready(PROMPT_S)  # it was only just opened: its start is not the command's time
         limit_s = self._all.security.command_timeout_ms / 1000 if timeout_s is None else timeout_s
@@ -102,12 +102,11 @@ class CommandsApi:
         return Scrollback("\n".join(shown), len(lines), offset, len(shown), end if end < len(lines) else None)
 
     @expose("crux:pane/send-text", "control")
-    async def send_text(
-        self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False, approved: str = ""
-    ) -> InputResult:
+    @approvable
+    async def send_text(self, text: str, pane_id: str = "", paste: bool = False, enter: bool = False) -> InputResult:
         """Text at the cursor; a line end in it is Enter, unless it is pasted into a program that knows pastes."""
         pane = await self._all.find_or_open(pane_id)
-        self._all.input_guard(pane).enter(text + "\n" if enter else text, approved)
+        self._all.input_guard(pane).enter(text + "\n" if enter else text, approved_message())
         mark = pane.mark_input()
         await pane.send_text(text, paste=paste)
         if enter:
@@ -115,13 +114,14 @@ class CommandsApi:
         return InputResult(mark=mark)
 
     @expose("crux:pane/send-keys", "control")
-    async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False, approved: str = "") -> InputResult:
+    @approvable
+    async def send_keys(self, keys: str, pane_id: str = "", literal: bool = False) -> InputResult:
         """Keys by name (`C-c`, `Enter`, `Up Up Enter`, `:wq<Enter>`); with `literal` every character as it is."""
         pressed = type_text(keys) if literal else parse_keys(keys)
         if not pressed:
             raise InvalidInput("no key was named", "name one, such as Enter or C-c")
         pane = await self._all.find_or_open(pane_id)
-        self._all.input_guard(pane).enter(text_of_keys(pressed), approved)
+        self._all.input_guard(pane).enter(text_of_keys(pressed), approved_message())
         mark = pane.mark_input()
         await pane.send_keys(pressed)
         return InputResult(mark=mark)

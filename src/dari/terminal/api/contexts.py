@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, Failed, InvalidInput, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.shell_env import DONE, ShellContext, write_removal, write_setup
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
@@ -53,6 +54,7 @@ class ContextsApi:
         multiplexer.changes.subscribe(self._hear)
 
     @expose("crux:context/inject", "control", is_slow=True)
+    @approvable
     async def inject(
         self,
         pane_id: str = "",
@@ -60,7 +62,6 @@ class ContextsApi:
         aliases: dict[str, str] | None = None,
         functions: dict[str, str] | None = None,
         expires_after_commands: int | None = None,
-        approved: str = "",
     ) -> InjectedContext:
         """Set them in the shell of the pane, unseen on its screen and in its history.
 
@@ -74,7 +75,7 @@ class ContextsApi:
         if len(self._kept) >= MAX_CONTEXTS:
             raise Conflict(f"{len(self._kept)} contexts are injected", "remove some with crux_remove_context")
         pane = self._all.find(pane_id)
-        self._judge(pane, injection, approved)
+        self._judge(pane, injection, approved_message())
         if pane.kind is None:
             raise Conflict(f"pane {pane.id} runs {pane.name}, no shell that we know", "use a pane with a shell")
         said = await self._tell(pane, write_setup(injection, pane.kind))

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
@@ -57,12 +58,13 @@ class FollowApi:
         self._readers: dict[str, _Reader] = {}
 
     @expose("crux:command/start", "control", is_slow=True)
-    async def start(self, command: str, pane_id: str = "", approved: str = "") -> StartedCommand:
+    @approvable
+    async def start(self, command: str, pane_id: str = "") -> StartedCommand:
         """Run a command at the prompt of a shell, and return at once; follow it, wait for it or interrupt it."""
         pane = await self._all.find_or_open(pane_id)
         if pane.kind is not None and pane.commands.zone == "running":
             await pane.commands.ready(BUSY_S)  # another short command
-        record = await start_command(self._all, pane, command, approved)
+        record = await start_command(self._all, pane, command, approved_message())
         command_id = f"{pane.id}:{record.id}"
         self._reader(pane, record, command_id)
         return StartedCommand(command_id=command_id, pane_id=pane.id)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.engine.keys import Key
 from dari.terminal.input_methods.japanese import Script
 from dari.terminal.input_methods.plan import Language, Mode, type_with_ime
@@ -36,6 +37,7 @@ class InputMethodApi:
         self._all = multiplexer
 
     @expose("crux:ime/type", "control", ends_with_caller=True)
+    @approvable
     async def type_with_ime(
         self,
         text: str,
@@ -46,7 +48,6 @@ class InputMethodApi:
         enter: bool = False,
         preedit: bool = False,
         timeout_s: float = ECHO_S,
-        approved: str = "",
     ) -> InputMethodResult:
         """Type keys (`gksrmf`) or text (`한글`) as a person with that input method does.
 
@@ -59,7 +60,7 @@ class InputMethodApi:
         pane = self._all.find(pane_id)
         writes: list[str | Key] = [*plan.writes, Key("enter")] if enter else list(plan.writes)
         sent = "".join(write if isinstance(write, str) else text_of_keys([write]) for write in writes)
-        self._all.input_guard(pane).enter(sent, approved)
+        self._all.input_guard(pane).enter(sent, approved_message())
         awaited = _awaited(list(plan.writes))
         before = _count(pane, awaited)
         for write in writes[: len(plan.writes)]:

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success, WaitResult, wait_for_text
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.layout.presets import find_preset
@@ -67,6 +68,7 @@ class PanesApi:
         self._all = multiplexer
 
     @expose("crux:pane/split", "control", is_slow=True)
+    @approvable
     async def spawn_pane(
         self,
         direction: Orientation = "horizontal",
@@ -81,7 +83,6 @@ class PanesApi:
         size: int = 0,
         is_before: bool = False,
         focus: bool = True,
-        approved: str = "",
         wait_for: str = "",
         is_regex: bool = True,
         timeout_s: float = 30.0,
@@ -96,7 +97,7 @@ class PanesApi:
             raise InvalidInput("both command and argv were given", "give one of them")
         place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
         text = command or shlex.join(argv or ())
-        self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved)
+        self._all.guard.check_opening(text, _absolute(place), env=env, shell=shell, approved=approved_message())
         spot = PanePlacement(target, direction, where, size or None, is_before, focus=focus)
         pane = await self._all.open(spot=spot, cwd=cwd, command=argv or (), shell=shell, name=name, env=env)
         mark = 0

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success
 from dari.terminal.api.panes import PaneInfo, describe_pane
 from dari.terminal.layout.cells import Orientation
@@ -31,6 +32,7 @@ class ScriptsApi:
         multiplexer.changes.subscribe(self._hear)
 
     @expose("crux:pane/open", "control", is_slow=True)
+    @approvable
     async def open_pane(
         self,
         argv: list[str] | None = None,
@@ -46,13 +48,12 @@ class ScriptsApi:
         title: str = "",
         cols: int = 0,
         rows: int = 0,
-        approved: str = "",
     ) -> PaneInfo:
         """Open a pane exactly there or not at all; it goes away when its program ends, as panes of tmux do."""
         words = argv or []
         place = cwd or (self._all.find(target).cwd() if target or self._all.windows.focused else self._all.start_place)
         folder = os.path.abspath(os.path.expanduser(place))
-        self._all.guard.check_opening(shlex.join(words), folder, env=env, approved=approved)
+        self._all.guard.check_opening(shlex.join(words), folder, env=env, approved=approved_message())
         spot = PanePlacement(target, direction, where, size or None, is_before, is_full, focus, title, is_strict=True)
         pane = await self._all.open(spot=spot, cwd=folder, command=words, env=env)
         window, _ = self._all.windows.place(pane.id)
@@ -65,6 +66,7 @@ class ScriptsApi:
         return info
 
     @expose("crux:pane/respawn", "control", is_slow=True)
+    @approvable
     async def respawn_pane(
         self,
         pane_id: str = "",
@@ -72,12 +74,11 @@ class ScriptsApi:
         cwd: str = "",
         env: dict[str, str] | None = None,
         force: bool = False,
-        approved: str = "",
     ) -> PaneInfo:
         """Another program in the same place; with `force` what runs there is ended first."""
         pane = self._all.find(pane_id)
         words = argv or ()
-        self._all.guard.check_opening(shlex.join(words), cwd or pane.cwd(), env=env, approved=approved)
+        self._all.guard.check_opening(shlex.join(words), cwd or pane.cwd(), env=env, approved=approved_message())
         was_transient = pane.id in self._transient
         self._transient.discard(pane.id)  # the end of the old program is not the end of the pane
         try:

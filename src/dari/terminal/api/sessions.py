@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success
 from dari.terminal.engine.engine import Engine, restore_engine
 from dari.terminal.input_policy import PendingText, check_all
@@ -97,16 +98,15 @@ class SessionsApi:
         return SaveResult(session_id, len(session.panes), size_bytes)
 
     @expose("crux:session/restore", "control", is_slow=True)
-    async def restore_session(
-        self, session_id: str, commands: bool = False, instead: bool = False, approved: str = ""
-    ) -> RestoreResult:
+    @approvable
+    async def restore_session(self, session_id: str, commands: bool = False, instead: bool = False) -> RestoreResult:
         """Open the session's panes in windows of their own; `commands` runs again what was running.
 
         `instead` ends the panes that are open now, once the session was read and found whole.
         """
         session = await asyncio.to_thread(self._store.load, session_id)
         await self._all.warm()
-        self._check(session, commands, instead, approved)
+        self._check(session, commands, instead, approved_message())
         if instead:
             await self._all.end_all()
         names: dict[str, str] = {}
@@ -268,11 +268,9 @@ class SnapshotsApi:
         )
 
     @expose("crux:snapshot/restore", "control", is_slow=True)
-    async def restore(
-        self, snapshot_id: str, commands: bool = False, instead: bool = False, approved: str = ""
-    ) -> RestoreResult:
+    async def restore(self, snapshot_id: str, commands: bool = False, instead: bool = False) -> RestoreResult:
         """Open its panes in windows of their own; `commands` runs what was running, `instead` ends what is open."""
-        return await self._sessions.restore_session(snapshot_id, commands, instead, approved)
+        return await self._sessions.restore_session(snapshot_id, commands, instead)
 
     @expose("crux:snapshot/list", "read")
     async def list_snapshots(self) -> SnapshotList:

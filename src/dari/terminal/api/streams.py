@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import InvalidInput, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
@@ -62,9 +63,8 @@ class StreamsApi:
         self._all = multiplexer
 
     @expose("crux:stream/begin", "control", is_slow=True)
-    async def begin(
-        self, pane_id: str = "", command: str = "", approved: str = "", until: str = "", is_regex: bool = True
-    ) -> StreamStart:
+    @approvable
+    async def begin(self, pane_id: str = "", command: str = "", until: str = "", is_regex: bool = True) -> StreamStart:
         """Where to follow from: the output of `command`, which is run, or of what runs now, from here on.
 
         `until` is what `follow` will look for: a pattern that is none is refused before anything runs.
@@ -78,7 +78,7 @@ class StreamsApi:
                 return StreamStart(pane_id=pane.id, mark=pane.position)
             return StreamStart(pane_id=pane.id, mark=current.capture.total_bytes, command_id=f"{pane.id}:{current.id}")
         pane = await self._all.find_or_open(pane_id)
-        record = await start_command(self._all, pane, command, approved)
+        record = await start_command(self._all, pane, command, approved_message())
         return StreamStart(pane_id=pane.id, mark=0, command_id=f"{pane.id}:{record.id}")
 
     @expose("crux:stream/follow", "read", ends_with_caller=True)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.multiplexer import Multiplexer
@@ -130,8 +132,9 @@ class WorkflowApi:
         self._told: dict[str, _Told] = {}
 
     @expose("crux:pane/coordinate", "control", ends_with_caller=True)
+    @partial(approvable, unhashed=("watch",))
     async def coordinate(
-        self, steps: list[WorkflowStep], go_on: bool = False, clean_up: bool = True, approved: str = "", watch: str = ""
+        self, steps: list[WorkflowStep], go_on: bool = False, clean_up: bool = True, watch: str = ""
     ) -> WorkflowResult:
         """Do the steps in order; the first that fails skips the rest, unless `go_on`.
 
@@ -140,7 +143,9 @@ class WorkflowApi:
         """
         self._check(steps)
         run = _Run(
-            agreed=check_all(self._all.guard, [self._intended(step) for step in steps if step.command], approved)
+            agreed=check_all(
+                self._all.guard, [self._intended(step) for step in steps if step.command], approved_message()
+            )
         )
         try:
             with self._telling(watch) as run.told:

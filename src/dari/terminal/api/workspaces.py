@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dari.daemon.stub import expose
 from dari.errors import Conflict, DariError, InvalidInput
+from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
 from dari.terminal.input_policy import PendingText, check_all
 from dari.terminal.layout.workspace import Workspace, load_workspace, presets
@@ -63,6 +64,7 @@ class WorkspacesApi:
         return await asyncio.to_thread(self._listed)
 
     @expose("crux:workspace/load", "control", is_slow=True)
+    @approvable
     async def load_workspace(
         self,
         name: str,
@@ -70,7 +72,6 @@ class WorkspacesApi:
         run: bool = True,
         replace: bool = False,
         commands: dict[str, str] | None = None,
-        approved: str = "",
     ) -> LoadedWorkspace:
         """Open the panes of a workspace (a name, or a path to a file) in a new window, and run their commands.
 
@@ -95,7 +96,7 @@ class WorkspacesApi:
                 for pane in workspace.names
                 for text in (_settings(workspace.spec(pane).env), to_run.get(pane, "") if run else "")
             ],
-            approved,
+            approved_message(),
         )
         if replace:
             await asyncio.gather(*(self._all.close(pane.id, force=True) for pane in old))

@@ -39,6 +39,9 @@ class Security(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_panes: int = 20
     approval_wait_ms: int = 0
     """How long a call of a client that cannot ask a person waits for `crux approvals`."""
+    elicitation_clients: tuple[str, ...] = ()
+    """MCP clients, by the name they give themselves, whose forms may approve a call. Their answers come over the
+    agent's connection, so none may unless it is named here."""
     calls_per_second: int = 100
     """By one client; 0: no limit."""
     calls_at_once: int = 400
@@ -137,6 +140,7 @@ _EXPECTED = {
     "command_timeout_ms": "write milliseconds, such as 30000",
     "max_panes": "write a number, such as 20",
     "approval_wait_ms": "write milliseconds, such as 30000, or 0 to answer at once",
+    "elicitation_clients": 'write a list of client names, such as ["claude-code"]',
     "calls_per_second": "write a number, such as 100, or 0 for no limit",
     "calls_at_once": "write a number, such as 400",
 }

@@ -1,4 +1,4 @@
-"""A person's word on what the policy does not decide alone: asked through the client, or through `crux approvals`."""
+"""A person's word on what the policy does not decide alone: through the client's form, or through `crux approvals`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dari.core.context import Context
 from dari.errors import Denied, NeedsApproval, TimedOut, Unavailable
-from dari.terminal.api.approvals import ApprovalsApi
+from dari.terminal.api.approvals import ApprovalsApi, call_for
 
 ELICIT_S = 600.0
 T = TypeVar("T")
@@ -20,48 +20,52 @@ _SCHEMA = {
 _REFUSED = "do not try again; ask what they want instead"
 
 
-async def with_approval(approvals: ApprovalsApi, context: Context, call: Callable[[str], Awaitable[T]]) -> T:
-    """`call` with nothing approved; when it needs approval, ask the person and call again with what was agreed to.
+async def with_approval(approvals: ApprovalsApi, context: Context, call: Callable[[], Awaitable[T]]) -> T:
+    """`call`, made again once a person has approved it.
 
-    A client that cannot ask has its question put to `crux approvals`: the call waits a little for an answer, then ends
-    with NeedsApproval, and the same call made again takes the answer. No argument of a tool stands for an approval.
+    A client that the person has named for it (`elicitation_clients` in crux.toml) shows a form with the approval's id
+    and the effect. Others wait for `crux approvals` as long as `approval_wait_ms` says, then get NeedsApproval; the
+    same call made again takes the answer. No argument of a tool stands for an approval.
     """
-    try:
-        return await call("")
-    except NeedsApproval as need:
-        message, hint = need.message, need.hint
-    if not _can_ask(context) or not await _elicit(approvals, context, message):
-        await _wait(approvals, context, message, hint)
-    return await call(message)
+    with call_for(context.client_name):
+        try:
+            return await call()
+        except NeedsApproval as need:
+            if not need.approval_id:
+                raise
+            refused = need
+        if _can_ask(context) and context.client_name in getattr(approvals, "form_clients", ()):
+            await _ask_by_form(approvals, context, refused)
+        else:
+            await _wait(approvals, refused)
+        return await call()
 
 
-async def _elicit(approvals: ApprovalsApi, context: Context, message: str) -> bool:
-    """Return when the person agreed; False when the client said that it can ask and does not."""
+async def _ask_by_form(approvals: ApprovalsApi, context: Context, need: NeedsApproval) -> None:
+    """Return when the person agreed; raise when they did not, or when the client does not ask after all."""
+    message = f"An agent wants to run in your terminal:\n\n{need.message}\n\nRun it?"
     try:
         async with asyncio.timeout(ELICIT_S):
-            answer = await context.elicit(f"An agent wants to run in your terminal:\n\n{message}\n\nRun it?", _SCHEMA)
+            answer = await context.elicit(message, _SCHEMA)
     except Unavailable:
-        return False
+        raise need from None
     except TimeoutError:
-        raise TimedOut(f"nobody answered: {message}", "ask the person whether they want it, then try again") from None
+        raise TimedOut(
+            f"nobody answered: {need.message}", "ask the person whether they want it, then try again"
+        ) from None
     is_approved = answer.action == "accept" and (answer.content or {}).get("run") is True
-    await approvals.note(message, is_approved, context.client_name)
+    await approvals.relay_form(need.approval_id, is_approved, context.client_name)
     if not is_approved:
-        raise Denied(f"the person did not agree: {message}", _REFUSED)
-    return True
+        raise Denied(f"the person did not agree: {need.message}", _REFUSED)
 
 
-async def _wait(approvals: ApprovalsApi, context: Context, message: str, hint: str) -> None:
-    found = await approvals.ask(message, context.client_name)
+async def _wait(approvals: ApprovalsApi, need: NeedsApproval) -> None:
+    found = await approvals.wait(need.approval_id)
     if found.state == "denied":
         reason = f" ({found.reason})" if found.reason else ""
-        raise Denied(f"the person did not agree{reason}: {message}", _REFUSED)
+        raise Denied(f"the person did not agree{reason}: {need.message}", _REFUSED)
     if found.state == "waiting":
-        raise NeedsApproval(
-            f"{message} (question {found.id})",
-            f"a person runs `crux approvals approve {found.id}` in a terminal of their own within 10 minutes, then "
-            f"make the same call again; {hint}",
-        )
+        raise need
 
 
 def _can_ask(context: Context) -> bool:

@@ -72,9 +72,7 @@ class ClipboardTools:
         pasted = await with_approval(
             self._approvals,
             context,
-            lambda approved: self._clipboard.paste(
-                pane_id or "", clip_id or "", text or "", form, enter, allow_lines, approved
-            ),
+            lambda: self._clipboard.paste(pane_id or "", clip_id or "", text or "", form, enter, allow_lines),
         )
         return replace(pasted, text=limit_output(pasted.text, 1000).text)
 

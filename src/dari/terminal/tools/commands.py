@@ -52,7 +52,7 @@ class CommandTools:
             await with_approval(
                 self._approvals,
                 context,
-                lambda approved: self._commands.execute(command, pane_id or "", timeout_s, approved),
+                lambda: self._commands.execute(command, pane_id or "", timeout_s),
             ),
             max_tokens,
         )
@@ -73,7 +73,7 @@ class CommandTools:
     ) -> InputResult:
         """Press keys in a pane: Enter, C-c, M-x, F5, "Up Up Enter", ":wq<Enter>", or text; returns {success, mark}."""
         return await with_approval(
-            self._approvals, context, lambda approved: self._commands.send_keys(keys, pane_id or "", False, approved)
+            self._approvals, context, lambda: self._commands.send_keys(keys, pane_id or "", False)
         )
 
     @tool(
@@ -103,7 +103,7 @@ class CommandTools:
         return await with_approval(
             self._approvals,
             context,
-            lambda approved: self._commands.send_text(text, pane_id or "", paste, enter, approved),
+            lambda: self._commands.send_text(text, pane_id or "", paste, enter),
         )
 
     @tool(output="as_is")

@@ -40,9 +40,7 @@ class ContextTools:
         return await with_approval(
             self._approvals,
             context,
-            lambda approved: self._contexts.inject(
-                pane_id or "", env, aliases, functions, expires_after_commands, approved
-            ),
+            lambda: self._contexts.inject(pane_id or "", env, aliases, functions, expires_after_commands),
         )
 
     @tool(scope="control")
@@ -74,7 +72,7 @@ class ContextTools:
     ) -> RestoreResult:
         """Open the panes of a snapshot again, with commands=true run what was running; returns {success, panes}."""
         return await with_approval(
-            self._approvals, context, lambda approved: self._snapshots.restore(snapshot_id, commands, replace, approved)
+            self._approvals, context, lambda: self._snapshots.restore(snapshot_id, commands, replace)
         )
 
     @tool()

@@ -47,8 +47,8 @@ class InputMethodTools:
         done = await with_approval(
             self._approvals,
             context,
-            lambda approved: self._input_method.type_with_ime(
-                text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000, approved
+            lambda: self._input_method.type_with_ime(
+                text, language, pane_id or "", mode, script, enter, preedit, timeout_ms / 1000
             ),
         )
         return replace(done, committed=limit_output(done.committed.replace("\r", "\n")).text)

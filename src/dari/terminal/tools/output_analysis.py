@@ -110,7 +110,7 @@ class OutputAnalysisTools:
             await with_approval(
                 self._approvals,
                 context,
-                lambda approved: self._commands.execute(command, begin.pane_id, timeout_s, approved),
+                lambda: self._commands.execute(command, begin.pane_id, timeout_s),
             )
             before, pane_id = begin.capture_id, begin.pane_id
         found = await self._analysis.visual_diff(before or "", after or "", pane_id or "")

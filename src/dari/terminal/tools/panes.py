@@ -59,7 +59,7 @@ class PaneTools:
         created = await with_approval(
             self._approvals,
             context,
-            lambda approved: self._panes.spawn_pane(
+            lambda: self._panes.spawn_pane(
                 direction,
                 cwd or "",
                 command or "",
@@ -69,7 +69,6 @@ class PaneTools:
                 env,
                 pane_id or "",
                 focus=focus,
-                approved=approved,
                 wait_for=wait_for or "",
                 is_regex=regex,
                 timeout_s=timeout_s,

@@ -41,7 +41,7 @@ class SessionTools:
         return await with_approval(
             self._approvals,
             context,
-            lambda approved: self._sessions.restore_session(session_id, commands, replace, approved),
+            lambda: self._sessions.restore_session(session_id, commands, replace),
         )
 
     @tool()

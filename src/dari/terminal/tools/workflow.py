@@ -130,7 +130,7 @@ class WorkflowTools:
         return await with_approval(
             self._approvals,
             context,
-            lambda approved: self._workspaces.load_workspace(name, cwd or "", run, replace, commands, approved),
+            lambda: self._workspaces.load_workspace(name, cwd or "", run, replace, commands),
         )
 
     @tool()
@@ -164,7 +164,7 @@ class WorkflowTools:
             with_approval(
                 self._approvals,
                 context,
-                lambda approved: self._workflow.coordinate(steps, go_on, clean_up, approved, watch),
+                lambda: self._workflow.coordinate(steps, go_on, clean_up, watch),
             ),
             lambda seen, patience_s: self._workflow.follow_steps(watch, seen, patience_s),
         )
@@ -197,7 +197,7 @@ class WorkflowTools:
         start = await with_approval(
             self._approvals,
             context,
-            lambda approved: self._streams.begin(pane_id or "", command or "", approved, until or "", regex),
+            lambda: self._streams.begin(pane_id or "", command or "", until or "", regex),
         )
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000

@@ -1,0 +1,160 @@
+"""The approval queue for other processes: the hub serves these methods on its control socket.
+
+A daemon that has to run a dangerous call asks for its approval here and, once a person has answered, asks again with
+the very same call. People answer with `approvals.approve` and `approvals.deny`, which are refused to whatever an agent
+may drive. `approvals.relay` carries the answer of a person whom the asking daemon has in front of it (a form of a
+client that the person has named for that, a question on the person's terminal): it is taken from the process that
+asked, and an approval is good in that process alone, so nobody gains anything by relaying answers to their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
+from dari.core.scopes import ADMIN, CONTROL, READ
+from dari.daemon.caller_scopes import current_caller, require_person
+from dari.daemon.stub import expose
+from dari.errors import Denied, InvalidInput, NeedsApproval
+from dari.rpc.codec import encode as encode_any
+
+if TYPE_CHECKING:
+    from dari.core.audit.log import AuditLog
+
+MAX_WAIT_S = 3600.0
+FLUSH_S = 1.0
+
+
+class ApprovalList(Struct, frozen=True):
+    """What waits, oldest first; what was answered, newest first."""
+
+    waiting: list[Approval]
+    answered: list[Approval]
+
+
+class ApprovalService:
+    """`audit` returns the log, or None where nothing is recorded."""
+
+    def __init__(self, queue: ApprovalQueue, audit: Callable[[], AuditLog | None] = lambda: None) -> None:
+        self.queue = queue
+        self._audit = audit
+
+    @expose("approvals.list", READ)
+    async def list_approvals(self) -> ApprovalList:
+        return ApprovalList(self.queue.pending(), self.queue.answered())
+
+    @expose("approvals.show", READ)
+    async def show(self, id: str) -> Approval:
+        return self.queue.get(id)
+
+    @expose("approvals.ask", CONTROL)
+    async def ask(
+        self,
+        server: str,
+        tool: str,
+        arguments: Any,
+        who: str,
+        session: str = "",
+        client: str = "",
+        message: str = "",
+        lifetime_s: float | None = None,
+    ) -> Approval:
+        """Return when a person has approved this call, and use the approval up; else raise NeedsApproval with its id,
+        or Denied. Does not wait."""
+        call = ProposedCall(
+            server=server,
+            tool=tool,
+            arguments=arguments,
+            who=who,
+            session=session,
+            client=client,
+            message=message,
+            asker_pid=_asker_pid(),
+        )
+        try:
+            return await self.queue.ask(call, wait_s=0, lifetime_s=lifetime_s)
+        except NeedsApproval as need:
+            if (audit := self._audit()) is not None:
+                given = encode_any(arguments)
+                audit.call(server, tool, "held", who=who, session=session, arguments=given, error=need.message)
+                audit.flush(FLUSH_S)
+            raise
+
+    @expose("approvals.refused", CONTROL)
+    async def report_refusal(self, daemon: str, method: str, principal: str, pid: int, reason: str) -> bool:
+        """Record that another daemon refused what only a person may do."""
+        if (audit := self._audit()) is not None:
+            audit.refuse(principal, pid=pid, reason=reason, method=method, daemon=daemon)
+            audit.flush(FLUSH_S)
+        return True
+
+    @expose("approvals.wait", CONTROL, ends_with_caller=True)
+    async def wait(self, id: str, wait_s: float) -> Approval:
+        """The approval as soon as it is answered, or as it is after that time. Uses nothing up."""
+        if not 0 <= wait_s <= MAX_WAIT_S:
+            raise InvalidInput(f"wait_s must be between 0 and {MAX_WAIT_S:g}, got {wait_s:g}", "wait again after that")
+        return await self.queue.wait(id, wait_s)
+
+    @expose("approvals.approve", ADMIN, needs_person=True)
+    async def approve(self, id: str, for_session: bool = False, by: str = "") -> Approval:
+        """Let one call through, or every call of its tool by its session."""
+        return self.decide(id, approves=True, by=by or "a person", for_session=for_session)
+
+    @expose("approvals.deny", ADMIN, needs_person=True)
+    async def deny(self, id: str, reason: str = "", by: str = "") -> Approval:
+        return self.decide(id, approves=False, by=by or "a person", reason=reason)
+
+    @expose("approvals.relay", CONTROL)
+    async def relay(self, id: str, is_approved: bool, by: str, reason: str = "") -> Approval:
+        """The answer of a person that the asking process has in front of it."""
+        asker = self.queue.asker_pid(id)
+        if asker != _asker_pid():
+            why = f"process {_asker_pid()} relays the answer to an approval that process {asker} asked for"
+            self.record_refusal("relaying an answer", why, id=id)
+            raise Denied(why, "a person answers in a terminal of their own: dari approvals")
+        return self._answer(id, is_approved, by, reason)
+
+    def decide(self, id: str, *, approves: bool, by: str, reason: str = "", for_session: bool = False) -> Approval:
+        """A person's answer. Refused to whatever an agent may drive, and the refusal is recorded."""
+        what = "approving a call" if approves else "denying a call"
+        try:
+            require_person(what)
+        except Denied as error:
+            self.record_refusal(what, error.message, id=id)
+            raise
+        return self._answer(id, approves, by, reason, for_session)
+
+    def record_refusal(self, what: str, reason: str, **detail: Any) -> None:
+        audit = self._audit()
+        if audit is None:
+            return
+        caller = current_caller()
+        pid = os.getpid() if caller is None else caller.pid
+        audit.refuse("" if caller is None else caller.principal, pid=pid, reason=reason, what=what, **detail)
+        audit.flush(FLUSH_S)
+
+    def _answer(self, id: str, approves: bool, by: str, reason: str, for_session: bool = False) -> Approval:
+        audit = self._audit()
+        if audit is not None:
+            audit.check()  # what cannot be recorded is not done
+        if approves:
+            answered = self.queue.approve(id, by=by, for_session=for_session)
+        else:
+            answered = self.queue.deny(id, by=by, reason=reason)
+        if audit is not None:
+            detail: dict[str, Any] = {"id": id, "caller": answered.who}
+            detail |= {"effect": answered.message} if answered.message else {}
+            detail |= {"for_session": for_session} if approves else {"reason": reason}
+            event = "call approved" if approves else "call denied"
+            audit.note("decision", server=answered.server, tool=answered.tool, who=by, event=event, **detail)
+            audit.flush(FLUSH_S)
+        return answered
+
+
+def _asker_pid() -> int:
+    caller = current_caller()
+    return 0 if caller is None else caller.pid or -1
