@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from dari.core.rate_limit import TokenBucket
 from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
 from dari.proxy.rules.site import AuthorityPattern, Site
@@ -103,29 +104,6 @@ class ThrottleSettings(Struct, frozen=True):
                 raise InvalidInput(f"{name} {getattr(self, name)} is too long", f"at most {MAX_LATENCY_MS}")
 
 
-class TokenBucket:
-    """Takers may overdraw it and then wait their debt out, so they are served in order and share the rate."""
-
-    def __init__(self, rate_bps: int) -> None:
-        self._rate_bps = rate_bps
-        self._capacity = rate_bps * BURST_S
-        self._tokens = self._capacity
-        self._filled_s: float | None = None
-
-    def take(self, n_bytes: int, now_s: float) -> float:
-        """Seconds to wait before these bytes may go."""
-        if self._rate_bps <= 0:
-            return 0.0
-        passed_s = 0.0 if self._filled_s is None else max(0.0, now_s - self._filled_s)
-        self._filled_s = now_s if self._filled_s is None else max(now_s, self._filled_s)
-        self._tokens = min(self._capacity, self._tokens + passed_s * self._rate_bps) - n_bytes
-        return max(0.0, -self._tokens / self._rate_bps)
-
-    def give_back(self, n_bytes: int) -> None:
-        """Bytes that were taken and never sent, because their connection went away."""
-        self._tokens = min(self._capacity, self._tokens + n_bytes)
-
-
 class Throttle:
     """Ask `applies` once per request or tunnel, `delay_s` before its head, `take` before each piece of a body."""
 
@@ -137,10 +115,8 @@ class Throttle:
         """New settings for the next piece of every connection; old debts are forgotten."""
         settings.check()
         self.settings = settings
-        self._buckets = {
-            "downstream": TokenBucket(settings.downstream_bps),
-            "upstream": TokenBucket(settings.upstream_bps),
-        }
+        rates = {"downstream": settings.downstream_bps, "upstream": settings.upstream_bps}
+        self._buckets = {name: TokenBucket(rate, rate * BURST_S) for name, rate in rates.items() if rate}
         limits = (settings.latency_ms, settings.jitter_ms, settings.downstream_bps, settings.upstream_bps)
         self._is_active = settings.enabled and any(limits)
         patterns = (AuthorityPattern.parse(host) for host in settings.selected_hosts)
@@ -162,10 +138,13 @@ class Throttle:
 
     def take(self, direction: Direction, n_bytes: int, now_s: float) -> float:
         """Seconds to wait before these bytes of a throttled connection may go; they count at once."""
-        return self._buckets[direction].take(n_bytes, now_s) if self._is_active else 0.0
+        bucket = self._buckets.get(direction) if self._is_active else None
+        return 0.0 if bucket is None else bucket.overdraw(now_s, n_bytes)
 
     def give_back(self, direction: Direction, n_bytes: int) -> None:
-        self._buckets[direction].give_back(n_bytes)
+        """Bytes that were taken and never sent, because their connection went away."""
+        if (bucket := self._buckets.get(direction)) is not None:
+            bucket.give_back(n_bytes)
 
     def piece_bytes(self, direction: Direction) -> int:
         """How much to take at a time: about a tenth of a second, so that a slow link trickles and does not stutter."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
+from dari.core.rate_limit import ClientRateLimit
 from dari.core.scopes import MCP_GRANT, Grant
 from dari.log import format_event
 from dari.mcp.headers import PARAM_PREFIX
@@ -15,7 +16,7 @@ from dari.mcp.server import Server
 from dari.mcp.session import Session
 from dari.mcp.versions import HANDSHAKE, STATELESS, V2025_11
 from dari.rpc.codec import UNREADABLE, Message, decode_message, error_message
-from dari.transport.guard import HttpGuard, HttpRateLimit
+from dari.transport.guard import HttpGuard
 from dari.transport.http_request import HttpRequest
 from dari.transport.sessions import HttpSessions
 
@@ -45,7 +46,7 @@ class McpEndpoint:
         guard: HttpGuard,
         grant: Grant = MCP_GRANT,
         *,
-        rate_limit: HttpRateLimit | None = None,
+        rate_limit: ClientRateLimit | None = None,
         most_body_bytes: int = MAX_BODY_BYTES,
         mount: Mount | None = None,
         handler: Handler | None = None,
@@ -135,7 +136,7 @@ class McpEndpoint:
             self._preflight(request)
         elif not self.guard.allows_token(fields.get(b"authorization"), self._loop.time()):
             request.refuse(401, "invalid or missing token", b'www-authenticate: Bearer realm="dari"\r\n')
-        elif self._rate_limit is not None and not self._rate_limit.allows(client):
+        elif self._rate_limit is not None and self._rate_limit.take(client):
             request.refuse(429, "too many requests", b"retry-after: 1\r\n")
         elif self.is_stopping:
             request.refuse(503, "the server is stopping")

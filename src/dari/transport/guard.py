@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 import stat
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -140,30 +139,6 @@ class HttpGuard:
         if self.token is None:
             return True
         return authorization is not None and self.token.accepts(authorization, now_s)
-
-
-class HttpRateLimit:
-    """A token bucket per client: `rate` requests a second, bursts of twice that."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._most = max(1.0, rate * 2)
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def allows(self, client: str) -> bool:
-        now_s = time.monotonic()
-        if len(self._buckets) > 4096:
-            # A bucket that is full again says nothing.
-            self._buckets = {
-                name: state for name, state in self._buckets.items() if self._left(state, now_s) < self._most
-            }
-        left = self._left(self._buckets.get(client, (self._most, now_s)), now_s)
-        self._buckets[client] = (left - 1 if left >= 1 else left, now_s)
-        return left >= 1
-
-    def _left(self, state: tuple[float, float], now_s: float) -> float:
-        left, since_s = state
-        return min(self._most, left + (now_s - since_s) * self._rate)
 
 
 def _host_name(host: str) -> str:

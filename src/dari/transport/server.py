@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from dari.core.rate_limit import ClientRateLimit
 from dari.core.scopes import Grant
 from dari.daemon.tcp_peer import knows_tcp_owners
 from dari.log import format_event
@@ -17,7 +18,7 @@ from dari.mcp.server import Server
 from dari.settings import ServeSettings
 from dari.transport.bind import bind
 from dari.transport.endpoint import McpEndpoint
-from dari.transport.guard import HttpGuard, HttpRateLimit, TokenFile
+from dari.transport.guard import HttpGuard, TokenFile
 from dari.transport.health import HealthApp
 from dari.transport.http_request import HttpRequest
 from dari.transport.peer_uids import PeerCheck
@@ -80,7 +81,11 @@ class McpListeners:
         listeners = [] if settings.transport == "stdio" else [bind(settings.http_bind, settings.http_port)]
         hosts = (settings.http_bind, *settings.allowed_hosts)
         guard = HttpGuard(token, hosts, settings.allowed_origins, PeerCheck(settings.allowed_uids))
-        limit = None if settings.rate_limit is None else HttpRateLimit(settings.rate_limit)
+        limit = (
+            None
+            if settings.rate_limit is None
+            else ClientRateLimit(settings.rate_limit, max(1.0, settings.rate_limit * 2))
+        )
         mount = None if self._find_server is None else self._mounted
         handler = None if self._forwarder is None else self._forwarder.serve
         endpoint = McpEndpoint(

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from dari.bridge.limits.bucket import TokenBucket
 from dari.bridge.limits.fair_queue import FairQueue
+from dari.core.rate_limit import TokenBucket
 from dari.errors import InvalidInput, TimedOut, Unavailable
 from tests.bridge.limits.fake_clock import FakeClock, settled
 
@@ -95,7 +95,7 @@ async def test_a_caller_cancelled_in_the_moment_of_its_turn_gives_the_slot_back(
 
 async def test_calls_over_the_rate_go_through_when_their_token_comes() -> None:
     clock = FakeClock()
-    turnstile = FairQueue("s", clock, bucket=TokenBucket(2, 1, clock), concurrency=10)
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(2, 1, clock.time()), concurrency=10)
     await turnstile.enter()
     tasks = [asyncio.create_task(turnstile.enter()) for _ in range(3)]
     await settled()
@@ -110,7 +110,7 @@ async def test_calls_over_the_rate_go_through_when_their_token_comes() -> None:
 
 async def test_a_cancelled_caller_uses_up_no_token() -> None:
     clock = FakeClock()
-    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock))
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock.time()))
     await turnstile.enter()
     gone, patient = (asyncio.create_task(turnstile.enter(client)) for client in "ab")
     await settled()
@@ -123,7 +123,7 @@ async def test_a_cancelled_caller_uses_up_no_token() -> None:
 
 async def test_nobody_overtakes_those_who_wait() -> None:
     clock = FakeClock()
-    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock))
+    turnstile = FairQueue("s", clock, bucket=TokenBucket(1, 1, clock.time()))
     await turnstile.enter()
     first = asyncio.create_task(turnstile.enter())
     await settled()

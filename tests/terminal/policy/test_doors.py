@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import Unavailable
 from dari.terminal import daemon
 from dari.terminal.daemon import CruxOptions
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.paths import CruxPaths
-from dari.terminal.policy.rate import RateLimit
 from tests.terminal.tools.rig import client_in
 
 INITIALIZE = (
@@ -98,7 +96,3 @@ async def test_the_rate_is_that_of_crux_toml_and_the_error_says_when_to_come_bac
         assert ["error" in answer for answer in answers] == [False, False, False, True]
         error = answers[-1]["error"]
         assert error["name"] == "unavailable" and "try again in" in error["hint"] and "crux.toml" in error["hint"]
-    with pytest.raises(Unavailable, match="2 calls a second"):
-        limit = RateLimit(2, 1, clock=lambda: 0.0)
-        limit.take("a")
-        limit.take("a")

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.errors import Denied, InvalidInput, Unavailable
+from dari.errors import Denied, InvalidInput
 from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.cleaning import clean_output
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
-from dari.terminal.policy.rate import RateLimit
 from dari.terminal.policy.signals import parse_signal
 
 
@@ -96,18 +95,6 @@ def test_what_is_no_signal_lists_those_that_are() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_signal("HELLO")
     assert "INT" in caught.value.hint
-
-
-def test_forty_at_once_then_twenty_a_second() -> None:
-    now = [0.0]
-    limit = RateLimit(20, 40, clock=lambda: now[0])
-    assert all(limit.try_take("a") == 0 for _ in range(40))
-    assert limit.try_take("a") == pytest.approx(0.05)
-    assert limit.try_take("b") == 0
-    now[0] = 1.0
-    assert sum(limit.try_take("a") == 0 for _ in range(30)) == 20
-    with pytest.raises(Unavailable, match="20 calls a second"):
-        limit.take("a")
 
 
 def test_output_shows_what_hides_and_keeps_both_ends() -> None:

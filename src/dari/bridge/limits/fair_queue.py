@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 
-from dari.bridge.limits.bucket import TokenBucket
 from dari.core.clock import Clock, Timer
+from dari.core.rate_limit import TokenBucket
 from dari.errors import DariError, InvalidInput, TimedOut, Unavailable
 
 MAX_QUEUED_CALLS = 256
@@ -53,7 +53,7 @@ class FairQueue:
         """Go through if nothing is in the way; the usual case, without an await."""
         if self._waiting or (self._slots is not None and self.running >= self._slots):
             return False
-        if self._bucket is not None and self._bucket.take():
+        if self._bucket is not None and self._bucket.take(self._clock.time()):
             return False
         self.running += 1
         return True
@@ -107,7 +107,7 @@ class FairQueue:
             client, queue = next(iter(self._line.items()))
             waiter = queue[0]
             # A caller that is cancelled and not told so yet must not use up a token.
-            wait_s = self._bucket.take() if self._bucket is not None and not waiter.done() else 0.0
+            wait_s = self._bucket.take(self._clock.time()) if self._bucket is not None and not waiter.done() else 0.0
             if wait_s:
                 self._refill = self._clock.call_at(self._clock.time() + wait_s, self._admit)
                 return

@@ -6,13 +6,14 @@ The circuit refuses first, so that no call queues for a server that is down; rat
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from types import TracebackType
 
-from dari.bridge.limits.bucket import TokenBucket
 from dari.bridge.limits.circuit import CircuitBreaker, CircuitState
 from dari.bridge.limits.fair_queue import DEFAULT_QUEUE_WAIT_S, MAX_QUEUED_CALLS, FairQueue
 from dari.core.clock import Clock, LoopClock
+from dari.core.rate_limit import TokenBucket
 from dari.errors import TimedOut, Unavailable
 
 
@@ -40,7 +41,7 @@ class Limiter:
         on_change: Callable[[CircuitState], None] | None = None,
     ) -> None:
         clock = clock or LoopClock()
-        bucket = TokenBucket(rps, burst, clock) if rps is not None else None
+        bucket = None if rps is None else TokenBucket(rps, _burst_of(rps, burst), clock.time())
         self.server = server
         self.queue = FairQueue(
             server, clock, bucket=bucket, concurrency=concurrency, line_calls=line_calls, wait_s=wait_s
@@ -116,3 +117,10 @@ class LimitedCall:
             except Unavailable:
                 self._limiter.queue.leave()
                 raise
+
+
+def _burst_of(rps: float, burst: int | None) -> int:
+    """Without a burst, the calls of one second; 0 (refused by the bucket) for a rate that makes no sense."""
+    if burst is not None:
+        return burst
+    return max(1, math.ceil(rps)) if math.isfinite(rps) else 0

@@ -8,11 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from dari.core.context import Context
+from dari.core.rate_limit import ClientRateLimit
 from dari.core.registry import Registry
 from dari.core.tool import Tool
+from dari.errors import Unavailable
 from dari.mcp.server import Info, Server
 from dari.terminal.multiplexer import Multiplexer
-from dari.terminal.policy.rate import RateLimit
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.toolkit import TerminalTools
 from dari.version import VERSION
@@ -37,7 +38,7 @@ def build_server(terminal: TerminalService, multiplexer: Multiplexer, rate: floa
     security = multiplexer.security
     rate, burst = (security.calls_per_second, security.calls_at_once) if rate is None else (rate, max(1, int(rate * 2)))
     if rate:
-        limit = RateLimit(rate, burst)
+        limit = ClientRateLimit(rate, burst)
         tools = [rate_limited(tool, limit) for tool in tools]
     registry.add_tools(*tools)
     add_resources(registry, terminal, multiplexer)
@@ -45,12 +46,17 @@ def build_server(terminal: TerminalService, multiplexer: Multiplexer, rate: floa
     return Server(registry, Info(name="crux", version=VERSION, title="Crux terminal"), instructions=INSTRUCTIONS)
 
 
-def rate_limited(tool: Tool, limit: RateLimit) -> Tool:
+def rate_limited(tool: Tool, limit: ClientRateLimit) -> Tool:
     """The tool, refused to a client that calls too often."""
     run = tool.run
 
     def counted(arguments: bytes | msgspec.Raw, context: Context, /) -> Any:
-        limit.take(context.session_key or context.client_name or context.grant.principal)
+        client = context.session_key or context.client_name or context.grant.principal
+        if wait_s := limit.take(client):
+            raise Unavailable(
+                f"{client!r} may call {limit.rate:g} times a second ({limit.burst:g} at once), and called more often",
+                f"try again in {wait_s:.2f} s; calls_per_second and calls_at_once in crux.toml set the limit",
+            )
         return run(arguments, context)
 
     return replace(tool, run=counted)
