@@ -223,7 +223,7 @@ async def test_dod_zombies_nothing_is_left_however_it_ends(how: str, hub: Hub) -
         upstream = hub.upstream(bridge, "lab")
         await upstream.about()
         (child,) = bridge.children.running
-        mark = {child.mark.token: child.mark.brand}
+        mark = {child.tag.token: child.tag.brand}
         if how == "killed":
             os.kill(child.pid, signal.SIGKILL)
             await child.gone()

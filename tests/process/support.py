@@ -75,7 +75,7 @@ async def main() -> None:
     child = await children.start(household(sys.argv[1]))
     os.write(child.stdin.fileno(), b"begin\n")
     assert await asyncio.to_thread(wait_for_line, child.stdout.fileno()) == b"ready\n"
-    print(",".join(map(str, children.guardian_pids)), child.mark.token, child.mark.brand, flush=True)
+    print(",".join(map(str, children.reaper_pids)), child.tag.token, child.tag.brand, flush=True)
     await asyncio.Event().wait()
 
 

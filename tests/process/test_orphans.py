@@ -30,7 +30,7 @@ async def ready(children: Children, name: str) -> Child:
     child = await children.start(household(name))
     os.write(child.stdin.fileno(), b"begin\n")
     assert await asyncio.to_thread(wait_for_line, child.stdout.fileno()) == b"ready\n"
-    assert len(left_of(child.mark.as_dict())) == HOUSEHOLDS[name][1]
+    assert len(left_of(child.tag.as_dict())) == HOUSEHOLDS[name][1]
     return child
 
 
@@ -39,8 +39,8 @@ async def test_a_stop_leaves_nothing(name: str) -> None:
     async with Children() as children:
         child = await ready(children, name)
         await child.stop()
-        assert left_of(child.mark.as_dict()) == []
-        assert find_adopted_zombies(child.mark.as_dict()) == []
+        assert left_of(child.tag.as_dict()) == []
+        assert find_adopted_zombies(child.tag.as_dict()) == []
         assert not children.running
 
 
@@ -48,8 +48,8 @@ async def test_a_stop_leaves_nothing(name: str) -> None:
 async def test_the_end_of_the_owner_leaves_nothing(name: str) -> None:
     async with Children() as children:
         child = await ready(children, name)
-        guardians = children.guardian_pids
-    assert left_of(child.mark.as_dict()) == []
+        guardians = children.reaper_pids
+    assert left_of(child.tag.as_dict()) == []
     assert len(guardians) == 2 and {state_of(one) for one in guardians} == {""}
 
 
@@ -60,7 +60,7 @@ async def test_a_child_that_is_killed_takes_its_family_along(name: str) -> None:
         os.kill(child.pid, signal.SIGKILL)
         await child.gone()
         assert child.returncode == -signal.SIGKILL
-        assert left_of(child.mark.as_dict()) == []
+        assert left_of(child.tag.as_dict()) == []
 
 
 @contextmanager
@@ -142,26 +142,26 @@ async def test_children_are_ended_when_no_guardian_can_be_had(monkeypatch: pytes
     async with Children() as children:
         child = await ready(children, "a setsid grandchild")
         monkeypatch.setattr(reaper.sys, "executable", "/nonexistent/python")
-        for pid in children.guardian_pids:
+        for pid in children.reaper_pids:
             os.kill(pid, signal.SIGKILL)
         await child.gone()
-        assert left_of(child.mark.as_dict()) == []
-        with pytest.raises(Unavailable, match="guardian"):
+        assert left_of(child.tag.as_dict()) == []
+        with pytest.raises(Unavailable, match="reaper"):
             await children.start(household("one process"))
 
 
 async def test_a_guardian_that_stands_still_is_replaced_before_the_next_child() -> None:
     async with Children() as children:
         first = await ready(children, "a setsid grandchild")
-        stopped = children.guardian_pids
+        stopped = children.reaper_pids
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
-        while set(children.guardian_pids) & set(stopped):  # their pipes fill up
-            children._guard._say("x" * 4096)
+        while set(children.reaper_pids) & set(stopped):  # their pipes fill up
+            children._reapers._say("x" * 4096)
         second = await ready(children, "one process")
-        assert len(children.guardian_pids) == 2
-        children._guard.close()
-        assert left_of({**first.mark.as_dict(), **second.mark.as_dict()}) == []
+        assert len(children.reaper_pids) == 2
+        children._reapers.close()
+        assert left_of({**first.tag.as_dict(), **second.tag.as_dict()}) == []
         await asyncio.gather(first.gone(), second.gone())
 
 
@@ -170,15 +170,15 @@ async def test_the_marks_of_those_that_started_us_stay_in_the_environment(monkey
     async with Children() as children:
         child = await ready(children, "one process")
         environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
-        assert f"DARI_CHILD=outer:{child.mark.token}".encode() in environment
+        assert f"DARI_CHILD=outer:{child.tag.token}".encode() in environment
         assert left_of({"outer": 0}) == [child.pid]
 
 
 async def test_the_brand_reaches_grandchildren_and_a_stranger_has_none() -> None:
     async with Children() as children:
         child = await ready(children, "a grandchild with an empty environment")
-        assert {brand_of(pid) for pid in left_of(child.mark.as_dict())} == {b"%d" % child.mark.brand}
-        assert brand_of(os.getpid()) != b"%d" % child.mark.brand
+        assert {brand_of(pid) for pid in left_of(child.tag.as_dict())} == {b"%d" % child.tag.brand}
+        assert brand_of(os.getpid()) != b"%d" % child.tag.brand
 
 
 async def test_a_grandchild_that_holds_stdout_does_not_delay_the_end() -> None:
@@ -187,7 +187,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_delay_the_end() -> None:
         assert await child.ended(5)
         assert child.returncode == 3
         await child.gone()
-        assert left_of(child.mark.as_dict()) == []
+        assert left_of(child.tag.as_dict()) == []
 
 
 async def test_a_stubborn_child_is_asked_first_and_killed_five_seconds_after_sigterm_by_default() -> None:
@@ -232,7 +232,7 @@ async def test_a_stop_that_is_cancelled_still_ends_everything() -> None:
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
         await child.gone()
-        assert left_of(child.mark.as_dict()) == []
+        assert left_of(child.tag.as_dict()) == []
 
 
 async def test_a_hundred_children_leave_no_descriptor_behind() -> None:

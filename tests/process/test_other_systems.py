@@ -99,7 +99,7 @@ def test_the_family_fits_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_needs_no_guardian_and_a_group_does() -> None:
-    assert group.PosixGroup.needs_guardian and not WindowsJob.needs_guardian
+    assert group.PosixGroup.needs_reaper and not WindowsJob.needs_reaper
     guard = Reapers(is_needed=False)
     guard.watch(ProcessTag.new())
     assert guard.pids == ()

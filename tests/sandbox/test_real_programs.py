@@ -138,7 +138,7 @@ async def test_sigterm_lets_a_server_behind_bubblewrap_tidy_up(tmp_path: Path) -
         child = await children.start(spec)
         await asyncio.to_thread(wait_for_line, child.stdout.fileno())
         await child.stop()
-        assert left_of(child.mark.as_dict()) == []
+        assert left_of(child.tag.as_dict()) == []
     assert (tmp_path / "done").read_text() == "tidy\n"
 
 
@@ -158,7 +158,7 @@ async def main():
     child = await children.start(ChildSpec("x", command, confinement=confinement))
     os.write(child.stdin.fileno(), b"begin\\n")
     await asyncio.to_thread(wait_for_line, child.stdout.fileno())
-    print(*children.guardian_pids[:1], child.mark.token, child.mark.brand, child.scratch, flush=True)
+    print(*children.reaper_pids[:1], child.tag.token, child.tag.brand, child.scratch, flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
 """
@@ -207,8 +207,8 @@ async def test_auto_starts_where_nothing_can_be_enforced_and_says_so(caplog: pyt
 async def test_a_confined_child_cannot_end_its_guardian(tmp_path: Path) -> None:
     async with Children() as children:
         await (await children.start(ChildSpec("first", ("true",)))).gone()
-        guardian = children.guardian_pids[0]
+        guardian = children.reaper_pids[0]
         spec = ChildSpec("killer", ("sh", "-c", f"kill -9 {guardian}"), confinement=confined())
         child = await children.start(spec)
         assert await child.ended(10) and child.returncode not in (0, -signal.SIGKILL)
-        assert guardian in children.guardian_pids and Path(f"/proc/{guardian}").exists()
+        assert guardian in children.reaper_pids and Path(f"/proc/{guardian}").exists()

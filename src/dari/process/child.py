@@ -91,18 +91,18 @@ class Child:
         self,
         spec: ChildSpec,
         popen: subprocess.Popen[bytes],
-        family: ProcessGroup,
-        mark: ProcessTag,
+        group: ProcessGroup,
+        tag: ProcessTag,
         prepared: SandboxedCommand,
     ) -> None:
         self.spec = spec
         self.pid = popen.pid
-        self.mark = mark
+        self.tag = tag
         self.tail = StderrTail()
         self.findings = tuple(prepared.findings)
         self.warnings = tuple(prepared.warnings)
         self._popen = popen
-        self._family = family
+        self._group = group
         self._prepared = prepared
         self._owns_pipes = True
         self._has_ended = asyncio.Event()
@@ -175,7 +175,7 @@ class Child:
         await self._is_gone.wait()
 
     async def stop(self, patience: StopTimeouts | None = None) -> None:
-        """Close its stdin, wait, SIGTERM to the group, wait, SIGKILL to the group and all that bears its mark.
+        """Close its stdin, wait, SIGTERM to the group, wait, SIGKILL to the group and all that bears its tag.
 
         Safe to call twice, and to cancel: what is cancelled goes on to the end at once.
         """
@@ -183,7 +183,7 @@ class Child:
         try:
             self.close_stdin()
             if not await self.ended(patience.after_eof_s):
-                self._family.terminate()
+                self._group.terminate()
                 await self.ended(patience.after_term_s)
         finally:
             self.kill()
@@ -199,7 +199,7 @@ class Child:
 
     def kill(self) -> None:
         """End it at once. `gone()` tells when the rest of it has ended too."""
-        self._family.kill()
+        self._group.kill()
 
     async def last_words(self) -> str:
         """What it wrote to stderr, after a moment for what is still in the pipe."""
@@ -216,7 +216,7 @@ class Child:
 
     def _ended(self) -> None:
         """The process has ended: the rest of its group goes with it, then it is reaped, then strays are looked for."""
-        self._family.kill()
+        self._group.kill()
         try:
             self._popen.wait(REAP_S)
         except subprocess.TimeoutExpired:
@@ -228,7 +228,7 @@ class Child:
 
     async def _clear(self) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self._family.clear)
+            await asyncio.get_running_loop().run_in_executor(None, self._group.clear)
             await _set_within(self.tail.ended, LAST_WORDS_S)
         finally:
             if self._errors is not None:

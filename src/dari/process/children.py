@@ -37,8 +37,8 @@ class Children:
         """`protected`: folders of ours besides the usual ones, which no sandboxed child may be allowed to see."""
         self._protected = tuple(protected)
         self._machine = machine
-        self._family_kind = choose_group_type()
-        self._guard = Reapers(is_needed=self._family_kind.needs_guardian, on_lost=self._end_unguarded)
+        self._group_type = choose_group_type()
+        self._reapers = Reapers(is_needed=self._group_type.needs_reaper, on_lost=self._end_unguarded)
         self._running: set[Child] = set()
         self._reaping: asyncio.TimerHandle | None = None
 
@@ -53,22 +53,22 @@ class Children:
         return frozenset(self._running)
 
     @property
-    def guardian_pids(self) -> tuple[int, ...]:
-        return self._guard.pids
+    def reaper_pids(self) -> tuple[int, ...]:
+        return self._reapers.pids
 
     async def start(self, spec: ChildSpec) -> Child:
         """The program runs when this returns; whether it answers is for the caller to find out."""
         if not spec.command:
             raise InvalidInput(f"{spec.name} has no command to run", "name the program and its arguments")
         become_subreaper()
-        mark = ProcessTag.new()
+        tag = ProcessTag.new()
         cwd = Path(os.path.abspath(spec.cwd)) if spec.cwd is not None else Path.cwd()
         environment = build_environment(spec.env, spec.inherit_env, spec.environ)
         program = find_program(spec.command[0], environment, cwd)
         prepared = build_command(
             program,
             spec.command[1:],
-            {**environment, **mark.environment()},
+            {**environment, **tag.environment()},
             cwd,
             spec.confinement,
             limits=to_rlimits(spec.limits),
@@ -78,13 +78,13 @@ class Children:
         for warning in prepared.warnings:
             _log.warning(format_event("child", "sandbox", f"server={spec.name} {warning}"))
         try:
-            self._guard.watch(mark)
+            self._reapers.watch(tag)
             if prepared.scratch is not None:
-                self._guard.folder(mark, prepared.scratch)
-            child = self._spawn(spec, prepared, mark, cwd)
+                self._reapers.folder(tag, prepared.scratch)
+            child = self._spawn(spec, prepared, tag, cwd)
         except BaseException:
             prepared.discard()
-            self._guard.forget(mark)
+            self._reapers.forget(tag)
             raise
         await self._launched(child, prepared)
         return child
@@ -95,10 +95,10 @@ class Children:
         if self._reaping is not None:
             self._reaping.cancel()
             self._reaping = None
-        self._guard.release()
-        await asyncio.get_running_loop().run_in_executor(None, self._guard.close)
+        self._reapers.release()
+        await asyncio.get_running_loop().run_in_executor(None, self._reapers.close)
 
-    def _spawn(self, spec: ChildSpec, prepared: SandboxedCommand, mark: ProcessTag, cwd: Path) -> Child:
+    def _spawn(self, spec: ChildSpec, prepared: SandboxedCommand, tag: ProcessTag, cwd: Path) -> Child:
         try:
             popen = subprocess.Popen(
                 prepared.command,
@@ -109,16 +109,16 @@ class Children:
                 cwd=cwd,
                 bufsize=0,
                 pass_fds=prepared.inherited,
-                **self._family_kind.popen_options,
+                **self._group_type.popen_options,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             hint = "is it made for this machine, and is the interpreter of its first line there?"
             raise Unavailable(f"cannot run {spec.command[0]!r}: {reason}", hint) from None
-        family = self._family_kind(popen, mark, is_wrapped=prepared.is_wrapped)
+        group = self._group_type(popen, tag, is_wrapped=prepared.is_wrapped)
         prepared.hand_over()
-        self._guard.group(mark, popen.pid)
-        child = Child(spec, popen, family, mark, prepared)
+        self._reapers.group(tag, popen.pid)
+        child = Child(spec, popen, group, tag, prepared)
         self._running.add(child)
         child.on_gone(lambda: self._forget(child))
         if self._reaping is None:
@@ -153,14 +153,14 @@ class Children:
             raise
 
     def _end_unguarded(self) -> None:
-        """No guardian is left: a child that we cannot take along when we are killed must not run."""
+        """No reaper is left: a child that we cannot take along when we are killed must not run."""
         for child in self._running:
             child.kill()
 
     def _forget(self, child: Child) -> None:
         self._reap_adopted()
         self._running.discard(child)
-        self._guard.forget(child.mark)
+        self._reapers.forget(child.tag)
 
     def _reap(self) -> None:
         """What a child left behind and what has ended since: without this it would stay a zombie of ours."""
@@ -169,7 +169,7 @@ class Children:
 
     def _reap_adopted(self) -> None:
         own = {child.pid for child in self._running if not child.has_ended}
-        for pid in find_adopted_zombies(self._guard.marks()):
+        for pid in find_adopted_zombies(self._reapers.tags()):
             if pid not in own:
                 try:
                     os.waitpid(pid, os.WNOHANG)

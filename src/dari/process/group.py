@@ -16,12 +16,12 @@ class ProcessGroup(Protocol):
     """One per child. None of these raise when there is nobody left."""
 
     popen_options: ClassVar[dict[str, Any]]
-    """What `Popen` needs, so that there is a family to speak of."""
+    """What `Popen` needs, to start a process in a group of its own."""
 
-    needs_guardian: ClassVar[bool]
+    needs_reaper: ClassVar[bool]
     """Whether it could outlive us without one."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: ProcessTag, *, is_wrapped: bool = False) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], tag: ProcessTag, *, is_wrapped: bool = False) -> None:
         """Right after the start."""
 
     def terminate(self) -> None:
@@ -43,16 +43,16 @@ def choose_group_type() -> type[ProcessGroup]:
 
 
 class PosixGroup:
-    """POSIX: a process group, and on Linux whatever bears the child's mark."""
+    """POSIX: a process group, and on Linux whatever bears the child's tag."""
 
     popen_options: ClassVar[dict[str, Any]] = {"start_new_session": True}
-    needs_guardian: ClassVar[bool] = True
+    needs_reaper: ClassVar[bool] = True
 
-    def __init__(self, popen: subprocess.Popen[bytes], mark: ProcessTag, *, is_wrapped: bool = False) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], tag: ProcessTag, *, is_wrapped: bool = False) -> None:
         self._popen = popen
-        self._mark = mark
+        self._tag = tag
         self._is_wrapped = is_wrapped
-        mark.apply(popen.pid)
+        tag.apply(popen.pid)
 
     def terminate(self) -> None:
         if not self._is_wrapped:
@@ -72,7 +72,7 @@ class PosixGroup:
 
     def clear(self) -> None:
         if os.path.isdir("/proc/self"):
-            kill_tagged(self._mark.as_dict())
+            kill_tagged(self._tag.as_dict())
 
     def _signal(self, number: signal.Signals) -> None:
         if self._popen.returncode is None:

@@ -1,4 +1,4 @@
-"""Our side of the guardians: starts them, tells them what lives, replaces one that is gone.
+"""The daemon's side of the reapers: starts them, tells them which children live, replaces one that has ended.
 
 Two of them do the same, so that one of them, killed together with us, takes no protection away. Their ends are
 watched; one that cannot be replaced, when the other is gone too, is the end of the children.
@@ -24,7 +24,7 @@ from dari.process.tag import ProcessTag
 
 COUNT = 2
 MAX_QUICK_STARTS = 6
-"""A guardian that is killed again and again within `QUICK_S` is started anew after a pause."""
+"""A reaper that is killed again and again within `QUICK_S` is started anew after a pause."""
 QUICK_S = 10.0
 PAUSE_S = 5.0
 
@@ -32,17 +32,17 @@ _log = logging.getLogger("dari.bridge")
 
 
 class Reapers:
-    """The guardians of all children of this process. Nothing here waits but `close`."""
+    """The reapers of all children of this process. Nothing here waits but `close`."""
 
     def __init__(self, *, is_needed: bool = True, on_lost: Callable[[], None] | None = None) -> None:
-        """`on_lost` is called when no guardian is left and none can be started."""
+        """`on_lost` is called when no reaper is left and none can be started."""
         self._is_needed = is_needed
         self._on_lost = on_lost
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * COUNT
         self._stop_watching: list[Callable[[], None] | None] = [None] * COUNT
         self._starts_s: list[float] = []
         self._retry: asyncio.TimerHandle | None = None
-        self._marks: dict[str, ProcessTag] = {}
+        self._tags: dict[str, ProcessTag] = {}
         self._groups: dict[str, int] = {}
         self._folders: dict[str, Path] = {}
 
@@ -50,30 +50,30 @@ class Reapers:
     def pids(self) -> tuple[int, ...]:
         return tuple(one.pid for one in self._processes if one is not None)
 
-    def watch(self, mark: ProcessTag) -> None:
-        """Before the child is started: from here on it cannot outlive us. Unavailable when there is no guardian."""
-        self._marks[mark.token] = mark
-        self._say(f"watch {mark.token} {mark.brand}")
+    def watch(self, tag: ProcessTag) -> None:
+        """Before the child is started: from here on it cannot outlive us. Unavailable when there is no reaper."""
+        self._tags[tag.token] = tag
+        self._say(f"watch {tag.token} {tag.brand}")
         self._complete()
 
-    def group(self, mark: ProcessTag, group: int) -> None:
-        self._groups[mark.token] = group
-        self._say(f"group {mark.token} {group}")
+    def group(self, tag: ProcessTag, group: int) -> None:
+        self._groups[tag.token] = group
+        self._say(f"group {tag.token} {group}")
 
-    def folder(self, mark: ProcessTag, path: Path) -> None:
+    def folder(self, tag: ProcessTag, path: Path) -> None:
         """A temporary folder that goes away with the child."""
-        self._folders[mark.token] = path
-        self._say(f"folder {mark.token} {path}")
+        self._folders[tag.token] = path
+        self._say(f"folder {tag.token} {path}")
 
-    def forget(self, mark: ProcessTag) -> None:
+    def forget(self, tag: ProcessTag) -> None:
         """Once nothing of the child is left."""
-        self._groups.pop(mark.token, None)
-        self._folders.pop(mark.token, None)
-        if self._marks.pop(mark.token, None) is not None:
-            self._say(f"forget {mark.token}")
+        self._groups.pop(tag.token, None)
+        self._folders.pop(tag.token, None)
+        if self._tags.pop(tag.token, None) is not None:
+            self._say(f"forget {tag.token}")
 
-    def marks(self) -> dict[str, int]:
-        return {mark.token: mark.brand for mark in self._marks.values()}
+    def tags(self) -> dict[str, int]:
+        return {tag.token: tag.brand for tag in self._tags.values()}
 
     def release(self) -> None:
         """Before `close`, in the event loop: their ends are no news any more."""
@@ -111,7 +111,7 @@ class Reapers:
             return
         if not self.pids:
             raise problem
-        _log.warning(format_event("child", "guardian", f"one is missing: {problem.message}"))
+        _log.warning(format_event("child", "reaper", f"one is missing: {problem.message}"))
         self._retry_later()
 
     def _start(self, number: int) -> None:
@@ -130,27 +130,27 @@ class Reapers:
             )
         except OSError as error:
             raise Unavailable(
-                f"the guardian of child processes does not start: {error.strerror}", f"does {sys.executable} run?"
+                f"the reaper of child processes does not start: {error.strerror}", f"does {sys.executable} run?"
             ) from None
         self._starts_s = [*(at for at in self._starts_s if loop.time() - at < QUICK_S), loop.time()]
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         self._processes[number] = process
         self._stop_watching[number] = watch_exit(process, lambda: self._ended(number, process))
-        lines = [f"watch {mark.token} {mark.brand}" for mark in self._marks.values()]
+        lines = [f"watch {tag.token} {tag.brand}" for tag in self._tags.values()]
         lines += [f"group {token} {group}" for token, group in self._groups.items()]
         lines += [f"folder {token} {path}" for token, path in self._folders.items()]
         if lines and not self._say_to(number, "\n".join(lines)):
-            raise Unavailable("the guardian of child processes ended at once", f"does {sys.executable} run?")
+            raise Unavailable("the reaper of child processes ended at once", f"does {sys.executable} run?")
 
     def _ended(self, number: int, process: subprocess.Popen[bytes]) -> None:
         """One was killed: the next takes its place now, not when the next child is started."""
         if self._processes[number] is not process:
             return
         self._drop(number)
-        if not self._marks:
+        if not self._tags:
             return  # the next child brings new ones
-        _log.warning(format_event("child", "guardian", f"pid={process.pid} was killed and is replaced"))
+        _log.warning(format_event("child", "reaper", f"pid={process.pid} was killed and is replaced"))
         if len(self._starts_s) > MAX_QUICK_STARTS + COUNT:
             self._retry_later()
             if not self.pids:
@@ -159,7 +159,7 @@ class Reapers:
         try:
             self._complete()
         except Unavailable as error:
-            _log.error(format_event("child", "guardian", f"{error.message}; the children are ended"))
+            _log.error(format_event("child", "reaper", f"{error.message}; the children are ended"))
             self._lose()
 
     def _lose(self) -> None:
@@ -172,11 +172,11 @@ class Reapers:
 
     def _try_again(self) -> None:
         self._retry = None
-        if self._marks:
+        if self._tags:
             try:
                 self._complete()
             except Unavailable as error:
-                _log.error(format_event("child", "guardian", error.message))
+                _log.error(format_event("child", "reaper", error.message))
                 self._lose()
 
     def _drop(self, number: int) -> None:

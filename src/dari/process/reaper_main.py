@@ -1,11 +1,11 @@
-"""The guardian: a tiny process that outlives a killed daemon just long enough to end its children.
+"""The reaper: a small process that outlives a killed daemon just long enough to end its children.
 
 It blocks on a pipe from the daemon. Lines that arrive name what is alive: `watch <token> <brand>`,
 `group <token> <pgid>`, `folder <token> <path>`, `forget <token>`. When the pipe ends, every process that is still
 watched is killed and its temporary folder removed.
 It runs as a script under `python -IS`, so this file imports nothing but the standard library's core.
 
-A process belongs to a child when it carries the child's mark. The mark is written twice, since each half can
+A process belongs to a child when it carries the child's tag. The tag is written twice, since each half can
 be lost on its own: a word in the environment (`env -i` clears it) and a brand, which is an otherwise unused
 resource limit that fork and exec hand on (Linux has ignored RLIMIT_RSS since 2.4.30) and that only a process
 with CAP_SYS_RESOURCE could raise again.
@@ -25,10 +25,10 @@ _PAUSE_S = 0.005
 _LIMIT = b"Max resident set"
 
 
-def find_tagged(marks: Mapping[str, int]) -> list[int]:
-    """The processes, zombies excluded, that carry one of these marks (token → brand). Linux only."""
-    tokens = {token.encode() for token in marks}
-    brands = {b"%d" % brand for brand in marks.values() if brand}
+def find_tagged(tags: Mapping[str, int]) -> list[int]:
+    """The processes, zombies excluded, that carry one of these tags (token → brand). Linux only."""
+    tokens = {token.encode() for token in tags}
+    brands = {b"%d" % brand for brand in tags.values() if brand}
     if not tokens:
         return []
     own = os.getpid()
@@ -36,27 +36,27 @@ def find_tagged(marks: Mapping[str, int]) -> list[int]:
     return [pid for pid in pids if pid != own and _is_tagged(pid, tokens, brands)]
 
 
-def kill_tagged(marks: Mapping[str, int], within_s: float = SWEEP_S) -> list[int]:
+def kill_tagged(tags: Mapping[str, int], within_s: float = SWEEP_S) -> list[int]:
     """Kill until none is left, or the time is up; returns those that are left."""
     deadline = time.monotonic() + within_s
     while True:
-        left = find_tagged(marks)
+        left = find_tagged(tags)
         if not left or time.monotonic() > deadline:
             return left
         for pid in left:
-            kill_if_tagged(pid, marks)
+            kill_if_tagged(pid, tags)
         time.sleep(_PAUSE_S)
 
 
-def kill_if_tagged(pid: int, marks: Mapping[str, int]) -> None:
+def kill_if_tagged(pid: int, tags: Mapping[str, int]) -> None:
     """SIGKILL through a descriptor: between looking and killing, the number cannot become another process's."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return
     try:
-        brands = {b"%d" % brand for brand in marks.values() if brand}
-        if _is_tagged(pid, {token.encode() for token in marks}, brands):
+        brands = {b"%d" % brand for brand in tags.values() if brand}
+        if _is_tagged(pid, {token.encode() for token in tags}, brands):
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     except OSError:
         pass
@@ -109,18 +109,18 @@ class WatchList:
     """What the daemon has said is alive."""
 
     def __init__(self) -> None:
-        self.marks: dict[str, int] = {}
+        self.tags: dict[str, int] = {}
         self.groups: dict[str, int] = {}
         self.folders: dict[str, str] = {}
 
     def hear(self, line: str) -> None:
         match line.split(" ", 2):
             case ["watch", token, brand]:
-                self.marks[token] = int(brand)
+                self.tags[token] = int(brand)
             case ["group", token, group]:
                 self.groups[token] = int(group)
             case ["forget", token]:
-                self.marks.pop(token, None)
+                self.tags.pop(token, None)
                 self.groups.pop(token, None)
                 self.folders.pop(token, None)
             case ["folder", token, path]:
@@ -128,7 +128,7 @@ class WatchList:
 
     def end(self) -> None:
         if sys.platform == "linux":
-            kill_tagged(self.marks)
+            kill_tagged(self.tags)
         else:  # no /proc to find strays in: the groups are all there is
             for group in self.groups.values():
                 try:

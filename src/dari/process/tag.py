@@ -1,4 +1,4 @@
-"""A child's mark: how its processes are found again, wherever they went."""
+"""A child's tag: how its processes are found again, wherever they went."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProcessTag:
         return cls(secrets.token_hex(12), (1 << _BRAND_BITS) | secrets.randbits(_BRAND_BITS))
 
     def environment(self, source: Mapping[str, str] | None = None) -> dict[str, str]:
-        """A daemon of ours may itself be somebody's child: the older marks stay, so that theirs finds us all."""
+        """A daemon of ours may itself be somebody's child: the older tags stay, so that theirs finds us all."""
         older = (os.environ if source is None else source).get(TAG_VARIABLE, "")
         return {TAG_VARIABLE: f"{older}:{self.token}" if older else self.token}
 
@@ -56,9 +56,9 @@ class ProcessTag:
         return {self.token: self.brand}
 
 
-def find_adopted_zombies(marks: Mapping[str, int]) -> list[int]:
+def find_adopted_zombies(tags: Mapping[str, int]) -> list[int]:
     """Ended processes that became our children because we are a subreaper: ours to reap, nobody waits for them."""
-    brands = {b"%d" % brand for brand in marks.values() if brand}
+    brands = {b"%d" % brand for brand in tags.values() if brand}
     return [pid for pid in children_of(os.getpid()) if state_of(pid) == "Z" and brand_of(pid) in brands]
 
 

@@ -48,12 +48,12 @@ class WindowsJob:
     popen_options: ClassVar[dict[str, Any]] = {
         "creationflags": CREATE_SUSPENDED | CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW
     }
-    needs_guardian: ClassVar[bool] = False
+    needs_reaper: ClassVar[bool] = False
 
     def __init__(
         self,
         popen: subprocess.Popen[bytes],
-        mark: ProcessTag,
+        tag: ProcessTag,
         *,
         is_wrapped: bool = False,
         kernel: Any = None,

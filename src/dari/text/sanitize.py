@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from dari.text.invisible import HiddenRun, find_hidden
 
@@ -21,6 +21,24 @@ def escape_hidden(text: str, *, one_line: bool = False) -> str:
         done = hidden.start + hidden.count
     shown = "".join((*pieces, text[done:])).replace("\r\n", "\n")
     return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
+
+
+class ShortenedText(NamedTuple):
+    text: str
+    is_truncated: bool
+    left_out_chars: int
+
+
+def escape_and_shorten(text: str, max_chars: int) -> ShortenedText:
+    """`escape_hidden`, and of a longer text its start and its end: a failed command is read for its end, which gets
+    two thirds."""
+    shown = escape_hidden(text)
+    if len(shown) <= max_chars:
+        return ShortenedText(shown, False, 0)
+    head = max_chars // 3
+    tail = max_chars - head
+    left_out = len(shown) - head - tail
+    return ShortenedText(f"{shown[:head]}\n[… {left_out} characters left out …]\n{shown[-tail:]}", True, left_out)
 
 
 def strip_hidden(text: str) -> str:

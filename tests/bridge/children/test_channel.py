@@ -61,7 +61,7 @@ async def test_a_child_that_stops_reading_is_given_up_and_delays_no_other() -> N
     deaf = server("time.sleep(600)", name="deaf")
     async with talking_to(deaf, write_s=0.2) as (client, channel), talking_to(server()) as (other, _):
         assert channel.child is not None
-        mark = channel.child.mark
+        mark = channel.child.tag
         calls = [client.call_tool("x", {"filling": "x" * 1_000_000}) for _ in range(3)]
         stuck = asyncio.gather(*calls, return_exceptions=True)
         assert (await other.call_tool("fine")).text == "fine"
@@ -140,7 +140,7 @@ async def test_a_grandchild_that_holds_the_pipes_does_not_hide_the_end() -> None
     body = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); os._exit(4)"
     async with talking_to(server(body)) as (client, channel):
         assert channel.child is not None
-        mark = channel.child.mark
+        mark = channel.child.tag
         with pytest.raises(Unavailable, match="exit status 4"):
             await client.call_tool("x")
     assert left_of(mark.as_dict()) == []

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dari.errors import Denied, InvalidInput
 from dari.terminal.policy.ast import Dialect
-from dari.terminal.policy.cleaning import clean_output
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
 from dari.terminal.policy.signals import parse_signal
+from dari.text.sanitize import escape_and_shorten
 
 
 def test_a_command_sent_in_pieces_is_judged_whole() -> None:
@@ -98,16 +98,9 @@ def test_what_is_no_signal_lists_those_that_are() -> None:
 
 
 def test_output_shows_what_hides_and_keeps_both_ends() -> None:
-    seen: list[str] = []
-
-    def clean(text: str) -> str:
-        seen.append(text)
-        return text.replace("\u202e", "<U+202E>")
-
-    cleaned = clean_output("a\x1b[31m\u202eb\x07\tc\r\n", clean)
+    cleaned = escape_and_shorten("a\x1b[31m\u202eb\x07\tc\r\n", 1000)
     assert cleaned.text == "a\\x1b[31m<U+202E>b\\x07\tc\n" and not cleaned.is_truncated
-    assert seen and "\x1b" not in seen[0]
-    long = clean_output("start" + "x" * 1000 + "end", clean, 90)
+    long = escape_and_shorten("start" + "x" * 1000 + "end", 90)
     assert long.is_truncated and long.text.startswith("start") and long.text.endswith("end")
     assert long.left_out_chars == 1008 - 90 and re.search(r"\[… 918 characters left out …\]", long.text)
 

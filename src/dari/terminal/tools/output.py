@@ -14,8 +14,7 @@ from dari.core.content import AudioContent, ImageContent, RawResult
 from dari.core.context import Context
 from dari.core.tool import Tool
 from dari.errors import DariError, InvalidInput
-from dari.terminal.policy.cleaning import Cleaned, clean_output
-from dari.text.sanitize import escape_hidden
+from dari.text.sanitize import ShortenedText, escape_and_shorten, escape_hidden
 
 CHARS_PER_TOKEN = 4
 DEFAULT_TOKENS = 10_000
@@ -23,12 +22,12 @@ MAX_TOKENS = 100_000
 _SGR = re.compile(r"(\x1b\[[\d;:]*m)")
 
 
-def limit_output(text: str, max_tokens: int = DEFAULT_TOKENS) -> Cleaned:
+def limit_output(text: str, max_tokens: int = DEFAULT_TOKENS) -> ShortenedText:
     """The text with what hides made visible, cut to about so many tokens; its start and its end stay."""
-    return clean_output(text, escape_hidden, _budget(max_tokens))
+    return escape_and_shorten(text, _budget(max_tokens))
 
 
-def limit_formatted(text: str, max_tokens: int = DEFAULT_TOKENS) -> Cleaned:
+def limit_formatted(text: str, max_tokens: int = DEFAULT_TOKENS) -> ShortenedText:
     """The same for text whose colours are wanted: SGR sequences stay, everything else is made visible.
 
     The end counts: what is left out is the beginning, at a line end.
@@ -40,7 +39,7 @@ def limit_formatted(text: str, max_tokens: int = DEFAULT_TOKENS) -> Cleaned:
         left_out, text = cut, text[cut:]
     parts = _SGR.split(text)
     pieces = [part if at % 2 else escape_hidden(part) for at, part in enumerate(parts)]
-    return Cleaned("".join(pieces), left_out > 0, left_out)
+    return ShortenedText("".join(pieces), left_out > 0, left_out)
 
 
 def limit_lines(text: str, max_tokens: int = DEFAULT_TOKENS) -> tuple[str, int]:
