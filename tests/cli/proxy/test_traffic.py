@@ -211,7 +211,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell, client: Client,
 
 def test_times_and_ids_that_are_none_are_refused(shell: Shell) -> None:
     assert "is no time" in shell.refused("traffic", "--since", "yesterday")
-    assert "no request id" in shell("traffic", "show", "abc", code=1).err
+    assert "request_id must be a number" in shell("traffic", "show", "abc", code=1).err
     assert "no status" in shell("traffic", "--status", "ok", code=1).err
     assert "is negative" in shell("traffic", "-n", "-1", code=1).err
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 import dari.proxy
+from dari.cli.kit.table import format_size, one_line
 from dari.cli.main import main
-from dari.cli.proxy import output
 from dari.cli.proxy.main import GROUPS, _completed, make_parser
 from dari.cli.proxy.options import DEFAULT_WORDS
 from dari.cli.proxy.rule_kinds import NAMES
 from dari.cli.proxy.words import COMMANDS, for_shell
+from dari.text.sanitize import escape_hidden
 from tests.cli.proxy.support import Shell
 from tests.wires import ROOT
 
@@ -147,12 +148,12 @@ def test_a_hint_for_an_agent_becomes_one_for_a_person() -> None:
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_499, "99.5 kB"), (123_456, "123 kB"), (10**15, "1000 TB")],
 )
 def test_sizes(size_bytes: int, shown: str) -> None:
-    assert output.size(size_bytes) == shown
+    assert format_size(size_bytes) == shown
 
 
 def test_control_characters_become_visible() -> None:
-    assert output.printable("a\x1b[31m\nb\t\x9b\u202e") == "a\\x1b[31m\nb\t\\x9b\\u202e"
-    assert output.one_line("a\nb\tc") == "a\\nb\\tc"
+    assert escape_hidden("a\x1b[31m\nb\t\x9b\u202e") == "a\\x1b[31m\nb\t\\x9b<U+202E>"
+    assert one_line("a\nb\tc") == "a\\nb\\tc"
 
 
 def on_terminal(*words: str, **environment: str) -> str:

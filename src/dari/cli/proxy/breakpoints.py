@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, header, leaf
-from dari.cli.proxy.output import Output, one_line, printable
 from dari.cli.proxy.sending import as_text, body_of
+from dari.text.sanitize import escape_hidden
 
 _LIST = """
 dari proxy rules add breakpoint https://example.com/pay     hold such requests
@@ -59,7 +61,7 @@ def _held_lines(held: list[dict[str, Any]], out: Output) -> Iterator[str]:
         yield from (f"    {one_line(name)}: {one_line(value)}" for name, value in one["headers"])
         if one["body_sample"]:
             yield ""
-            yield from (f"    {line}" for line in printable(one["body_sample"]).splitlines())
+            yield from (f"    {line}" for line in escape_hidden(one["body_sample"]).splitlines())
         if one["body_note"]:
             yield out.paint(f"    {one_line(one['body_note'])}", "dim")
 

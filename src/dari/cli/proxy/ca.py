@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_pairs, one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.output import Output, one_line, pairs
 from dari.cli.proxy.words import for_shell
 from dari.errors import Failed
 from dari.os_errors import describe_os_error, suggest_next_step
@@ -67,13 +68,14 @@ def _told(status: dict[str, Any], out: Output) -> int:
     status["install"] = [for_shell(line) for line in status["install"]]
     out.show(status, _status_lines(status))
     if not out.as_json:
-        out.warn(for_shell(text) for text in status["warnings"])
+        for text in status["warnings"]:
+            out.warn(one_line(text))
     return 0
 
 
 def _status_lines(status: dict[str, Any]) -> Iterator[str]:
     if status["loaded"]:
-        yield from pairs(
+        yield from format_pairs(
             {
                 "certificate": status["cert_path"],
                 "subject": status["subject"],

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_pairs, one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.output import Output, one_line, pairs
 from dari.cli.proxy.words import for_shell
 from dari.paths import log_hint
 
@@ -152,7 +153,7 @@ def _status_lines(info: dict[str, Any], out: Output) -> Iterator[str]:
     is_running = info["status"] == "running"
     where = f"on {info['address']}" if is_running else f"({info['listen_addr']} when started)"
     yield f"{out.paint(info['status'], 'green' if is_running else 'yellow')} {where}"
-    yield from pairs(
+    yield from format_pairs(
         {
             "  transparent": info["transparent_address"],
             "  capture": "on" if info["capture"] == "running" else "off: nothing is recorded",

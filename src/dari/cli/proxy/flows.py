@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_duration, format_size, one_line
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.output import Output, duration, one_line, paint, size
 
 FIELDS = (
     "id",
@@ -33,6 +34,8 @@ _TOKENS = 2_000_000
 _QUIET = ("upstream", "")
 
 Flow = dict[str, Any]
+Paint = Callable[[str, str], str]
+"""A text in a style, where its stream shows colours."""
 
 
 async def pages(crab: Crab, wanted: Flow, most: int | None = None) -> AsyncIterator[list[Flow]]:
@@ -59,21 +62,21 @@ async def newest(crab: Crab, wanted: Flow, most: int) -> list[Flow]:
     return found[::-1]
 
 
-def lines(flows: Iterable[Flow], *, is_coloured: bool, width: int | None, has_time: bool = True) -> list[str]:
-    return [line(flow, is_coloured=is_coloured, width=width, has_time=has_time) for flow in flows]
+def lines(flows: Iterable[Flow], *, paint: Paint, width: int | None, has_time: bool = True) -> list[str]:
+    return [line(flow, paint=paint, width=width, has_time=has_time) for flow in flows]
 
 
-def line(flow: Flow, *, is_coloured: bool, width: int | None, has_time: bool = True) -> str:
+def line(flow: Flow, *, paint: Paint, width: int | None, has_time: bool = True) -> str:
     """`12:30:01     17  GET      200   12 ms  1.2 kB  https://…`, cut to the width of the terminal."""
     clock = time.strftime("%H:%M:%S", time.localtime(flow["ts_unix_ms"] / 1000)) + "  " if has_time else ""
     status = str(flow.get("status", "-" if flow.get("state") == "done" else "…"))
     head = f"{clock}{flow['id']:>5}  {flow['method']:<7} "
-    numbers = f"{duration(flow.get('duration_ms')):>8}  {size(flow.get('response_bytes', 0)):>7}  "
+    numbers = f"{format_duration(flow.get('duration_ms')):>8}  {format_size(flow.get('response_bytes', 0)):>7}  "
     tail = one_line(flow.get("url", "")) + _remarks(flow)
     if width is not None:
         room = max(20, width - len(head) - 5 - len(numbers))
         tail = tail if len(tail) <= room else tail[: room - 1] + "…"
-    return head + paint(f"{status:>3}", _style(flow), is_coloured) + "  " + numbers + tail
+    return head + paint(f"{status:>3}", _style(flow)) + "  " + numbers + tail
 
 
 def _remarks(flow: Flow) -> str:
@@ -141,4 +144,4 @@ def _forget(told: set[int], oldest_id: int) -> int:
 
 
 def _tell(flow: Flow, out: Output) -> None:
-    out.show(flow, [line(flow, is_coloured=out.is_coloured, width=out.width)])
+    out.show(flow, [line(flow, paint=out.paint, width=out.width)])

@@ -12,9 +12,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from dari.cli.kit.console import Output, encode_json
+from dari.cli.kit.table import format_size, one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, add_filters, filter_of, group, leaf
-from dari.cli.proxy.output import Output, encoded, one_line, size
 from dari.errors import Conflict, Denied, Failed
 from dari.os_errors import describe_os_error, suggest_next_step
 
@@ -49,7 +50,7 @@ async def _export(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     options["include_bodies"] = not arguments.no_bodies
     size_bytes = await export(crab, target, filter_of(arguments), overwrite=arguments.overwrite, **options)
     if target is not None:
-        out.show({"path": str(target), "size_bytes": size_bytes}, [f"{size(size_bytes)} written to {target}"])
+        out.show({"path": str(target), "size_bytes": size_bytes}, [f"{format_size(size_bytes)} written to {target}"])
     return 0
 
 
@@ -104,7 +105,8 @@ async def _import(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     span = f": {done['first_id']} to {done['last_id']}" if done["imported"] else ""
     out.show(done, [f"{done['imported']} requests imported{span}"])
     if not out.as_json:
-        out.warn(one_line(f"entry {one['index']} was skipped: {one['reason']}") for one in done["skipped"])
+        for one in done["skipped"]:
+            out.warn(one_line(f"entry {one['index']} was skipped: {one['reason']}"))
     return 0
 
 
@@ -114,7 +116,7 @@ def _keep_only(path: Path, ids: Collection[int]) -> None:
     data = msgspec.json.decode(path.read_bytes())
     log = data["log"]
     log["entries"] = [entry for entry in log["entries"] if entry.get("_dari", {}).get("id") in ids]
-    path.write_text(encoded(data))
+    path.write_text(encode_json(data))
 
 
 def _move(draft: Path, target: Path) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_duration, format_pairs, format_size, format_value, one_line
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, leaf
-from dari.cli.proxy.output import Output, duration, one_line, pairs, printable, shown, size
 from dari.errors import Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
+from dari.text.sanitize import escape_hidden
 
 SHOW = """
 dari proxy traffic show 17                        head, bodies, rules, TLS; secrets are hidden
@@ -51,20 +53,21 @@ def _flow_lines(flow: dict[str, Any], out: Output) -> Iterator[str]:
     yield out.paint(one_line(f"{flow['method']} {flow['url']}"), "bold")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(flow["ts_unix_ms"] / 1000))
     who = " ".join(str(flow[name]) for name in ("process", "pid") if name in flow)
-    yield from pairs(
+    head_time, sent = format_duration(flow.get("head_ms")), format_size(flow.get("request_bytes", 0))
+    yield from format_pairs(
         {
             "  status": flow.get("status"),
             "  origin said": flow.get("upstream_status") if flow.get("upstream_status") != flow.get("status") else None,
             "  error": flow.get("error"),
             "  state": flow.get("state") if flow.get("state") != "done" else None,
-            "  time": f"{when}, head {duration(flow.get('head_ms'))}, all {duration(flow.get('duration_ms'))}",
-            "  size": f"{size(flow.get('request_bytes', 0))} sent, {size(flow.get('response_bytes', 0))} received",
+            "  time": f"{when}, head {head_time}, all {format_duration(flow.get('duration_ms'))}",
+            "  size": f"{sent} sent, {format_size(flow.get('response_bytes', 0))} received",
             "  client": f"{flow.get('peer', '')} {who}".strip(),
             "  event": flow.get("event"),
             "  rules": ", ".join(flow.get("rule_ids", [])),
             "  sent to": flow.get("map_remote_to"),
             "  replay of": flow.get("replay_of"),
-            "  TLS": ", ".join(f"{name} {shown(value)}" for name, value in flow.get("tls", {}).items()),
+            "  TLS": ", ".join(f"{name} {format_value(value)}" for name, value in flow.get("tls", {}).items()),
         }
     )
     for direction in ("request", "response"):
@@ -87,10 +90,10 @@ def _message(flow: dict[str, Any], direction: str, out: Output) -> Iterator[str]
         return
     yield ""
     if body.get("text") is None:
-        named = one_line(f"{body['kind']} {body['mime']}, {size(body['size_bytes'])}")
+        named = one_line(f"{body['kind']} {body['mime']}, {format_size(body['size_bytes'])}")
         yield f"  <{named}: dari proxy traffic body {flow['id']} -o FILE>"
     else:
-        yield from ("  " + line for line in printable(body["text"]).splitlines())
+        yield from ("  " + line for line in escape_hidden(body["text"]).splitlines())
     notes = [body["note"]] if body.get("note") else []
     if body.get("truncated"):
         notes.append(f"cut here: dari proxy traffic body {flow['id']}")
@@ -104,7 +107,8 @@ async def _body(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if arguments.output is not None:
         size_bytes = await _save(crab, request_id, direction, Path(arguments.output), out)
         out.show(
-            {"path": arguments.output, "size_bytes": size_bytes}, [f"{size(size_bytes)} written to {arguments.output}"]
+            {"path": arguments.output, "size_bytes": size_bytes},
+            [f"{format_size(size_bytes)} written to {arguments.output}"],
         )
         return 0
     view = await crab.call("traffic.body", request_id=request_id, direction=direction, max_chars=_TEXT_CHARS)
@@ -119,11 +123,12 @@ async def _body(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if not is_text or arguments.reveal:
         await _copy(crab, request_id, direction, sys.stdout.buffer, out)
         return 0
-    out.text(printable(view["text"]) if out.width is not None else view["text"])
+    out.text(escape_hidden(view["text"]) if out.width is not None else view["text"])
     notes = [view["note"]] if view.get("note") else []
     if view.get("truncated"):
         notes.append("only the beginning is shown; -o FILE writes all of it")
-    out.warn(notes)
+    for note in notes:
+        out.warn(one_line(note))
     return 0
 
 
@@ -149,5 +154,5 @@ async def _copy(crab: Crab, request_id: str, direction: str, stream: BinaryIO, o
             break
     stream.flush()
     if piece.get("note") or not piece.get("is_whole", True):
-        out.warn([piece.get("note") or "only the beginning of this body was kept"])
+        out.warn(one_line(piece.get("note") or "only the beginning of this body was kept"))
     return done

@@ -91,12 +91,12 @@ def _run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from dari.cli.proxy.crab import Crab
-    from dari.cli.proxy.output import Output
+    from dari.cli.proxy.words import make_output
     from dari.errors import DariError
     from dari.proxy.daemon import CrabPaths
 
     gc.enable()
-    out = Output(as_json=getattr(arguments, "json", False) is True)
+    out = make_output(as_json=getattr(arguments, "json", False) is True)
 
     async def handle() -> int:
         place = CrabPaths(getattr(arguments, "run_dir", None), getattr(arguments, "socket", None))
@@ -110,13 +110,12 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(handle())
     except (DariError, OSError) as problem:
-        from dari.cli.proxy.words import tell
         from dari.os_errors import from_os_error
 
         error = from_os_error(problem)
         if error is None:
             raise
-        tell(error, out)
+        out.error(error)
         return error.exit_code
 
 

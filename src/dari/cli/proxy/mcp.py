@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_pairs
 from dari.cli.ports import add_allow_uid, warn_port_moved
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.output import Output, pairs
 from dari.daemon.ancestry import read_process
 from dari.daemon.launch import DetachedProcess
 from dari.daemon.lock import FileLock
@@ -169,9 +170,7 @@ async def _start(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     settings = ServeSettings(http_port=arguments.port)
     warn_port_moved("crab", settings, record.url, record.token_path, renew="dari proxy stop --daemon, then start again")
     if not is_new and arguments.port is not None and f":{arguments.port}/" not in record.url:
-        out.warn(
-            [f"it keeps its port; to move it: dari proxy mcp stop && dari proxy mcp start --port {arguments.port}"]
-        )
+        out.warn(f"it keeps its port; to move it: dari proxy mcp stop && dari proxy mcp start --port {arguments.port}")
     return 0
 
 
@@ -193,7 +192,7 @@ async def _status(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
 
 def _tell(out: Output, record: McpProcessRecord, said: str) -> None:
     payload: dict[str, Any] = {"status": "running", "url": record.url, "token_path": record.token_path}
-    lines = pairs({"  endpoint": record.url, "  token file": record.token_path, "  pid": record.pid})
+    lines = format_pairs({"  endpoint": record.url, "  token file": record.token_path, "  pid": record.pid})
     out.show({**payload, "pid": record.pid, "log_path": record.log_path}, [said, *lines])
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dari.cli.kit.console import Output
     from dari.cli.proxy.crab import Crab
-    from dari.cli.proxy.output import Output
 
 Handle = Callable[[argparse.Namespace, "Crab", "Output"], Awaitable[int]]
 Commands = argparse._SubParsersAction  # argparse has no public name for it

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dari.cli.kit.table import format_value, one_line
 from dari.cli.proxy.options import Commands, Handle, group, header, leaf
-from dari.cli.proxy.output import one_line, shown
 from dari.errors import Failed, InvalidInput
 
 NAMES = (
@@ -231,7 +231,7 @@ def effect(rule: dict[str, Any]) -> str:
             found = f"{_short(settings['find'])!r}" if settings["find"] is not None else "whole body"
             said = f"{settings['on']}: {found} -> {_short(settings['text'])!r}"
         case _:
-            said = ", ".join(f"{name} {shown(value)}" for name, value in settings.items() if value)
+            said = ", ".join(f"{name} {format_value(value)}" for name, value in settings.items() if value)
     return one_line(said)
 
 

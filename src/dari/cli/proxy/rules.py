@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_table, one_line
 from dari.cli.proxy import rule_kinds
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.output import Output, one_line, table
 from dari.cli.proxy.words import for_shell
 
 _RULES = """
@@ -79,7 +80,9 @@ async def _list(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     found = await crab.call("rules.list", kind=_kind(arguments))
     out.show(found, _rule_lines(found["rules"], out))
     if not out.as_json:
-        out.warn(f"{rule['id']}: {for_shell(text)}" for rule in found["rules"] for text in rule["warnings"])
+        for rule in found["rules"]:
+            for text in rule["warnings"]:
+                out.warn(one_line(f"{rule['id']}: {text}"))
     return 0
 
 
@@ -93,7 +96,7 @@ def _rule_lines(rules: list[dict[str, Any]], out: Output) -> Iterator[str]:
         effect = rule_kinds.effect(rule) + ("" if rule["enabled"] else " (disabled)")
         row = (rule["id"], rule["kind"].replace("_", "-"), str(rule["hits"]), rule["method"] or "any", matcher, effect)
         rows.append(row)
-    head, *lines = table(rows)
+    head, *lines = format_table(rows)
     yield out.paint(head, "dim")
     yield from lines
 
@@ -193,7 +196,9 @@ def _told(rule: dict[str, Any], verb: str, out: Output) -> int:
 
 def _warn(results: list[dict[str, Any]], out: Output) -> int:
     if not out.as_json:
-        out.warn(for_shell(text) for one in results for text in one.get("warnings", ()))
+        for one in results:
+            for text in one.get("warnings", ()):
+                out.warn(one_line(text))
     return 0
 
 

@@ -11,10 +11,13 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dari.cli.kit.console import Output, encode_json, paint_err
+from dari.cli.kit.table import format_size
 from dari.cli.proxy import flows
 from dari.cli.proxy.attribution import RUN_ID_VARIABLE, Attribution, likely_reasons
 from dari.cli.proxy.child import NOT_EXECUTABLE, NOT_FOUND, Signals, run_child
@@ -22,8 +25,7 @@ from dari.cli.proxy.child_environment import ProxyAddress, joined_environment, u
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.lease import Lease, StartedByRun
 from dari.cli.proxy.options import Commands, leaf
-from dari.cli.proxy.output import Output, encoded, size, takes_colour
-from dari.cli.proxy.words import for_shell, tell
+from dari.cli.proxy.words import for_shell
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.errors import ProxyAlreadyRunning
@@ -102,7 +104,7 @@ async def _through_proxy(
     except DariError as error:
         if code is None:
             raise
-        tell(error, out)  # the command has done its work: its exit code stands
+        out.error(error)  # the command has done its work: its exit code stands
     return code
 
 
@@ -253,14 +255,14 @@ async def _report(
 ) -> None:
     if not arguments.quiet:
         width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-        shown = flows.lines(found, is_coloured=takes_colour(sys.stderr), width=width, has_time=False)
+        shown = flows.lines(found, paint=partial(paint_err, console=out.console), width=width, has_time=False)
         received = sum(flow.get("response_bytes", 0) for flow in found)
-        count = f"{len(found)} request{'s' if len(found) != 1 else ''}, {size(received)} received"
+        count = f"{len(found)} request{'s' if len(found) != 1 else ''}, {format_size(received)} received"
         out.note("", count if found else "No requests", *shown)
     if arguments.json_file == "-":
         out.json({"flows": found, "count": len(found)})
     elif arguments.json_file is not None:
-        _write(Path(arguments.json_file), encoded({"flows": found, "count": len(found)}) + "\n")
+        _write(Path(arguments.json_file), encode_json({"flows": found, "count": len(found)}) + "\n")
     if arguments.har is not None:
         from dari.cli.proxy.har import export
 

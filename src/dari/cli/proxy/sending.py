@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import one_line
 from dari.cli.proxy import flows
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, header, leaf
-from dari.cli.proxy.output import Output, one_line, printable
 from dari.errors import Failed, InvalidInput
+from dari.text.sanitize import escape_hidden
 
 _CURL = """
 dari proxy traffic curl 17                        the request as a curl command, secrets left out
@@ -64,7 +66,7 @@ def _add_message(parser: argparse.ArgumentParser) -> None:
 
 async def _code(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     found = await crab.call("traffic.code", request_id=arguments.id.removeprefix("#"), language=arguments.client)
-    out.show(found, [printable(found["code"])])
+    out.show(found, [escape_hidden(found["code"])])
     return 0
 
 
@@ -106,12 +108,12 @@ def _answer_lines(answered: dict[str, Any], out: Output) -> Iterator[str]:
     flow = {"ts_unix_ms": 0, "state": "done", **answered["flow"]}
     body = flow.get("response_body") or {}
     flow["response_bytes"] = body.get("size_bytes", 0)
-    yield flows.line(flow, is_coloured=out.is_coloured, width=out.width, has_time=False)
+    yield flows.line(flow, paint=out.paint, width=out.width, has_time=False)
     for line in (flow.get("response_headers") or "").splitlines():
         yield "  " + one_line(line)
     if body.get("text"):
         yield ""
-        yield printable(body["text"])
+        yield escape_hidden(body["text"])
     if body.get("truncated") or (body and body.get("text") is None):
         yield f"(dari proxy traffic body {flow['id']} has all of it)"
     for note in answered["notes"]:

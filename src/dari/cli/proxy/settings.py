@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_pairs, format_value
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, Handle, byte_rate, group, leaf, on_off
-from dari.cli.proxy.output import Output, pairs, shown
 from dari.errors import InvalidInput
 
 _CONFIG = """
@@ -212,13 +213,13 @@ def _lines(config: dict[str, Any]) -> Iterator[str]:
     throttle, upstream = config["throttle"], config["upstream"]
     allowed = ("this machine", *config["client_allowlist"]["ips"])
     certificates = [one["host"] for one in upstream["client_certificates"]]
-    yield from pairs(
+    yield from format_pairs(
         {
             "listen": f"{config['listen_addr']} ({'running' if config['running'] else 'stopped'})",
             "transparent": _or_off(config["transparent"], f"port {config['transparent']['listen_port']}"),
             "inspect bodies": config["inspect"]["enabled"],
             "throttle": _or_off(throttle, _link(throttle)),
-            "clients": shown(allowed) if config["client_allowlist"]["enabled"] else "all",
+            "clients": format_value(allowed) if config["client_allowlist"]["enabled"] else "all",
             "CA": config["ca"]["cert_path"] if config["ca"]["loaded"] else "none",
             "upstream proxy": upstream["proxy"] or "none",
             "without it": upstream["bypass"],
@@ -238,7 +239,7 @@ def _or_off(setting: dict[str, Any], said: str) -> str:
 def _link(throttle: dict[str, Any]) -> str:
     rates = [f"{name} {throttle[member]} B/s" for name, member in _RATES if throttle[member]]
     latency = f"{throttle['latency_ms']} ms" + (f" ± {throttle['jitter_ms']}" if throttle["jitter_ms"] else "")
-    hosts = f" for {shown(throttle['selected_hosts'])}" if throttle["only_selected_hosts"] else ""
+    hosts = f" for {format_value(throttle['selected_hosts'])}" if throttle["only_selected_hosts"] else ""
     return ", ".join((latency, *rates)) + hosts
 
 

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from dari.cli.kit.console import Output
+from dari.cli.kit.table import format_duration, format_size, format_table, one_line
 from dari.cli.proxy import flows, sending
 from dari.cli.proxy.crab import Crab
 from dari.cli.proxy.options import Commands, add_filters, filter_of, group, leaf
-from dari.cli.proxy.output import Output, duration, one_line, size, table
 from dari.errors import InvalidInput, TimedOut
 
 _LIST = """
@@ -66,7 +67,7 @@ async def _list(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
 
         return await follow(crab, wanted, arguments.limit, out)
     found = await flows.newest(crab, wanted, arguments.limit)
-    shown = flows.lines(found, is_coloured=out.is_coloured, width=out.width)
+    shown = flows.lines(found, paint=out.paint, width=out.width)
     out.show({"flows": found, "count": len(found)}, shown or ["Nothing recorded that fits"])
     return 0
 
@@ -88,15 +89,15 @@ def _summary_lines(found: dict[str, Any], out: Output) -> Iterator[str]:
             (
                 str(one["count"]),
                 f"{one['error_rate']:.0%}",
-                duration(one["p50_ms"]),
-                duration(one["p95_ms"]),
-                size(one["response_bytes"]),
+                format_duration(one["p50_ms"]),
+                format_duration(one["p95_ms"]),
+                format_size(one["response_bytes"]),
                 statuses,
                 " ".join(one["methods"]),
                 one["host"] + one["path"],
             )
         )
-    head, *lines = table(rows)
+    head, *lines = format_table(rows)
     yield out.paint(head, "dim")
     yield from lines
     if found["left_out_groups"]:
@@ -113,7 +114,7 @@ async def _wait(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     )
     if not found["found"]:
         raise TimedOut(f"no such request within {arguments.timeout_s:g} s", "allow more time with --timeout-s")
-    out.show(found, flows.lines([found["flow"]], is_coloured=out.is_coloured, width=out.width))
+    out.show(found, flows.lines([found["flow"]], paint=out.paint, width=out.width))
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Hints of the service name the tools of an agent; a person at a shell is told the commands that do the same."""
+"""What `dari proxy` prints: hints that name commands instead of tools, on a console that ends with its reader."""
 
 from __future__ import annotations
 
-import re
+import sys
 
-from dari.cli.proxy.output import Output, encoded, paint, printable, takes_colour
-from dari.errors import DariError
+from dari.cli.kit.console import Output, ProcessConsole, as_bytes
+from dari.cli.kit.hints import make_rewriter
 
 COMMANDS = {
     "crab_rules_add_allow": "dari proxy rules add allow HOST",
@@ -30,24 +30,17 @@ _PHRASES = {
     "list the rules to see their ids": "`dari proxy rules` shows their ids",
     "start the daemon": "start it with `dari proxy start`",
 }
-_TOOL = re.compile(r"\bcrab_[a-z_]+\b")
+for_shell = make_rewriter(COMMANDS, _PHRASES)
 
 
-def for_shell(text: str) -> str:
-    text = _TOOL.sub(lambda found: COMMANDS.get(found[0], found[0]), text)
-    for phrase, ours in _PHRASES.items():
-        text = text.replace(phrase, ours)
-    return text
+class PipedConsole(ProcessConsole):
+    """Raises BrokenPipeError when the reader of stdout has left, so that `traffic --follow` ends with its reader."""
+
+    def out(self, text: str) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(as_bytes(text))
+        sys.stdout.flush()
 
 
-def tell(error: DariError, out: Output) -> None:
-    message, hint = for_shell(error.message), for_shell(error.hint)
-    if out.as_json:
-        out.note(encoded({"error": {"code": error.code, "name": error.name, "message": message, "hint": hint}}))
-        return
-    import sys
-
-    is_coloured = takes_colour(sys.stderr)
-    out.note(paint("error:", "red", is_coloured) + f" {printable(message)}")
-    if hint:
-        out.note(paint("hint:", "cyan", is_coloured) + f" {printable(hint)}")
+def make_output(*, as_json: bool) -> Output:
+    return Output(as_json=as_json, console=PipedConsole(), rewrite=for_shell)
