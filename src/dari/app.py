@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,6 @@ from dari.terminal.paths import CruxPaths
 from dari.version import VERSION
 
 if TYPE_CHECKING:
-    from dari.bridge.cli_socket.connection import MakeServer
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
@@ -98,7 +97,9 @@ def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints
     )
 
 
-def servers_for_clients(bridge: Bridge) -> MakeServer:
+def servers_for_clients(
+    bridge: Bridge,
+) -> Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]:
     """The server of each client on the hub's socket, made from the client's own folder, environment and options."""
     toolkits = Toolkits(ServeSettings())
 

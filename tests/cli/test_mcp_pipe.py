@@ -333,7 +333,7 @@ async def http_session(http: HttpWire) -> dict[str, str]:
 
 
 async def test_a_background_hub_of_another_release_is_replaced(person: Person, tmp_path: Path) -> None:
-    async with person.other_release("from dari.cli.bridged import main; raise SystemExit(main(['serve', '--stay']))"):
+    async with person.other_release("from dari.cli.hub.main import main; raise SystemExit(main(['serve', '--stay']))"):
         before = person.hub_pid()
         async with person.mcp() as wire:
             assert (await open_session(wire))["result"]["serverInfo"]["version"] != OTHER_VERSION

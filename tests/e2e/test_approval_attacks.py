@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from dari.bridge.paths import BridgePaths
 from dari.cli.crux.line import Line
+from dari.cli.hub.paths import BridgePaths
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.daemon.client import DaemonClient

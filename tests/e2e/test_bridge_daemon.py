@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.paths import BridgePaths
-from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
+from dari.cli.hub.paths import BridgePaths
 from tests.bridge.peer_server import peer
+from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
 from tests.process.support import wait_for_end
 
 pytestmark = pytest.mark.e2e

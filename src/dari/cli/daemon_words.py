@@ -3,8 +3,8 @@
 What is about the servers of a running daemon is answered by the daemon itself: `dari.cli.remote.manage`.
 """
 
-from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect
-from dari.bridge.paths import BridgePaths
+from dari.cli.hub.client import CliSocketRefused, ask_to_finish, connect
+from dari.cli.hub.paths import BridgePaths
 from dari.cli.remote.fast_client import NETWORK, STOP_TIMEOUT_S, through_daemon, write_line
 
 USAGE = 1

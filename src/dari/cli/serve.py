@@ -22,7 +22,7 @@ from dari.transport.peer_uids import read_uids
 from dari.transport.supervisor import TransportSupervisor
 
 if TYPE_CHECKING:
-    from dari.bridge.daemon import Hosted
+    from dari.cli.hub.daemon import Hosted
     from dari.cli.mcp.http import HubForwarder
     from dari.cli.mcp.hub import NoHub
 
@@ -126,10 +126,10 @@ def _refuse_second(socket: Path) -> None:
 
 async def _host(settings: ServeSettings) -> int:
     """Take the place of the bridge's daemon, and offer its servers beside our own tools."""
-    from dari.bridge.daemon import host, take_over
-    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
-    from dari.cli.bridged import commands_for, servers_for
+    from dari.cli.hub.daemon import host, take_over
+    from dari.cli.hub.main import commands_for, servers_for
+    from dari.cli.hub.paths import BridgePaths
 
     place = BridgePaths()
     bridge = Bridge(place.state_dir, protected=(*place.protected, app.socket_path().parent))

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from dari import app, paths
 from dari.bridge.config.locations import FILE_NAMES
 from dari.bridge.oauth.store import LoginStore
-from dari.bridge.paths import BridgePaths as BridgePlace
 from dari.cli.crux.tmux.shims import is_shim
+from dari.cli.hub.paths import BridgePaths as BridgePlace
 from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
 from dari.installation import found

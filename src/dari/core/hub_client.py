@@ -16,7 +16,7 @@ NAME = "bridge"
 
 def hub_client(principal: str, *, starts: bool = True) -> DaemonClient:
     """Calls to the hub's control socket."""
-    command = python_command("dari.cli.bridged", "serve") if starts else None
+    command = python_command("dari.cli.hub.main", "serve") if starts else None
     return DaemonClient(DaemonPaths(NAME), principal, command=command, check_server=refuse_confined_hub)
 
 

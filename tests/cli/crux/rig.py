@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dari.bridge.daemon import take_over
-from dari.bridge.paths import BridgePaths
 from dari.cli.crux.main import main
+from dari.cli.hub.daemon import take_over
+from dari.cli.hub.paths import BridgePaths
 
 OURS = ("CRUX_SOCKET", "CRUX_CONFIG", "CRUX_PANE", "TMUX_PANE", "TMUX", "XDG_CONFIG_HOME", "NO_COLOR")
 

@@ -6,8 +6,8 @@ Blocking, standard library only, and little of it: `dari mcp` imports this befor
 import os
 from _socket import socket
 
-from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, open_mcp
-from dari.bridge.paths import BridgePaths
+from dari.cli.hub.client import CliSocketRefused, ask_to_finish, open_mcp
+from dari.cli.hub.paths import BridgePaths
 from dari.home import home_dir
 
 REPLACE_S = 30.0

@@ -6,7 +6,7 @@ its version, its capabilities and its instructions; nothing of anybody's environ
 
 import os
 
-from dari.bridge.cli_socket.protocol import PACKAGE, to_json
+from dari.cli.hub.protocol import PACKAGE, to_json
 from dari.version import VERSION
 
 MAX_FILES = 64

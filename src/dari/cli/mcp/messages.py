@@ -5,7 +5,7 @@ try:
 except ImportError:  # an interpreter without CPython's accelerators
     _json = None  # type: ignore[assignment]
 
-from dari.bridge.cli_socket.protocol import to_json
+from dari.cli.hub.protocol import to_json
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _RESPONSE = b'{"jsonrpc":"2.0","id":'

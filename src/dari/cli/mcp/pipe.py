@@ -11,7 +11,7 @@ from _thread import start_new_thread
 from select import POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, poll
 from time import monotonic
 
-from dari.bridge.cli_socket.protocol import CLOSING, to_json
+from dari.cli.hub.protocol import CLOSING, to_json
 from dari.cli.mcp.hub import Hub, HubRefused, NoHub
 from dari.cli.mcp.introductions import INTRODUCTIONS, Introductions
 from dari.cli.mcp.messages import ClientMessage, HubMessage, loads, notification, response

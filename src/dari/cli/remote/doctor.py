@@ -131,7 +131,7 @@ def _server(context: CommandContext, listed: CatalogEntry) -> Iterator[DoctorChe
 
 
 def _daemon(context: CommandContext) -> Iterator[DoctorCheck]:
-    from dari.bridge.paths import BridgePaths
+    from dari.cli.hub.paths import BridgePaths
     from dari.daemon.unix_socket import answers
 
     path = BridgePaths().cli_socket

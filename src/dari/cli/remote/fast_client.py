@@ -10,8 +10,8 @@ import sys
 from _signal import SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
 from _socket import socket
 
-from dari.bridge.cli_socket import protocol
-from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish, connect, send_handshake
+from dari.cli.hub import protocol
+from dari.cli.hub.client import CliSocketRefused, ask_to_finish, connect, send_handshake
 from dari.home import runtime_dir
 
 NETWORK, INTERRUPTED = 2, 4
@@ -295,7 +295,7 @@ def through_daemon(program: str, argv: list[str], *, starts: bool = True, stays:
             if sock is None:
                 if not starts:
                     return _run_here(program, argv)
-                from dari.bridge.paths import BridgePaths
+                from dari.cli.hub.paths import BridgePaths
 
                 paths = BridgePaths()
                 if _names_an_address(argv):

@@ -109,8 +109,8 @@ async def run(program: str, argv: list[str], console: Console, bridge: Bridge, a
 def run_here(program: str, argv: list[str]) -> int:
     """Run a command in this process, with a bridge of its own that ends with it. Ctrl-C is exit code 4."""
     from dari.bridge.config.locations import ClientEnvironment
-    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
+    from dari.cli.hub.paths import BridgePaths
 
     console = ProcessConsole()
 

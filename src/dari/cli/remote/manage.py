@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from dari.bridge.paths import BridgePaths
 from dari.bridge.upstream.status import UpstreamStatus
+from dari.cli.hub.paths import BridgePaths
 from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_duration, one_line, print_table

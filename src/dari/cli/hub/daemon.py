@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from dari.bridge.paths import NAME, BridgePaths
+from dari.cli.hub.paths import NAME, BridgePaths
 from dari.daemon.lifetime import Lifetime, run_daemon
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
@@ -27,9 +27,9 @@ from dari.errors import Conflict, InvalidInput, Unavailable
 from dari.paths import FileId, file_id, log_hint, private_dir
 
 if TYPE_CHECKING:
-    from dari.bridge.cli_socket.connection import MakeServer, RunCommand
-    from dari.bridge.cli_socket.server import CliSocketServer
     from dari.bridge.service import Bridge
+    from dari.cli.hub.connection import MakeServer, RunCommand
+    from dari.cli.hub.server import CliSocketServer
     from dari.daemon.client import DaemonClient
     from dari.daemon.peer import ConnectedSocket, PeerCredentials
     from dari.daemon.session import Refusal
@@ -67,9 +67,9 @@ async def host(
 
     A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this.
     """
-    from dari.bridge.cli_socket.peer_check import is_own_child as usual
-    from dari.bridge.cli_socket.server import CliSocketServer
     from dari.bridge.control import BridgeControl
+    from dari.cli.hub.peer_check import is_own_child as usual
+    from dari.cli.hub.server import CliSocketServer
     from dari.daemon.peer import peer_credentials
     from dari.daemon.person import is_own_daemon
     from dari.daemon.server import DaemonServer
@@ -146,7 +146,7 @@ async def take_over(place: BridgePaths) -> bool:
 
     Conflict when the bridge is hosted by a hub, or by a daemon that does not end.
     """
-    from dari.bridge.cli_socket.client import CliSocketRefused, ask_to_finish
+    from dari.cli.hub.client import CliSocketRefused, ask_to_finish
 
     def ask() -> int | None:
         return ask_to_finish(place.run_dir_text, LOCK_TIMEOUT_S)

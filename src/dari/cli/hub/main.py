@@ -1,4 +1,4 @@
-"""The daemon of the bridge, started by whoever needs it first: `python -m dari.cli.bridged serve`."""
+"""The daemon of the bridge, started by whoever needs it first: `python -m dari.cli.hub.main serve`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from dari.bridge.cli_socket.connection import MakeServer, RunCommand
-    from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.service import Bridge
+    from dari.cli.hub.connection import MakeServer, RunCommand
+    from dari.cli.hub.socket_console import SocketConsole
     from dari.mcp.server import Server
 
 _EPILOG = """\
@@ -47,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
 def commands_for(bridge: Bridge) -> RunCommand:
     """What the door runs, on this bridge."""
 
-    async def run_command(program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def run_command(program: str, argv: list[str], terminal: SocketConsole, around: ClientEnvironment) -> int:
         from dari.cli.remote.main import run
 
         return await run(program, argv, terminal, bridge, around)
@@ -85,9 +85,9 @@ def main(argv: list[str] | None = None) -> int:
     os.umask(0o077)
     arguments = _arguments(sys.argv[1:] if argv is None else argv)
     from dari import log
-    from dari.bridge.daemon import serve
-    from dari.bridge.paths import BridgePaths
     from dari.bridge.service import Bridge
+    from dari.cli.hub.daemon import serve
+    from dari.cli.hub.paths import BridgePaths
     from dari.runtime import run_to_exit
 
     log.configure_logging(arguments.log)

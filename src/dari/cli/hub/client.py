@@ -6,7 +6,7 @@
 import os
 from _socket import socket
 
-from dari.bridge.cli_socket import protocol
+from dari.cli.hub import protocol
 from dari.daemon import unix_socket
 from dari.version import VERSION
 

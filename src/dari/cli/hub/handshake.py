@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from dari.bridge.cli_socket.protocol import PROTOCOL_VERSION
 from dari.bridge.config.locations import ClientEnvironment
+from dari.cli.hub.protocol import PROTOCOL_VERSION
 from dari.errors import Conflict, DariError, Denied, InvalidInput
 
 PURPOSES = ("cli", "mcp", "finish")
@@ -117,4 +117,4 @@ def _absolute(path: str) -> str:
 
 
 def _wrong(what: str) -> DariError:
-    return InvalidInput(f"the first line is not understood: {what}", "see dari.bridge.cli_socket.protocol")
+    return InvalidInput(f"the first line is not understood: {what}", "see dari.cli.hub.protocol")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.cli_socket import protocol
+from dari.cli.hub import protocol
 from dari.daemon.launch import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
-from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
+from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
 from tests.process.support import wait_for_end
 
 LINES = 2_622_000
@@ -255,8 +255,8 @@ assert main(["mcp", "remote", "say", "", "", "0"]) == 0
 print(*sorted(set(sys.modules) - before))
 """
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
-    ours = "dari dari.bridge dari.bridge.cli_socket dari.bridge.cli_socket.client dari.bridge.cli_socket.protocol"
-    ours += " dari.cli dari.cli.crewx dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
+    ours = "dari dari.cli dari.cli.crewx dari.cli.hub dari.cli.hub.client dari.cli.hub.protocol"
+    ours += " dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
     ours += " dari.home dari.version"
     assert done.stdout.split() == ["_json", "_socket", *ours.split()]
 

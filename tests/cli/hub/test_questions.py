@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.cli_socket.processes import WITHIN_S, crewx, crewx_process, demo_host
+from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, demo_host
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dari.bridge.cli_socket import protocol
-from dari.bridge.cli_socket.writer import FrameWriter
+from dari.cli.hub import protocol
+from dari.cli.hub.writer import FrameWriter
 from dari.errors import InvalidInput
 
 MAX_STDIN_BYTES = 64 * 1024 * 1024
 
 
-class RemoteTerminal:
+class SocketConsole:
     """Has the shape of `dari.cli.kit.console.Console`; `out` and `err` never wait, `drain` does."""
 
     def __init__(self, outbox: FrameWriter, tty: Mapping[str, Any], environ: Mapping[str, str]) -> None:

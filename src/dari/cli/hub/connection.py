@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from dari.bridge.cli_socket import protocol
-from dari.bridge.cli_socket.handshake import CliHandshake, parse_handshake
-from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
-from dari.bridge.cli_socket.writer import FrameWriter
 from dari.bridge.config.locations import ClientEnvironment
+from dari.cli.hub import protocol
+from dari.cli.hub.handshake import CliHandshake, parse_handshake
+from dari.cli.hub.socket_console import SocketConsole
+from dari.cli.hub.writer import FrameWriter
 from dari.core.scopes import ALL_SCOPES, MCP_GRANT
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
 from dari.daemon.peer import peer_credentials
@@ -22,11 +22,11 @@ from dari.os_errors import from_os_error
 from dari.rpc.codec import encode, notification_message
 
 if TYPE_CHECKING:
-    from dari.bridge.cli_socket.http_attachment import HttpAttachment
+    from dari.cli.hub.http_attachment import HttpAttachment
     from dari.mcp.server import Server
     from dari.transport.lines import LineReplyChannel
 
-RunCommand = Callable[[str, list[str], RemoteTerminal, ClientEnvironment], Awaitable[int]]
+RunCommand = Callable[[str, list[str], SocketConsole, ClientEnvironment], Awaitable[int]]
 """Program, words, the person's terminal, where they stand → exit code. Cancelling it is Ctrl-C."""
 MakeServer: TypeAlias = "Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]"
 """Where a client stands and its options → the server it talks to, for as long as it does."""
@@ -60,7 +60,7 @@ class CliConnection(asyncio.Protocol):
         self._host = host
         self._heard = bytearray()
         self._hear: Callable[[], None] = self._hear_hello
-        self._terminal: RemoteTerminal | None = None
+        self._terminal: SocketConsole | None = None
         self._link: LineReplyChannel | None = None
         self._is_pipe = False
         self._stopping: asyncio.Event | None = None
@@ -173,7 +173,7 @@ class CliConnection(asyncio.Protocol):
             self._host.finish(self)
             return
         if hello.purpose == "cli":
-            self._terminal = RemoteTerminal(self._outbox, hello.tty, hello.env)
+            self._terminal = SocketConsole(self._outbox, hello.tty, hello.env)
             self._hear = self._hear_frames
             # On its own and at once: from here on the client must not try again.
             self.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
@@ -223,7 +223,7 @@ class CliConnection(asyncio.Protocol):
 
     # What a visitor came for
 
-    async def _run_command(self, hello: CliHandshake, terminal: RemoteTerminal) -> None:
+    async def _run_command(self, hello: CliHandshake, terminal: SocketConsole) -> None:
         try:
             with serve_caller(CallerIdentity("cli", ALL_SCOPES, self._peer_pid())):
                 code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
@@ -274,7 +274,7 @@ class CliConnection(asyncio.Protocol):
 
     async def _serve_http(self, hello: CliHandshake, key: str) -> None:
         """Until the client leaves, or has closed its writing end and what ran has finished."""
-        from dari.bridge.cli_socket.http_attachment import HttpAttachment
+        from dari.cli.hub.http_attachment import HttpAttachment
 
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dari.bridge.cli_socket.protocol import SOCKET_NAME
+from dari.cli.hub.protocol import SOCKET_NAME
 from dari.daemon.paths import DaemonPaths
 
 TYPE_CHECKING = False  # `import typing` costs 5 ms
@@ -39,4 +39,4 @@ class BridgePaths(DaemonPaths):
         """What starts the daemon."""
         from dari.daemon.launch import python_command
 
-        return python_command("dari.cli.bridged", "serve", *self.arguments(), *(["--stay"] if stays else []))
+        return python_command("dari.cli.hub.main", "serve", *self.arguments(), *(["--stay"] if stays else []))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.cli_socket import protocol, remote_terminal, writer
-from dari.bridge.cli_socket.server import CliSocketServer
+from dari.cli.hub import protocol, socket_console, writer
+from dari.cli.hub.server import CliSocketServer
 from dari.errors import NotFound
-from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.cli.hub.rig import Commands, connected, empty, hello, open_door, visiting
 
 
 async def test_output_comes_in_order_and_the_exit_code_last(run_dir: Path) -> None:
@@ -74,7 +74,7 @@ async def test_stdin_is_sent_when_it_is_wanted_and_only_once(run_dir: Path) -> N
 async def test_more_stdin_than_fits_ends_the_command_and_is_not_kept(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_terminal, "MAX_STDIN_BYTES", 1024 * 1024)
+    monkeypatch.setattr(socket_console, "MAX_STDIN_BYTES", 1024 * 1024)
     async with open_door(run_dir), visiting(run_dir, "stdin") as visitor:
         assert await visitor.frame() == (protocol.WANT, b"")
         visitor.send(protocol.IN, b"x" * 600_000)
@@ -153,7 +153,7 @@ async def test_a_bug_in_a_command_is_code_4_and_not_the_end_of_the_door(run_dir:
 async def test_twenty_megabytes_in_one_piece_arrive_whole(run_dir: Path) -> None:
     text = "".join(f"{n:07}\n" for n in range(2_500_000))
 
-    async def run(program: str, argv: list[str], person: remote_terminal.RemoteTerminal, around: object) -> int:
+    async def run(program: str, argv: list[str], person: socket_console.SocketConsole, around: object) -> int:
         person.out(text)
         return 0
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dari.bridge.cli_socket import protocol
-from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
-from dari.bridge.cli_socket.server import CliSocketServer
 from dari.bridge.config.locations import ClientEnvironment
+from dari.cli.hub import protocol
+from dari.cli.hub.server import CliSocketServer
+from dari.cli.hub.socket_console import SocketConsole
 from dari.mcp.server import Server
 from dari.version import VERSION
 from tests.demo import demo_server
@@ -31,10 +31,10 @@ class Commands:
         self.around: ClientEnvironment | None = None
         self.program = ""
         self.argv: list[str] = []
-        self.terminal: RemoteTerminal | None = None
+        self.terminal: SocketConsole | None = None
         self.printed = 0
 
-    async def run(self, program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def run(self, program: str, argv: list[str], terminal: SocketConsole, around: ClientEnvironment) -> int:
         self.program, self.argv, self.terminal, self.around = program, argv, terminal, around
         self.entered.set()
         try:
@@ -43,25 +43,25 @@ class Commands:
             self.cancelled.set()
             raise
 
-    async def do_say(self, terminal: RemoteTerminal, out: str, err: str, code: str) -> int:
+    async def do_say(self, terminal: SocketConsole, out: str, err: str, code: str) -> int:
         terminal.out(out)
         terminal.err(err)
         terminal.out(out)
         return int(code)
 
-    async def do_wait(self, terminal: RemoteTerminal) -> int:
+    async def do_wait(self, terminal: SocketConsole) -> int:
         await self.release.wait()
         return 0
 
-    async def do_stdin(self, terminal: RemoteTerminal) -> int:
+    async def do_stdin(self, terminal: SocketConsole) -> int:
         terminal.out(f"{len(await terminal.read_stdin())} {len(await terminal.read_stdin())}")
         return 0
 
-    async def do_ask(self, terminal: RemoteTerminal, prompt: str) -> int:
+    async def do_ask(self, terminal: SocketConsole, prompt: str) -> int:
         terminal.out(f"<{await terminal.ask(prompt)}> <{await terminal.ask(prompt, secret=True)}>")
         return 0
 
-    async def do_flood(self, terminal: RemoteTerminal, piece_bytes: str) -> int:
+    async def do_flood(self, terminal: SocketConsole, piece_bytes: str) -> int:
         """Prints for ever, and waits for its reader."""
         piece = "x" * int(piece_bytes)
         while True:
@@ -69,7 +69,7 @@ class Commands:
             self.printed += len(piece)
             await terminal.drain()
 
-    async def do_rush(self, terminal: RemoteTerminal, piece_bytes: str) -> int:
+    async def do_rush(self, terminal: SocketConsole, piece_bytes: str) -> int:
         """Prints for ever, and waits for nobody."""
         piece = "x" * int(piece_bytes)
         while True:
@@ -77,7 +77,7 @@ class Commands:
             self.printed += len(piece)
             await asyncio.sleep(0)
 
-    async def do_crash(self, terminal: RemoteTerminal) -> int:
+    async def do_crash(self, terminal: SocketConsole) -> int:
         raise RuntimeError("a bug")
 
 

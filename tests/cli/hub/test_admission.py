@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.cli_socket import connection, protocol
-from dari.bridge.cli_socket import server as door_module
-from dari.bridge.cli_socket.peer_check import is_own_child
+from dari.cli.hub import connection, protocol
+from dari.cli.hub import server as door_module
+from dari.cli.hub.peer_check import is_own_child
 from dari.daemon.ancestry import is_descendant
 from dari.daemon.peer import PeerCredentials
-from tests.bridge.cli_socket.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.cli.hub.rig import Commands, connected, empty, hello, open_door, visiting
 from tests.process.support import wait_for_line
 
 CONNECTOR = """
@@ -166,7 +166,7 @@ def test_a_server_of_another_bridge_is_known_by_its_mark() -> None:
     stay = [sys.executable, "-c", "print('ready', flush=True); input()"]
     look = (
         "import os, sys; from dari.daemon.ancestry import is_descendant\n"
-        "from dari.bridge.cli_socket.peer_check import is_own_child as own\n"
+        "from dari.cli.hub.peer_check import is_own_child as own\n"
         "pids = [int(word) for word in sys.argv[1:]]\n"
         "print([own(pid) for pid in pids], is_descendant(pids[0], os.getpid()))"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dari.bridge.cli_socket.protocol import encode_frame
+from dari.cli.hub.protocol import encode_frame
 
 MAX_BATCH_BYTES = 64 * 1024
 HIGH_WATER_BYTES = 256 * 1024

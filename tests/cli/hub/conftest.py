@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.cli_socket.processes import private_home
+from tests.cli.hub.processes import private_home
 
 
 @pytest.fixture

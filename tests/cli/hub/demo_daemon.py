@@ -9,34 +9,33 @@ import resource
 import signal
 import sys
 
-from dari.bridge import daemon
-from dari.bridge.cli_socket import server
-from dari.bridge.cli_socket.remote_terminal import RemoteTerminal
 from dari.bridge.config.locations import ClientEnvironment
-from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
+from dari.cli.hub import daemon, server
+from dari.cli.hub.paths import BridgePaths
+from dari.cli.hub.socket_console import SocketConsole
 from dari.runtime import run_to_exit
-from tests.bridge.cli_socket.rig import make_server
+from tests.cli.hub.rig import make_server
 
 
 class Demo:
     def __init__(self) -> None:
         self.cancelled = asyncio.Event()
 
-    async def run(self, program: str, argv: list[str], terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def run(self, program: str, argv: list[str], terminal: SocketConsole, around: ClientEnvironment) -> int:
         code: int = await getattr(self, f"do_{argv[0]}")(terminal, around, *argv[1:])
         return code
 
-    async def do_say(self, terminal: RemoteTerminal, around: ClientEnvironment, out: str, err: str, code: str) -> int:
+    async def do_say(self, terminal: SocketConsole, around: ClientEnvironment, out: str, err: str, code: str) -> int:
         terminal.out(out)
         terminal.err(err)
         return int(code)
 
-    async def do_where(self, terminal: RemoteTerminal, around: ClientEnvironment, name: str) -> int:
+    async def do_where(self, terminal: SocketConsole, around: ClientEnvironment, name: str) -> int:
         terminal.out(f"{around.cwd} {around.environ.get(name)} {os.environ.get(name)} {terminal.columns}\n")
         return 0
 
-    async def do_wait(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_wait(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         terminal.out("entered\n")
         try:
             await asyncio.Event().wait()
@@ -45,7 +44,7 @@ class Demo:
             raise
         return 0
 
-    async def do_stubborn(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_stubborn(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         """Does not end when it is cancelled."""
         terminal.out("entered\n")
         while True:
@@ -54,35 +53,35 @@ class Demo:
             except asyncio.CancelledError:
                 terminal.out("not yet\n")
 
-    async def do_cancelled(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_cancelled(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         """Ends when another command has been cancelled."""
         await self.cancelled.wait()
         return 0
 
-    async def do_count(self, terminal: RemoteTerminal, around: ClientEnvironment, lines: str) -> int:
+    async def do_count(self, terminal: SocketConsole, around: ClientEnvironment, lines: str) -> int:
         """Lines of eight bytes, as fast as they are read."""
         for start in range(0, int(lines), 1000):
             terminal.out("".join(f"{n:07}\n" for n in range(start, start + 1000)))
             await terminal.drain()
         return 0
 
-    async def do_endless(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_endless(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         try:
             return await self.do_count(terminal, around, str(10**12))
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
 
-    async def do_peak(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_peak(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         """The most memory this process ever had, in kB."""
         terminal.out(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
         return 0
 
-    async def do_stdin(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_stdin(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         terminal.out(hashlib.sha256(await terminal.read_stdin()).hexdigest())
         return 0
 
-    async def do_stdin_first(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_stdin_first(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         """Wants stdin, but does not wait for its end."""
         reading = asyncio.create_task(terminal.read_stdin())
         terminal.out("entered\n")
@@ -90,11 +89,11 @@ class Demo:
         reading.cancel()
         return 5
 
-    async def do_ask(self, terminal: RemoteTerminal, around: ClientEnvironment, prompt: str, secret: str) -> int:
+    async def do_ask(self, terminal: SocketConsole, around: ClientEnvironment, prompt: str, secret: str) -> int:
         terminal.out(f"<{await terminal.ask(prompt, secret=secret == 'secret')}>\n")
         return 0
 
-    async def do_die(self, terminal: RemoteTerminal, around: ClientEnvironment) -> int:
+    async def do_die(self, terminal: SocketConsole, around: ClientEnvironment) -> int:
         terminal.out("half")
         await terminal.drain()
         os.kill(os.getpid(), signal.SIGKILL)

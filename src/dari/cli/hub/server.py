@@ -1,6 +1,6 @@
 """The door of the bridge: a Unix socket through which commands and MCP clients of one person come in.
 
-`dari.bridge.cli_socket.protocol` tells the protocol.
+`dari.cli.hub.protocol` tells the protocol.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dari.bridge.cli_socket import protocol
-from dari.bridge.cli_socket.connection import CliConnection, MakeServer, RunCommand
-from dari.bridge.cli_socket.handshake import CliHandshake
-from dari.bridge.cli_socket.peer_check import is_own_child
+from dari.cli.hub import protocol
+from dari.cli.hub.connection import CliConnection, MakeServer, RunCommand
+from dari.cli.hub.handshake import CliHandshake
+from dari.cli.hub.peer_check import is_own_child
 from dari.daemon.listener import Listener
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.errors import Conflict, Denied, Unavailable
@@ -26,7 +26,7 @@ from dari.rpc.codec import encode
 from dari.version import VERSION
 
 if TYPE_CHECKING:
-    from dari.bridge.cli_socket.http_attachment import HttpAttachment
+    from dari.cli.hub.http_attachment import HttpAttachment
 
 MAX_CONNECTIONS = 512
 COMMAND_GRACE_S = 5.0

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from dari.bridge.cli_socket.client import CliSocketRefused, open_mcp
 from dari.bridge.config.locations import ClientEnvironment
+from dari.cli.hub.client import CliSocketRefused, open_mcp
 from dari.errors import Unavailable
 from dari.mcp.server import Server
-from tests.bridge.cli_socket.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
+from tests.cli.hub.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
 from tests.demo import DemoTools, demo_server
 from tests.wires import call, initialize, stateless
 

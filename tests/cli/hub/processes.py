@@ -15,13 +15,13 @@ from typing import IO, Any
 
 import pytest
 
-from dari.bridge.paths import BridgePaths
+from dari.cli.hub.paths import BridgePaths
 from dari.daemon.lock import lock_holder
 from tests.process.support import wait_for_end, wait_for_line
 from tests.wires import ROOT
 
 CREWX = (sys.executable, "-m", "dari.cli.crewx", "mcp", "remote")
-DEMO = (sys.executable, "-m", "tests.bridge.cli_socket.demo_daemon")
+DEMO = (sys.executable, "-m", "tests.cli.hub.demo_daemon")
 WITHIN_S = 40
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge import daemon
-from dari.bridge.cli_socket.client import ask_to_finish
 from dari.bridge.control import BridgeControl
-from dari.bridge.daemon import control_client, host, read_idle_s, take_over
-from dari.bridge.paths import BridgePaths
 from dari.bridge.service import Bridge
+from dari.cli.hub import daemon
+from dari.cli.hub.client import ask_to_finish
+from dari.cli.hub.daemon import control_client, host, read_idle_s, take_over
+from dari.cli.hub.paths import BridgePaths
 from dari.core.approvals import ProposedCall
 from dari.daemon.errors import DaemonError
 from dari.daemon.lifetime import Lifetime
@@ -25,8 +25,8 @@ from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.stub import make_stub
 from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, InvalidInput, NotFound
-from tests.bridge.cli_socket.processes import daemon_pid, demo_host
-from tests.bridge.cli_socket.rig import Commands, make_server, visiting
+from tests.cli.hub.processes import daemon_pid, demo_host
+from tests.cli.hub.rig import Commands, make_server, visiting
 from tests.process.support import wait_for_end
 
 
