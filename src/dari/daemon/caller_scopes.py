@@ -64,7 +64,7 @@ def require_scope(scope: str, hint: str) -> None:
 def require_person(what: str) -> None:
     """Refuse the call unless it comes from a person's terminal: `admin` scope, and outside of what agents drive.
 
-    A call from our own process, outside any session, is judged by where this process runs.
+    A command that runs in our own process, without a daemon, is judged by where this process runs.
     """
     require_scope("admin", f"{what} is for a person")
     caller = _CALLER.get()

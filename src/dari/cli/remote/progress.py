@@ -19,7 +19,7 @@ from dari.cli.kit.table import format_duration, truncate
 from dari.cli.remote.context import CommandContext
 from dari.core.approvals import Approval, ApprovalEvent
 from dari.core.context import LoggingMessage, Progress
-from dari.errors import Conflict, DariError, NotFound, TimedOut
+from dari.errors import Conflict, DariError, Denied, NotFound, TimedOut
 from dari.text.sanitize import escape_hidden
 
 if TYPE_CHECKING:
@@ -250,13 +250,10 @@ class _Person:
             self._context.note(f"{question.name} needs your approval. Its arguments:")
             self._context.note(format_json(question.arguments))
             is_yes = await ask_yes_no(self._context, "Run it?")
-        approvals = self._context.bridge.approvals
+        service = self._context.bridge.approval_service
         try:
-            if is_yes:
-                approvals.approve(question.id, by="the person at the terminal")
-            else:
-                approvals.deny(question.id, by="the person at the terminal")
-        except (Conflict, NotFound) as error:
+            service.decide(question.id, approves=is_yes, by="the person at the terminal")
+        except (Conflict, NotFound, Denied) as error:
             self._context.warn(error.message)  # somebody answered elsewhere, or the time is over
 
     async def _ask(self, method: str, params: Raw) -> Any:
