@@ -1,4 +1,4 @@
-"""Live rules: `RuleBook` keeps them, `RuleSet` answers for each request, `Decision` is the answer."""
+"""Rules: `RuleStore` keeps them, `RuleSet` finds those that apply to a request, `MatchedRules` are these."""
 
 from dari.proxy.rules.matched import MatchedRules
 from dari.proxy.rules.rule_store import RuleStore

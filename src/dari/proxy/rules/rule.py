@@ -1,4 +1,4 @@
-"""The rules: what each kind does to a request that its matcher fits. Values only; `RuleBook` keeps and orders them."""
+"""The rules: what each kind does to a request that its matcher fits. Values only; `RuleStore` keeps and orders them."""
 
 from __future__ import annotations
 
