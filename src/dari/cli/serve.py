@@ -104,11 +104,13 @@ def serve_without_hub(none: NoHub, *, is_strict: bool, level: str) -> int:
 
     log.configure_logging(level)
     why = f"{none.message}; {none.hint}" if none.hint else none.message
-    logging.getLogger("dari.transport").warning(log.format_event("stdio", "no_hub", f"only our own tools: {why}"))
+    logger = logging.getLogger("dari.transport")
+    logger.warning(log.format_event("stdio", "no_hub", f"only our own tools: {why}"))
     settings = ServeSettings(protocol="strict" if is_strict else "negotiate")
 
     async def main() -> int:
         await serve_stdio(app.build(settings), MCP_GRANT, head=none.unserved)
+        logger.info(log.format_event("stdio", "eof"))
         return 0
 
     return run_to_exit(main)

@@ -54,11 +54,17 @@ class Hub:
             except ConnectionResetError:
                 continue  # it was on its way out
             except CliSocketRefused as refused:
+                if refused.code == "child":
+                    raise NoHub(refused.message, refused.hint) from None
                 if refused.code != "skew":
                     raise HubRefused(refused.message, refused.hint) from None
                 self._replace(refused)
             except OSError as error:
-                raise HubRefused(f"the hub does not answer: {error.strerror or error}", self._log_hint()) from None
+                raise NoHub(f"the hub does not answer: {error.strerror or error}", self._log_hint()) from None
+            except Exception as error:
+                if not hasattr(error, "hint"):
+                    raise
+                raise NoHub(str(error), error.hint) from None  # a path that is too long for a socket
         raise HubRefused("the hub ends again and again", self._log_hint())
 
     def _start(self) -> None:
