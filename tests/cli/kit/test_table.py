@@ -10,9 +10,9 @@ from dari.cli.kit.table import (
     format_table,
     one_line,
     print_table,
-    truncate,
     wrap_prose,
 )
+from dari.text.width import truncate
 from tests.cli.remote.rig import Screen
 
 

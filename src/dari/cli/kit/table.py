@@ -55,24 +55,12 @@ def print_table(console: Console, head: Sequence[str], rows: Iterable[Sequence[o
     """A table under a bold heading; lines are cut at the edge of a screen, never in a pipe."""
     lines = format_table([head, *rows])
     if console.stdout_is_tty and console.columns > 20:
+        from dari.text.width import truncate
+
         lines = [truncate(line, console.columns) for line in lines]
     if console.colour and console.stdout_is_tty:
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     print_lines(console, lines)
-
-
-def truncate(text: str, columns: int) -> str:
-    """The text if it fits, else as much as does, with an ellipsis."""
-    from dari.text.width import char_width, text_width
-
-    if text_width(text) <= columns:
-        return text
-    left = columns - 1
-    for at, character in enumerate(text):
-        left -= char_width(character)
-        if left < 0:
-            return text[:at] + "…"
-    return text
 
 
 def wrap_prose(text: str, columns: int, indent: str = "  ") -> list[str]:

@@ -15,12 +15,13 @@ from dari.bridge.config.catalog import mask_arguments
 from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.upstream.caller import Caller
 from dari.cli.kit.console import Console, format_json
-from dari.cli.kit.table import format_duration, truncate
+from dari.cli.kit.table import format_duration
 from dari.cli.remote.context import CommandContext
 from dari.core.approvals import Approval, ApprovalEvent
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Conflict, DariError, Denied, NotFound, TimedOut
 from dari.text.sanitize import escape_hidden
+from dari.text.width import truncate
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.upstream import Upstream
