@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# `socket` loads it at the first connection, and another user cannot read root's interpreter.
+import encodings.idna  # noqa: F401
 import os
 import socket
 import sys
