@@ -13,7 +13,7 @@ from typing import Any
 
 from dari import errors
 from dari.app import build
-from dari.bridge.config.json_schema import schema_text
+from dari.bridge.config.schema import schema_text
 from dari.cli.approvals import make_parser as make_approvals_parser
 from dari.cli.audit import make_parser as make_audit_parser
 from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser

@@ -19,6 +19,7 @@ from dari.bridge.config.jsonc import Member, Node, format_path
 from dari.bridge.config.normalize import build_profile, check_id
 from dari.bridge.config.profile import GatewaySettings, HttpSettings, Input, Layer, Profile, ProfileSource, ServerSet
 from dari.bridge.config.schema import (
+    FOREIGN_FIELDS,
     DefaultsEntry,
     Document,
     GatewayEntry,
@@ -34,19 +35,6 @@ MAX_CONFIG_BYTES = 4 * 1024 * 1024
 VERSIONS = ("1", "2")
 YAML_SUFFIXES = (".yaml", ".yml")
 SERVER_FIELDS = field_names(ServerEntry)
-FOREIGN_FIELDS = {
-    "alwaysAllow": "use tools.confirm for what needs a yes",
-    "autoApprove": "use tools.confirm for what needs a yes",
-    "trust": "use tools.confirm for what needs a yes",
-    "headersHelper": "it runs a command, which is never done; set the header with ${…}",
-    "authProviderType": "use auth",
-    "dev": "development mode of VS Code",
-    "gallery": "where VS Code found it",
-    "version": "where VS Code found it",
-    "alwaysLoad": "the gateway decides what it lists",
-    "extensionName": "belongs to Gemini",
-}
-"""Fields of other programs that say nothing to us, and what to use instead."""
 P = TypeVar("P", bound=Struct)
 _DIALECTS = {"servers": "crewx", "mcpServers": "mcpServers", "endpoints": "agenthub"}
 

@@ -269,7 +269,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 async def run_schema(arguments: argparse.Namespace, context: CommandContext) -> int:
-    from dari.bridge.config.json_schema import schema_text
+    from dari.bridge.config.schema import schema_text
 
     context.console.out(schema_text())
     return 0

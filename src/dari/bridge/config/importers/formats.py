@@ -14,7 +14,8 @@ from dari.bridge.config import jsonc
 from dari.bridge.config.errors import nearest_name
 from dari.bridge.config.importers.sources import ForeignServer, ImportSource, JsonEntry
 from dari.bridge.config.jsonc import JsonValue, Node
-from dari.bridge.config.loader import FOREIGN_FIELDS, SERVER_FIELDS
+from dari.bridge.config.loader import SERVER_FIELDS
+from dari.bridge.config.schema import FOREIGN_FIELDS
 from dari.errors import InvalidInput
 
 _SAME = ("command", "args", "cwd", "env", "url")

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from dari.bridge.config.json_schema import profile_schema, schema_text
 from dari.bridge.config.jsonc import parse
 from dari.bridge.config.loader import SERVER_FIELDS
+from dari.bridge.config.schema import profile_schema, schema_text
 from tests.bridge.config import test_design_001, test_dialects, test_extensions
 from tests.bridge.config.support import contents
 
