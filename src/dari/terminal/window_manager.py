@@ -9,8 +9,7 @@ from typing import Literal
 from dari.errors import Conflict
 from dari.terminal.layout.cells import Area, Orientation
 from dari.terminal.layout.presets import Preset
-from dari.terminal.layout.tab import Tab
-from dari.terminal.layout.windows import Layout, Window
+from dari.terminal.layout.windows import Layout, Tab, Window
 
 COLS, ROWS = 200, 50
 """Of a window that nobody looks at: two panes side by side still show lines of 99 columns."""

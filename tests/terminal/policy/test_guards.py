@@ -1,19 +1,16 @@
 from __future__ import annotations
 
 import re
-import signal
 import string
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dari.errors import Denied, InvalidInput
 from dari.terminal.policy.ast import Dialect
 from dari.terminal.policy.config import Security
 from dari.terminal.policy.line_buffer import LineBuffer
 from dari.terminal.policy.policy import Policy
-from dari.terminal.policy.signals import parse_signal
 from dari.text.sanitize import escape_and_shorten
 
 
@@ -75,26 +72,6 @@ def test_an_editor_on_the_line_is_an_enter_that_nobody_can_read() -> None:
     line.add("ls\x18")
     entry = line.add("\x05")
     assert entry is not None and not entry.is_certain
-
-
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [("INT", signal.SIGINT), ("sigterm", signal.SIGTERM), (1, signal.SIGHUP), ("28", signal.SIGWINCH)],
-)
-def test_a_signal_is_found_by_name_or_number(name: str | int, number: signal.Signals) -> None:
-    assert parse_signal(name) is number
-
-
-@pytest.mark.parametrize("name", ["KILL", "STOP", "SEGV", 9])
-def test_signals_off_the_list_are_denied(name: str | int) -> None:
-    with pytest.raises(Denied):
-        parse_signal(name)
-
-
-def test_what_is_no_signal_lists_those_that_are() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        parse_signal("HELLO")
-    assert "INT" in caught.value.hint
 
 
 def test_output_shows_what_hides_and_keeps_both_ends() -> None:

@@ -15,7 +15,7 @@ from dari.terminal.api.commands import Success
 from dari.terminal.api.panes import PaneInfo, describe_pane
 from dari.terminal.layout.cells import Leaf, Orientation, Side
 from dari.terminal.layout.notation import read_layout, write_layout
-from dari.terminal.layout.tab import Tab
+from dari.terminal.layout.windows import Tab
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 from dari.terminal.window_manager import PanePlacement, Where

@@ -19,12 +19,11 @@ from dari.terminal.panes.environment import first_directory, make_environment
 from dari.terminal.panes.events import Fanout, PaneEvent
 from dari.terminal.panes.execution import ANSWER_S, Execution
 from dari.terminal.panes.expect import ExpectResult, OutputExpect
-from dari.terminal.panes.output_router import OutputRouter
+from dari.terminal.panes.output_router import OutputRouter, Replies
 from dari.terminal.panes.output_text import to_text
 from dari.terminal.panes.processes import ProcessInfo, describe, directory_of
 from dari.terminal.panes.prompts import PromptLine
 from dari.terminal.panes.pty import Pty
-from dari.terminal.panes.replies import Replies
 from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
 
 ENTER_S = 1.0
