@@ -243,7 +243,7 @@ class McpProtocol(HttpToolsProtocol):
         elif not self.parser.should_keep_alive():
             request.keep_alive = False
 
-    # What an request calls
+    # What a request calls
 
     def finish(self, response: bytes, request: HttpRequest) -> None:
         """Write a whole response."""
