@@ -15,7 +15,7 @@ from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import ServerCache
 from dari.bridge.upstream.connect import MakeOAuth
-from dari.bridge.upstream.pool import UpstreamPool
+from dari.bridge.upstream.pool import BridgeUpstreams
 from dari.bridge.upstream.status import UpstreamStatus
 from dari.bridge.upstream.upstream import UpstreamServices
 from dari.bridge.view import ServerView
@@ -63,7 +63,7 @@ class Bridge:
         self._is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[ClientEnvironment | tuple[object, ...], ServerView] = {}
-        self.pool = UpstreamPool(lambda: self._parts)
+        self.pool = BridgeUpstreams(lambda: self._parts)
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from dari.bridge.gateway.forward import CallForwarder
 from dari.bridge.gateway.list_items import MAX_ABOUT_CHARS, prompt_arguments, read_header_params
 from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.upstream.cache import JsonObject
-from dari.bridge.upstream.tool_view import RemoteTool
+from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
 from dari.core.context import Context
@@ -37,7 +37,7 @@ class MountedServer:
         self._offer = Offer()
 
     @property
-    def tools(self) -> tuple[RemoteTool, ...]:
+    def tools(self) -> tuple[UpstreamTool, ...]:
         return self.upstream.known_tools() or ()
 
     @property
@@ -96,9 +96,9 @@ class MountedServer:
     def unlisted_tool(self, own_name: str, name: str) -> Tool:
         """For a tool that is held, filtered, or not known yet: its call has the reason, or the result."""
         shown = {"name": own_name, "inputSchema": {"type": "object"}}
-        return self._tool(RemoteTool(own_name, shown, SchemaWorker()), name)
+        return self._tool(UpstreamTool(own_name, shown, SchemaWorker()), name)
 
-    def _tool(self, tool: RemoteTool, name: str) -> Tool:
+    def _tool(self, tool: UpstreamTool, name: str) -> Tool:
         call, upstream, own_name = self._calling.tool, self.upstream, tool.name
         shown = tool.shown if tool.name == name else {**tool.shown, "name": name}
         schema = shown["inputSchema"]

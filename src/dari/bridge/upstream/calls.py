@@ -19,8 +19,8 @@ from dari.bridge.upstream.connect import UpstreamSession
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.server_requests import CURRENT_CALLER
-from dari.bridge.upstream.sessions import SupervisedSession, UpstreamSessions
-from dari.bridge.upstream.tool_view import RemoteTool
+from dari.bridge.upstream.sessions import UpstreamSessions, UpstreamSupervisor
+from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.core.approvals import ApprovalQueue, ProposedCall
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
@@ -171,7 +171,7 @@ class UpstreamCalls:
             self._idle.clear()
             await self._idle.wait()
 
-    async def find(self, name: str) -> RemoteTool:
+    async def find(self, name: str) -> UpstreamTool:
         """A tool that is not known yet: the list may be missing or old."""
         lists = self._lists
         if not lists.has("tools") or lists.is_stale("tools"):
@@ -194,7 +194,7 @@ class UpstreamCalls:
         if not self.running:
             self._idle.set()
 
-    async def _confirmed(self, tool: RemoteTool, arguments: bytes, caller: Caller) -> None:
+    async def _confirmed(self, tool: UpstreamTool, arguments: bytes, caller: Caller) -> None:
         call = ProposedCall(
             server=self._id,
             tool=tool.name,
@@ -206,7 +206,7 @@ class UpstreamCalls:
         await self._approvals.ask(call, wait_s=wait_s, on_waiting=caller.on_waiting)
 
     async def _sent(
-        self, method: str, params: bytes, caller: Caller, timeout_s: float | None, tool: RemoteTool | None
+        self, method: str, params: bytes, caller: Caller, timeout_s: float | None, tool: UpstreamTool | None
     ) -> Raw:
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         turn = self.limiter.call(caller.session or caller.who)
@@ -220,7 +220,9 @@ class UpstreamCalls:
         turn.leave(None)
         return result
 
-    async def _tried(self, method: str, params: bytes, caller: Caller, limit_s: float, tool: RemoteTool | None) -> Raw:
+    async def _tried(
+        self, method: str, params: bytes, caller: Caller, limit_s: float, tool: UpstreamTool | None
+    ) -> Raw:
         addresses = self._sessions.addresses
         if addresses is not None:
             return await addresses.run(lambda url: self._at(url, method, params, caller, limit_s, tool))
@@ -239,7 +241,7 @@ class UpstreamCalls:
         params: bytes,
         caller: Caller,
         limit_s: float,
-        tool: RemoteTool | None,
+        tool: UpstreamTool | None,
     ) -> Raw:
         supervised = self._sessions.of(caller, url)
         session = await self._acquired(supervised, caller)
@@ -271,7 +273,7 @@ class UpstreamCalls:
             if supervised.is_passing:
                 await self._sessions.finish(supervised)
 
-    async def _acquired(self, supervised: SupervisedSession, caller: Caller) -> UpstreamSession:
+    async def _acquired(self, supervised: UpstreamSupervisor, caller: Caller) -> UpstreamSession:
         try:
             return await supervised.acquire(Priority.CALL)
         except (Unavailable, TimedOut) as error:
@@ -358,11 +360,11 @@ class UpstreamCalls:
         )
 
 
-def _params(tool: RemoteTool, arguments: bytes) -> bytes:
+def _params(tool: UpstreamTool, arguments: bytes) -> bytes:
     return b'{"name":%b,"arguments":%b}' % (encode(tool.original), arguments)
 
 
-def _may_repeat(error: BaseException | None, tool: RemoteTool) -> bool:
+def _may_repeat(error: BaseException | None, tool: UpstreamTool) -> bool:
     """It went away during the call, and the tool says that once more does no harm."""
     return isinstance(error, Unavailable) and tool.is_repeatable and not isinstance(error, NotSent)
 

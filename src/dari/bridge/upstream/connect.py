@@ -12,7 +12,7 @@ from dari.bridge.children.supervisor import INIT_S, SessionEnd
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
 from dari.bridge.upstream.cache import Era
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.server_requests import ServerRequests
+from dari.bridge.upstream.server_requests import ServerRequestRouter
 from dari.core.context import LEVELS, Level
 from dari.errors import DariError
 from dari.mcp.client.client import Client
@@ -44,7 +44,7 @@ class UpstreamSession(Struct, eq=False):
     flavour: Flavour | None = None
     child: Child | None = None
     channel: SupervisedChannel | None = None
-    asking: ServerRequests = field(default_factory=ServerRequests)
+    asking: ServerRequestRouter = field(default_factory=ServerRequestRouter)
     changes: int = 0
     """How often the server has said that its tools changed."""
     reviewed: int = -1
@@ -79,7 +79,7 @@ class UpstreamSession(Struct, eq=False):
         await self.client.close()
 
 
-class Connector(Struct):
+class UpstreamConnector(Struct):
     """Opens sessions of one target. `options` are made per session, because callbacks belong to it."""
 
     target: ResolvedServer

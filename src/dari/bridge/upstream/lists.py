@@ -16,7 +16,7 @@ from dari.bridge.trust.pin_diff import PinReview
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import CachedList, CachedServer, JsonObject, ListName, ServerCache
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.tool_view import RemoteTool, ToolView
+from dari.bridge.upstream.tool_view import ToolView, UpstreamTool
 from dari.core.events import ListKind
 from dari.core.slices import sliced
 from dari.errors import DariError, Failed, InvalidInput
@@ -134,7 +134,7 @@ class UpstreamLists:
         self._prepared: dict[ListName, dict[int, PreparedItem]] = {}
         self.known: CachedServer = memory.load(target.memory_key)
         self.sight = pins.sight(target.pin_name)
-        self.tools: dict[str, RemoteTool] = {}
+        self.tools: dict[str, UpstreamTool] = {}
         self.prompts: tuple[JsonObject, ...] = ()
         self.templates: tuple[JsonObject, ...] = ()
         self.resources: tuple[JsonObject, ...] = ()

@@ -9,7 +9,7 @@ from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.upstream import Upstream, UpstreamServices
 
 
-class UpstreamPool:
+class BridgeUpstreams:
     def __init__(self, parts: Callable[[], UpstreamServices]) -> None:
         """`parts` is asked when the first server is needed: a listing of profiles needs none of them."""
         self._parts = parts

@@ -32,7 +32,7 @@ class _Roots(Struct):
     roots: list[Root] = []
 
 
-class ServerRequests:
+class ServerRequestRouter:
     """Who uses one session now."""
 
     __slots__ = ("callers", "_asked", "_rooted", "_wants_roots", "_roots_told")

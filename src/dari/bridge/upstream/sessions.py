@@ -16,7 +16,7 @@ from dari.bridge.upstream.connect import UpstreamSession
 from dari.mcp.client.errors import NotSent
 
 
-class SupervisedSession(ServerSupervisor[UpstreamSession]):
+class UpstreamSupervisor(ServerSupervisor[UpstreamSession]):
     is_passing = False
     """It was made for one call."""
 
@@ -34,8 +34,8 @@ class UpstreamSessions:
         self._profile = profile
         self._queue = queue
         self._open_at = open_at
-        self._held: dict[tuple[str, str], SupervisedSession] = {}
-        self._passing: set[SupervisedSession] = set()
+        self._held: dict[tuple[str, str], UpstreamSupervisor] = {}
+        self._passing: set[UpstreamSupervisor] = set()
         self.addresses: FallbackAddresses | None = None
         self._url = ""
         connection = profile.connection
@@ -55,7 +55,7 @@ class UpstreamSessions:
         """Where calls go now."""
         return self._url if self.addresses is None else self.addresses.current
 
-    def of(self, caller: Caller, url: str | None = None) -> SupervisedSession:
+    def of(self, caller: Caller, url: str | None = None) -> UpstreamSupervisor:
         """Whose session this caller uses. One per call has to be ended with it: see `finish`."""
         isolation = self._profile.isolation
         where = self._url if url is None else url
@@ -70,14 +70,14 @@ class UpstreamSessions:
             supervised_or_none = self._held[key] = self._make(where)
         return supervised_or_none
 
-    def made(self, caller: Caller) -> SupervisedSession | None:
+    def made(self, caller: Caller) -> UpstreamSupervisor | None:
         """`of` where it is there already, at the only address there is."""
         isolation = self._profile.isolation
         if isolation == "per-call" or self.addresses is not None:
             return None
         return self._held.get((self._url, caller.session if isolation == "per-client" else ""))
 
-    async def finish(self, supervised: SupervisedSession) -> None:
+    async def finish(self, supervised: UpstreamSupervisor) -> None:
         """The call is over: end what was only for it."""
         if supervised in self._passing:
             self._passing.discard(supervised)
@@ -97,18 +97,18 @@ class UpstreamSessions:
         for one in every:
             one.reset()
 
-    def __iter__(self) -> Iterator[SupervisedSession]:
+    def __iter__(self) -> Iterator[UpstreamSupervisor]:
         return iter([*self._held.values(), *self._passing])
 
     def open_sessions(self) -> list[UpstreamSession]:
         return [one.session for one in self if one.session is not None]
 
-    def main(self) -> SupervisedSession | None:
+    def main(self) -> UpstreamSupervisor | None:
         """The one that a status is about: the first that is ready, else any."""
         every = list(self)
         return next((one for one in every if one.state is ServerState.READY), every[0] if every else None)
 
-    def _make(self, url: str) -> SupervisedSession:
+    def _make(self, url: str) -> UpstreamSupervisor:
         profile = self._profile
         restart, start_s, queue = _RESTART_AT_ONCE, None, None
         if isinstance(profile.connection, StdioSettings):
@@ -123,7 +123,7 @@ class UpstreamSessions:
                 backoff_s=said.backoff_ms / 1000,
                 window_s=said.window_ms / 1000,
             )
-        supervised = SupervisedSession(
+        supervised = UpstreamSupervisor(
             profile.id,
             lambda init_s: self._open_at(url, init_s, supervised.turn),
             restart,

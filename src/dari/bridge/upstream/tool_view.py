@@ -20,7 +20,7 @@ JsonObject = dict[str, Any]
 _MAX_LISTED_NAMES = 50
 
 
-class RemoteTool:
+class UpstreamTool:
     """`shown` is the tool as `tools/list` shows it, under its name here and without the server in front."""
 
     __slots__ = ("name", "original", "shown", "is_read_only", "is_repeatable", "needs_confirmation", "_arguments")
@@ -79,12 +79,12 @@ class ToolView:
         self._worker = worker
         self._confirming = ConfirmPatterns(rules.confirm)
 
-    def apply(self, items: Iterable[JsonObject], cleaned: Mapping[int, JsonObject]) -> tuple[RemoteTool, ...]:
+    def apply(self, items: Iterable[JsonObject], cleaned: Mapping[int, JsonObject]) -> tuple[UpstreamTool, ...]:
         """What is left of the list, in its order. The first of two tools with one name is the one that counts.
 
         `cleaned` has by `id` those items that were already made fit for a model.
         """
-        tools: dict[str, RemoteTool] = {}
+        tools: dict[str, UpstreamTool] = {}
         for item in items:
             original = item.get("name")
             if not isinstance(original, str) or not self.is_allowed(original):
@@ -96,7 +96,7 @@ class ToolView:
             if not isinstance(shown.get("inputSchema"), dict):
                 shown["inputSchema"] = {"type": "object"}
             confirmed = self._confirming.names(original) or self._confirming.names(shown["name"])
-            tools.setdefault(shown["name"], RemoteTool(original, shown, self._worker, needs_confirmation=confirmed))
+            tools.setdefault(shown["name"], UpstreamTool(original, shown, self._worker, needs_confirmation=confirmed))
         return tuple(tools.values())
 
     def is_allowed(self, name: str) -> bool:

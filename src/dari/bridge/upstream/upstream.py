@@ -20,14 +20,14 @@ from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
 from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller
 from dari.bridge.upstream.calls import UpstreamCalls
-from dari.bridge.upstream.connect import Connector, MakeOAuth, UpstreamSession
+from dari.bridge.upstream.connect import MakeOAuth, UpstreamConnector, UpstreamSession
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.server_requests import ServerRequests
+from dari.bridge.upstream.server_requests import ServerRequestRouter
 from dari.bridge.upstream.sessions import UpstreamSessions
 from dari.bridge.upstream.status import UpstreamInfo, UpstreamStatus
 from dari.bridge.upstream.subscriptions import Subscriptions
-from dari.bridge.upstream.tool_view import RemoteTool
+from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.core.approvals import ApprovalQueue
 from dari.core.audit.log import AuditLog
 from dari.core.context import LEVELS, Level, LoggingMessage, Root
@@ -83,7 +83,7 @@ class Upstream:
         """What a long start is busy with, for people who wait for it."""
         self._start_note = ""
         self._parts = parts
-        self._opening = Connector(target, parts.children, parts.make_oauth)
+        self._opening = UpstreamConnector(target, parts.children, parts.make_oauth)
         self._sessions = UpstreamSessions(self.profile, self._open, parts.queue)
         self._lists = UpstreamLists(target, parts.memory, parts.pins, self._fetch, self.changes.publish)
         self._hurried = 0
@@ -176,7 +176,7 @@ class Upstream:
                 pass
         return self._about()
 
-    def known_tools(self) -> tuple[RemoteTool, ...] | None:
+    def known_tools(self) -> tuple[UpstreamTool, ...] | None:
         """Without asking the server; None: it was never listed."""
         return tuple(self._lists.tools.values()) if self._lists.has("tools") else None
 
@@ -205,12 +205,12 @@ class Upstream:
         if self._lists.known.lists:
             self._lists.review()
 
-    async def tools(self, *, fresh: bool = False) -> tuple[RemoteTool, ...]:
+    async def tools(self, *, fresh: bool = False) -> tuple[UpstreamTool, ...]:
         with self._hurry():
             await self._lists.get("tools", fresh=fresh)
         return tuple(self._lists.tools.values())
 
-    async def tool(self, name: str) -> RemoteTool:
+    async def tool(self, name: str) -> UpstreamTool:
         """One tool, or the error that says why not: unknown, held, or filtered."""
         with self._hurry():
             return self._lists.tools.get(name) or await self._calls.find(name)
@@ -283,7 +283,7 @@ class Upstream:
         await self._sessions.stop()
 
     async def _open(self, url: str, init_s: float, turn: StartTurn | None) -> UpstreamSession:
-        known, asking = self._lists.known, ServerRequests()
+        known, asking = self._lists.known, ServerRequestRouter()
         era = known.era_at(self._parts.memory.now())
         opened: list[UpstreamSession] = []
         options: ClientOptions = {
@@ -375,7 +375,7 @@ class Upstream:
         """What a new process lists is looked at before its first call."""
         await self._lists.take("tools", await self._listing(session, "tools"))
 
-    def _on_event(self, event: Event, asking: ServerRequests, opened: list[UpstreamSession]) -> None:
+    def _on_event(self, event: Event, asking: ServerRequestRouter, opened: list[UpstreamSession]) -> None:
         if isinstance(event, ListChanged):
             for session in opened:
                 session.changes += event.kind == "tools"
@@ -392,7 +392,7 @@ class Upstream:
             else:
                 self.logs.publish(record)
 
-    async def _roots(self, asking: ServerRequests) -> list[str | Root]:
+    async def _roots(self, asking: ServerRequestRouter) -> list[str | Root]:
         """The profile's allowed paths; the client's roots only where the profile says so, since servers trust them."""
         if self.profile.roots == "client":
             return await asking.roots()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dari.bridge.config.profile import HttpSettings, Profile
 from dari.bridge.oauth.persistent import oauth_for
 from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
-from dari.bridge.upstream.connect import Connector
+from dari.bridge.upstream.connect import UpstreamConnector
 from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line, print_table
@@ -78,7 +78,7 @@ async def run_login(arguments: argparse.Namespace, context: CommandContext) -> i
     def make_oauth(profile: Profile, url: str) -> OAuth | None:
         return oauth_for(profile, url, home=context.bridge.home, interact=person)
 
-    opening = Connector(upstream.target, lambda: context.bridge.children, make_oauth)
+    opening = UpstreamConnector(upstream.target, lambda: context.bridge.children, make_oauth)
     options: ClientOptions = {"open_timeout_s": upstream.profile.init_timeout_ms / 1000}
     session = await opening.http(connection.url, None, None, options)
     try:

@@ -31,7 +31,7 @@ from dari.errors import DariError, InvalidInput
 from dari.rpc.codec import decode_any, encode
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.tool_view import RemoteTool
+    from dari.bridge.upstream.tool_view import UpstreamTool
     from dari.bridge.upstream.upstream import Upstream
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
@@ -232,7 +232,7 @@ class _Batch:
             given.server = None
         return select_upstream(given, self._context, server or None)
 
-    async def _tried(self, upstream: Upstream, tool: RemoteTool, payload: bytes, outcome: BatchOutcome) -> Raw:
+    async def _tried(self, upstream: Upstream, tool: UpstreamTool, payload: bytes, outcome: BatchOutcome) -> Raw:
         pause_s = _FIRST_PAUSE_S
         label = f"{upstream.id}/{tool.name}"
         while True:

@@ -27,7 +27,7 @@ from dari.cli.remote.render import add_output_options, make_content_store, show_
 from dari.errors import DariError, Denied, InvalidInput, NeedsApproval, NotFound
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.tool_view import RemoteTool
+    from dari.bridge.upstream.tool_view import UpstreamTool
     from dari.bridge.upstream.upstream import Upstream
 
 HELP = ("-h", "--help")
@@ -219,7 +219,7 @@ async def run_call_tool(arguments: argparse.Namespace, context: CommandContext) 
     )
 
 
-async def find_tool(upstream: Upstream, name: str, deadline: Deadline, context: CommandContext) -> RemoteTool:
+async def find_tool(upstream: Upstream, name: str, deadline: Deadline, context: CommandContext) -> UpstreamTool:
     """The tool; unknown, held and filtered ones are usage errors: nothing was called."""
     is_new = upstream in context.temporary and not upstream.is_active  # what is remembered may be an older version's
     if is_new or all(tool.name != name for tool in upstream.known_tools() or ()):
@@ -259,7 +259,7 @@ def _shows(upstream: Upstream, name: str) -> bool:
     return any(tool.name == name for tool in upstream.known_tools() or ())
 
 
-def _warn_of_own_options(arguments: argparse.Namespace, tool: RemoteTool, context: CommandContext) -> None:
+def _warn_of_own_options(arguments: argparse.Namespace, tool: UpstreamTool, context: CommandContext) -> None:
     """Who types `--output x` for a tool that has an `output` should hear where it went."""
     for name in ObjectSchema(tool.shown.get("inputSchema")).properties:
         if name in OWN_OPTIONS and getattr(arguments, name, None):

@@ -25,7 +25,7 @@ from dari.cli.remote.progress import Deadline, trace_exchange
 from dari.errors import DariError, InvalidInput
 
 if TYPE_CHECKING:
-    from dari.bridge.upstream.tool_view import RemoteTool
+    from dari.bridge.upstream.tool_view import UpstreamTool
     from dari.bridge.upstream.upstream import Upstream
 
 Item = TypeVar("Item")
@@ -123,7 +123,7 @@ def _tell_held(upstream: Upstream, context: CommandContext) -> None:
         )
 
 
-def _show(gathered: ListResults[RemoteTool], context: CommandContext) -> None:
+def _show(gathered: ListResults[UpstreamTool], context: CommandContext) -> None:
     for upstream, tools in gathered.found:
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
         context.say(f"server '{upstream.id}' ({upstream.profile.kind}): {count}")

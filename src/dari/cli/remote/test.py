@@ -21,7 +21,7 @@ from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import HttpSettings, Protocol, StdioSettings
 from dari.bridge.schemas.checker import SchemaWorker, WorkerStopped, can_check
 from dari.bridge.schemas.worker import BadSchema
-from dari.bridge.upstream.connect import Connector
+from dari.bridge.upstream.connect import UpstreamConnector
 from dari.bridge.upstream.resolved import ResolvedServer
 from dari.cli.kit.console import Console, paint, print_json, print_lines
 from dari.cli.kit.hints import name_program
@@ -180,7 +180,7 @@ class ConnectionTest:
                 raise Unavailable(f"{host}:{port}: {why}", "is the server running?") from None
             writer.close()
             step.found = f"{host}:{port}"
-        opening = Connector(target, lambda: bridge.children, bridge.make_oauth)
+        opening = UpstreamConnector(target, lambda: bridge.children, bridge.make_oauth)
 
         async def agree() -> Client:
             return (await opening.http(settings.url, None, None, _options(target))).client
