@@ -8,6 +8,8 @@ import re
 import select
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -49,6 +51,9 @@ def new_home() -> Iterator[Home]:
     try:
         yield home
     finally:
+        # A call that a person has to approve starts the hub; without one this ends nothing.
+        stop = [str(Path(sys.executable).with_name("dari")), "remote", "daemon", "stop"]
+        subprocess.run(stop, env=home.env, capture_output=True, timeout=60, check=False)
         pid = home.daemon_pid
         if pid is not None:
             _end(pid)

@@ -271,7 +271,7 @@ class Terminal:
             door.close()
 
 
-NO_WAIT = "[mcp.security]\napproval_wait_ms = 0\n"
+NO_WAIT = '[mcp.security]\napproval_wait_ms = 0\nelicitation_clients = ["test"]\n'
 
 
 @contextmanager
