@@ -6,8 +6,9 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -136,8 +137,12 @@ class Person:
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Person:
-    return Person(tmp_path)
+def person(tmp_path: Path) -> Iterator[Person]:
+    """A hub whose servers live does not end for want of clients, so it is stopped."""
+    person = Person(tmp_path)
+    yield person
+    command = (sys.executable, "-m", "dari", "remote", "daemon", "stop")
+    subprocess.run(command, env=person.environment(), cwd=ROOT, capture_output=True, check=True)
 
 
 async def open_session(wire: StreamWire, version: str = "2025-06-18") -> Json:
