@@ -147,7 +147,7 @@ MISTAKES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("remove", "r9"), "no rule with id 'r9'"),
     (("add", "header", "x.example"), "no header to change"),
     (("add", "block", "x.example", "--status", "7"), "status_code 7 is out of range"),
-    (("add", "allow", "(", "--regex"), "regex"),
+    (("add", "allow", "(", "--regex"), "regular expression"),
     (("update", "r9", "--set", "enabled=false"), "no rule with id 'r9'"),
     (("test", "ftp://x"), "is not an http or https URL"),
 )

@@ -128,7 +128,7 @@ async def test_a_rule_of_any_kind_is_added_by_flat_arguments(arguments: Json, se
         ({"kind": "block", "destination": ONE}, "a block rule has no member 'destination'"),
         ({"kind": "allow", "file_path": "/a"}, "a allow rule has no member 'file_path'"),
         ({"kind": "mock"}, "argument 'kind' is \"mock\""),
-        ({"kind": "allow", "matcher_kind": "regex", "matcher": "("}, "regex"),
+        ({"kind": "allow", "matcher_kind": "regex", "matcher": "("}, "regular expression"),
     ],
 )
 async def test_a_rule_that_cannot_be_is_refused_with_what_it_needs(
