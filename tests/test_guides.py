@@ -15,7 +15,7 @@ from jsonschema_rs import validator_for
 from dari.app import build
 from dari.core.tool import Tool
 from dari.settings import ServeSettings
-from tests.wires import ROOT, StreamWire, call, initialize
+from tests.support.wire import ROOT, StreamWire, call, initialize
 
 GUIDES = sorted((ROOT / "docs").rglob("*.md")) + sorted(ROOT.glob("*.md")) + sorted((ROOT / "bench").glob("*.md"))
 

@@ -14,7 +14,7 @@ from dari.bridge.decisions import Decisions
 from dari.bridge.service import Bridge
 from dari.core.audit.query import query
 from dari.errors import Conflict, DariError, Denied, Unavailable
-from tests.bridge.upstream.place import ME, Place, lab
+from tests.support.bridge import ME, Place, lab
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ from dari.process.environment import build_environment
 from dari.process.reaper_main import find_tagged
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.report import build_report
-from tests.bridge.children.servers import SOURCE, server
-from tests.bridge.real.servers import Installed, installed
-from tests.bridge.upstream.place import LAB
-from tests.process.support import STUBBORN
-from tests.wires import ROOT
+from tests.support.bridge import LAB
+from tests.support.child_servers import SOURCE, server
+from tests.support.processes import STUBBORN
+from tests.support.real_servers import Installed, installed
+from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.local_mcp
 

@@ -12,9 +12,9 @@ import pytest
 from dari import remote
 from dari.core.context import Progress
 from dari.errors import Failed, InvalidInput, NotFound
-from tests.bridge.upstream.place import LAB, Place
-from tests.demo import demo_server
-from tests.mcp.client.support import serving
+from tests.support.bridge import LAB, Place
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import serving
 
 
 class Sum(msgspec.Struct):

@@ -17,7 +17,7 @@ import pytest
 from dari.cli.audit import moment
 from dari.cli.main import main
 from dari.core.audit.log import AuditLog
-from tests.process.support import wait_for_line
+from tests.support.processes import wait_for_line
 
 DAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

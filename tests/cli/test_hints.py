@@ -15,7 +15,7 @@ import pytest
 from dari.cli.kit.parser import HelpRequested
 from dari.cli.remote.main import commands_of, load, parser_of
 from dari.errors import InvalidInput
-from tests.cli.remote.rig import Shop, shop
+from tests.support.remote_command import Shop, shop
 
 SOURCES = Path(__file__).parents[2] / "src/dari"
 PROGRAMS = ("crewx mcp remote", "dari remote", "dari proxy", "dari audit", "crewx mcp", "crux", "dari")

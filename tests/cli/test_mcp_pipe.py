@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.wires import ROOT, HttpWire, Json, StreamWire, call, initialize, stateless
+from tests.support.wire import ROOT, HttpWire, Json, StreamWire, call, initialize, stateless
 
 pytestmark = pytest.mark.e2e
 PIPE = asyncio.subprocess.PIPE

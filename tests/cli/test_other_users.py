@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wire import ROOT
 from tests.transport.test_peer_uids import INITIALIZE, REPLAY
-from tests.wires import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the user of a TCP socket")
 

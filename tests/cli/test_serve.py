@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wires import ROOT, HttpWire, StreamWire, call, initialize
+from tests.support.wire import ROOT, HttpWire, StreamWire, call, initialize
 
 PIPE = asyncio.subprocess.PIPE
 

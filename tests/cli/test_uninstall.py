@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dari.cli.main import main
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 
 @pytest.fixture

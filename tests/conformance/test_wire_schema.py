@@ -17,7 +17,7 @@ from mcp_types.jsonrpc import JSONRPCError
 from pydantic import BaseModel, TypeAdapter
 
 from tests.conformance.everything import everything_server
-from tests.wires import Json, MemoryWire, initialize, stateless
+from tests.support.wire import Json, MemoryWire, initialize, stateless
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS = "2026-07-28"

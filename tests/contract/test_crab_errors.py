@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.proxy.tools.processes import crab_mcp, crabd, end_crabd, run_directory, started
-from tests.proxy.tools.support import tool_call
-from tests.wires import HttpWire, Json, Wire, initialize, stateless
+from tests.support.crab_processes import crab_mcp, crabd, end_crabd, run_directory, started
+from tests.support.proxy_tools import tool_call
+from tests.support.wire import HttpWire, Json, Wire, initialize, stateless
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 

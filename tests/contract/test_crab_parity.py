@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.tools.conversation import content, conversation, known_paths, talk
-from tests.proxy.tools.processes import crab_mcp, run_directory
+from tests.support.crab_processes import crab_mcp, run_directory
 
 VERSIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from dari.app import build
 from dari.settings import ServeSettings
-from tests.demo import demo_server
-from tests.wires import Json, MemoryWire, Wire, call, demo_process, initialize, stateless
+from tests.support.demo_server import demo_server
+from tests.support.wire import Json, MemoryWire, Wire, call, demo_process, initialize, stateless
 
 # Tools that never wait for a person, called with arguments that work.
 WORKING: dict[str, Json] = {

@@ -11,7 +11,7 @@ import pytest
 from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.core.approvals import Approval, ApprovalEvent, ApprovalQueue, ProposedCall
 from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
-from tests.bridge.limits.fake_clock import FakeClock, settled
+from tests.support.fake_clock import FakeClock, settled
 
 
 class Desk:

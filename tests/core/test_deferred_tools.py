@@ -10,8 +10,8 @@ from dari.core.registry import Registry
 from dari.core.tool import Tool, tools_of
 from dari.errors import Conflict
 from dari.mcp.server import Info, Server
-from tests.demo import DemoTools
-from tests.wires import MemoryWire, call, initialize
+from tests.support.demo_server import DemoTools
+from tests.support.wire import MemoryWire, call, initialize
 
 
 def demo_tools() -> list[Tool]:

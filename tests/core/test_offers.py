@@ -15,7 +15,7 @@ from dari.core.registry import Registry
 from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool
 from dari.errors import InvalidInput
-from tests.core.kit import Kit
+from tests.support.typed_tools import Kit
 
 
 async def nothing(*_: Any) -> RawResult:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dari.core.rate_limit import MAX_CLIENTS, ClientRateLimit, TokenBucket
 from dari.errors import InvalidInput
-from tests.bridge.limits.fake_clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 def test_a_new_bucket_gives_its_burst_at_once_and_then_says_how_long_to_wait() -> None:

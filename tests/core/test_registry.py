@@ -13,7 +13,7 @@ from dari.core.prompt import Prompt
 from dari.core.registry import Registry
 from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import tools_of
-from tests.core.kit import Kit
+from tests.support.typed_tools import Kit
 
 
 async def text(context: Context, values: dict[str, str] | None = None) -> str:

@@ -16,8 +16,8 @@ from dari.core.schema import object_schema
 from dari.core.tool import Tool, tools_of
 from dari.errors import InvalidInput
 from dari.settings import ServeSettings
-from tests.core.kit import Forest, Kit, Tree
-from tests.demo import DemoTools
+from tests.support.demo_server import DemoTools
+from tests.support.typed_tools import Forest, Kit, Tree
 
 KIT = {tool.name: tool for tool in tools_of(Kit())}
 VALIDATORS = {name: jsonschema_rs.Draft202012Validator(tool.input_schema) for name, tool in KIT.items()}

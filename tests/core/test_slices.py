@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dari.core.slices import Sliced, pieces, sliced
-from tests.heartbeat import Heartbeat
+from tests.support.heartbeat import Heartbeat
 
 
 def test_pieces_are_the_whole_in_order() -> None:

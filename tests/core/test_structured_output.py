@@ -13,9 +13,9 @@ from dari.app import build
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
-from tests.core.kit import Kit
-from tests.demo import demo_server
-from tests.wires import MemoryWire, call, initialize, stateless
+from tests.support.demo_server import demo_server
+from tests.support.typed_tools import Kit
+from tests.support.wire import MemoryWire, call, initialize, stateless
 
 VERSIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
 # Arguments that work, for the tools with an output schema that need any.

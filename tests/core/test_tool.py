@@ -13,7 +13,7 @@ from dari.core.context import Context
 from dari.core.registry import Registry
 from dari.core.tool import DEFAULT_TIMEOUT_S, Tool, tool, tools_of, typed_tool
 from dari.errors import Conflict
-from tests.core.kit import Kit, Place, Tree
+from tests.support.typed_tools import Kit, Place, Tree
 
 TOOLS = {tool.name: tool for tool in tools_of(Kit())}
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from dari.core.schema import object_schema, title_of
 from dari.core.tool import tool, tools_of, typed_tool
-from tests.core.kit import Forest, Kit, Tree
+from tests.support.typed_tools import Forest, Kit, Tree
 
 TOOLS = {tool.name: tool for tool in tools_of(Kit())}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dari.core.tool import tools_of
 from dari.errors import InvalidInput
-from tests.core.kit import Kit
+from tests.support.typed_tools import Kit
 
 TOOLS = {tool.name: tool for tool in tools_of(Kit())}
 PLACE = {"host": "h"}

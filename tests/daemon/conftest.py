@@ -13,7 +13,7 @@ import pytest
 
 from dari.daemon.lock import lock_holder
 from dari.daemon.paths import DaemonPaths
-from tests.daemon.rig import NAME, wait_until_unlocked
+from tests.support.daemons import NAME, wait_until_unlocked
 
 
 @pytest.fixture

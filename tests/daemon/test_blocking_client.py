@@ -9,7 +9,7 @@ from dari.daemon.blocking_client import BlockingClient
 from dari.daemon.lock import lock_holder
 from dari.daemon.paths import DaemonPaths
 from dari.errors import Denied, NotFound, Unavailable
-from tests.daemon.rig import COMMAND, wait_until_unlocked
+from tests.support.daemons import COMMAND, wait_until_unlocked
 
 
 def test_a_command_starts_the_daemon_and_calls_it(files: DaemonPaths) -> None:

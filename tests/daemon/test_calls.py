@@ -12,7 +12,7 @@ import pytest
 from dari.daemon.protocol import MAX_LINE_BYTES
 from dari.daemon.server_connection import DaemonLimits
 from dari.errors import Conflict, DariError, NotFound
-from tests.daemon.rig import Demo, code, demo_daemon, session
+from tests.support.daemons import Demo, code, demo_daemon, session
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "system.ping"}
 

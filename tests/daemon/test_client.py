@@ -15,7 +15,7 @@ from dari.daemon.protocol import MAX_LINE_BYTES
 from dari.daemon.server_connection import DaemonLimits
 from dari.daemon.tokens import read_token
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NotFound, TimedOut, Unavailable
-from tests.daemon.rig import (
+from tests.support.daemons import (
     COMMAND,
     CountedPeers,
     Demo,

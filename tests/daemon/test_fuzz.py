@@ -14,7 +14,7 @@ from dari.daemon.methods import method_table
 from dari.daemon.peer import PeerCredentials
 from dari.daemon.session import DaemonSession, SessionAccess, prove_nothing
 from dari.daemon.tokens import CLI, Tokens, make_token
-from tests.daemon.rig import Demo, demo_daemon, session
+from tests.support.daemons import Demo, demo_daemon, session
 
 PING = {"jsonrpc": "2.0", "id": "last", "method": "system.ping"}
 

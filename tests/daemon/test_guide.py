@@ -11,7 +11,7 @@ import pytest
 
 from dari.daemon.errors import ERROR_ROWS
 from dari.daemon.paths import DaemonPaths
-from tests.daemon.rig import wait_until_unlocked
+from tests.support.daemons import wait_until_unlocked
 
 GUIDE = (Path(__file__).parents[2] / "docs/guide/daemons.md").read_text(encoding="utf-8")
 DAEMON, CALLER = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 from dari.daemon.peer import PeerCredentials
 from dari.daemon.server_connection import DaemonLimits
 from dari.daemon.tokens import MCP, make_token, read_token
-from tests.daemon.rig import code, demo_daemon, session, wire
+from tests.support.daemons import code, demo_daemon, session, wire
 
 
 async def test_a_welcome_names_the_principal_and_its_scopes(run_dir: Path) -> None:

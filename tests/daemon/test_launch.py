@@ -18,7 +18,7 @@ from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.unix_socket import answers
 from dari.errors import InvalidInput, TimedOut, Unavailable
-from tests.daemon.rig import COMMAND, wait_until_unlocked
+from tests.support.daemons import COMMAND, wait_until_unlocked
 
 STARTER = """
 import sys

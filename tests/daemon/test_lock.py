@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dari.daemon.lock import FileLock, lock_holder
-from tests.daemon.rig import wait_until_unlocked
+from tests.support.daemons import wait_until_unlocked
 
 HOLD = """
 import signal, sys

@@ -21,7 +21,7 @@ from dari.daemon.server_connection import DaemonLimits
 from dari.daemon.tokens import Principal, read_token
 from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, Denied, Failed, InvalidInput
-from tests.daemon.rig import CountedPeers, Demo, code, demo_client, demo_daemon, session, until_idle, wire
+from tests.support.daemons import CountedPeers, Demo, code, demo_client, demo_daemon, session, until_idle, wire
 
 
 def modes(run_dir: Path) -> dict[str, int]:

@@ -25,7 +25,7 @@ from dari.daemon.client import DaemonClient
 from dari.daemon.paths import DaemonPaths
 from dari.errors import DariError, NeedsApproval
 from dari.terminal.paths import CruxPaths
-from tests.cli.crux.rig import Crux, crux_in
+from tests.support.crux_command import Crux, crux_in
 
 pytestmark = [
     pytest.mark.e2e,

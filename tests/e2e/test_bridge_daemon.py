@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dari.cli.hub.paths import BridgePaths
-from tests.bridge.peer_server import peer
 from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
-from tests.process.support import wait_for_end
+from tests.support.peer_server import peer
+from tests.support.processes import wait_for_end
 
 pytestmark = pytest.mark.e2e
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rig import WORKBENCH
-from tests.wires import Json, StreamWire, demo_process
+from tests.support.real_clients import WORKBENCH
+from tests.support.wire import Json, StreamWire, demo_process
 
 pytestmark = pytest.mark.e2e
 

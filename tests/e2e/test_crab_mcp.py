@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from tests.e2e.rig import DARI, MODES, Person, http_client
-from tests.proxy.tools.processes import crab_mcp, crabd_pid, end_crabd, run_directory
-from tests.proxy.tools.support import tool_call
-from tests.wires import Json, Wire, initialize
+from tests.support.crab_processes import crab_mcp, crabd_pid, end_crabd, run_directory
+from tests.support.proxy_tools import tool_call
+from tests.support.real_clients import DARI, MODES, Person, http_client
+from tests.support.wire import Json, Wire, initialize
 
 pytestmark = pytest.mark.e2e
 

@@ -14,8 +14,8 @@ from mcp import StdioServerParameters, stdio_client
 from dari.errors import DariError
 from dari.terminal.daemon import cruxd_client as ipc_client
 from dari.terminal.service import remote_service
-from tests.e2e.crux_rig import BRIDGE, CRUXD, bridge, cruxd, gone, new_home
-from tests.wires import HttpWire, initialize
+from tests.support.crux_processes import BRIDGE, CRUXD, bridge, cruxd, gone, new_home
+from tests.support.wire import HttpWire, initialize
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rig import DARI
+from tests.support.real_clients import DARI
 
 pytestmark = pytest.mark.e2e
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rig import DARI
-from tests.wires import ROOT, Json
+from tests.support.real_clients import DARI
+from tests.support.wire import ROOT, Json
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts a tmpfs, or limits the size of files")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.installed import dari_up
-from tests.e2e.rig import DARI, ERAS, WORKBENCH, inspector
-from tests.wires import demo_process
+from tests.support.installed_hub import dari_up
+from tests.support.real_clients import DARI, ERAS, WORKBENCH, inspector
+from tests.support.wire import demo_process
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
-from tests.e2e.installed import dari_up
-from tests.e2e.rig import DARI, MODES, http_client, unix_client
+from tests.support.installed_hub import dari_up
+from tests.support.real_clients import DARI, MODES, http_client, unix_client
 
 pytestmark = pytest.mark.e2e
 

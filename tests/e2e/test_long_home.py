@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dari.daemon.unix_socket import MAX_SOCKET_PATH_BYTES
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 COMMANDS = [
     ("dari", "up", "--http-port", "0"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, MCPDeprecationWarning, MCPError
 
-from tests.e2e.rig import DOORS, MODES, connected, door
+from tests.support.real_clients import DOORS, MODES, connected, door
 
 pytestmark = pytest.mark.e2e
 

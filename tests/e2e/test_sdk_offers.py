@@ -9,7 +9,7 @@ import pytest
 from mcp import MCPError
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
-from tests.e2e.rig import DOORS, MODES, connected
+from tests.support.real_clients import DOORS, MODES, connected
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from mcp import MCPError
 
-from tests.e2e.rig import DOORS, MODES, connected
+from tests.support.real_clients import DOORS, MODES, connected
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 SERVER = f"{sys.executable} -m dari mcp --no-servers"
 

@@ -1,6 +1,6 @@
 """The demo server with tools that change what it offers, so that real clients can be told about it.
 
-Takes the options of `tests.demo`.
+Takes the options of `tests.support.demo_server`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests import demo
+from tests.support import demo_server
 
 
 @tool()
@@ -24,7 +24,7 @@ class WorkTools:
 
     prefix = "work"
 
-    def __init__(self, registry: Registry, tools: demo.DemoTools) -> None:
+    def __init__(self, registry: Registry, tools: demo_server.DemoTools) -> None:
         self._registry = registry
         self._tools = tools
 
@@ -57,12 +57,12 @@ class WorkTools:
 
 
 def workbench(*, strict: bool = False) -> Server:
-    tools = demo.DemoTools()
-    registry = demo.registry_of(tools)
+    tools = demo_server.DemoTools()
+    registry = demo_server.registry_of(tools)
     registry.add_toolkit(WorkTools(registry, tools))
     return Server(registry, Info(name="workbench", version="1"), instructions="Try demo_echo.", strict=strict)
 
 
 if __name__ == "__main__":
-    demo.demo_server = workbench  # type: ignore[assignment]
-    raise SystemExit(demo.main())
+    demo_server.demo_server = workbench  # type: ignore[assignment]
+    raise SystemExit(demo_server.main())

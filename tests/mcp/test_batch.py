@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mcp.support import Rig, notification, ready, request
 from tests.rpc.test_fuzz import all_replies, is_request, likely, possible, values
-from tests.wires import Json, call
+from tests.support.mcp_server import Rig, notification, ready, request
+from tests.support.wire import Json, call
 
 BATCHING = "2025-03-26"
 

@@ -10,8 +10,8 @@ import pytest
 from dari.core.registry import Registry
 from dari.core.tool import tool, tools_of
 from dari.mcp.server import Info, Server
-from tests.mcp.support import VERSIONS, Rig, failure_of, notification, ready, request, text_of
-from tests.wires import call, stateless
+from tests.support.mcp_server import VERSIONS, Rig, failure_of, notification, ready, request, text_of
+from tests.support.wire import call, stateless
 
 
 async def hanging(*, envelope: bool = False, version: str = "2025-11-25") -> Rig:

@@ -11,8 +11,8 @@ from dari.core.context import Context
 from dari.core.prompt import Prompt
 from dari.core.registry import Registry
 from dari.core.resource import Resource
-from tests.mcp.support import VERSIONS, Rig, ready, request
-from tests.wires import MemoryWire, initialize
+from tests.support.mcp_server import VERSIONS, Rig, ready, request
+from tests.support.wire import MemoryWire, initialize
 
 
 async def text(context: Context) -> str:

@@ -11,8 +11,8 @@ from dari.core.context import ClientRequest, Context, Elicit, ElicitUrl, Roots, 
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.mcp.support import VERSIONS, Rig, answer, failure_of, notification, ready, refusal, text_of
-from tests.wires import Json, call
+from tests.support.mcp_server import VERSIONS, Rig, answer, failure_of, notification, ready, refusal, text_of
+from tests.support.wire import Json, call
 
 EVERYTHING: Json = {"elicitation": {}, "sampling": {}, "roots": {}}
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

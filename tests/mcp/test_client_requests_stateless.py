@@ -12,10 +12,10 @@ from dari.core.context import ClientRequest, Context, Elicit, ElicitUrl, Roots, 
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource
 from dari.core.scopes import MCP_SCOPES, Grant
-from tests.demo import demo_server
-from tests.mcp.support import Rig, request, text_of
 from tests.mcp.test_client_requests import FORM, SCHEMA, asking
-from tests.wires import Json, call, stateless
+from tests.support.demo_server import demo_server
+from tests.support.mcp_server import Rig, request, text_of
+from tests.support.wire import Json, call, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 MINJI = {"who": {"action": "accept", "content": {"name": "Minji"}}}

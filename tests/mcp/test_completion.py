@@ -10,8 +10,8 @@ from dari.core.content import PromptMessage
 from dari.core.context import Context
 from dari.core.prompt import Prompt, PromptArgument
 from dari.core.resource import ResourceTemplate
-from tests.mcp.support import Rig, ready, request
-from tests.wires import Json, stateless
+from tests.support.mcp_server import Rig, ready, request
+from tests.support.wire import Json, stateless
 
 LETTER = {"type": "ref/prompt", "name": "letter"}
 ITEM = {"type": "ref/resource", "uri": "demo://item/{id}"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.support import VERSIONS, Rig, ready, request, text_of
-from tests.wires import Json, call, stateless
+from tests.support.mcp_server import VERSIONS, Rig, ready, request, text_of
+from tests.support.wire import Json, call, stateless
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.demo import demo_server
-from tests.mcp.support import STATELESS, VERSIONS, Rig, ready, request, text_of
-from tests.wires import META, MemoryWire, call, stateless
+from tests.support.demo_server import demo_server
+from tests.support.mcp_server import STATELESS, VERSIONS, Rig, ready, request, text_of
+from tests.support.wire import META, MemoryWire, call, stateless
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"

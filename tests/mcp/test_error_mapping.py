@@ -21,8 +21,8 @@ from dari.errors import (
     Unavailable,
 )
 from dari.mcp.server import Info, Server
-from tests.mcp.support import STATELESS, VERSIONS, Rig
-from tests.wires import Json, call, stateless
+from tests.support.mcp_server import STATELESS, VERSIONS, Rig
+from tests.support.wire import Json, call, stateless
 
 FAILURES = [Conflict, Denied, Failed, InvalidInput, NeedsApproval, NotFound, TimedOut, Unavailable]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dari.mcp.headers import decode_value, encode_value
-from tests.mcp.support import Rig, request
-from tests.wires import META, Json, stateless
+from tests.support.mcp_server import Rig, request
+from tests.support.wire import META, Json, stateless
 
 MISMATCH = -32020
 

@@ -9,9 +9,9 @@ import pytest
 from dari.core.context import LEVELS
 from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
-from tests.demo import demo_server
-from tests.mcp.support import LATEST, VERSIONS, Rig, notification, ready, request
-from tests.wires import MemoryWire, initialize
+from tests.support.demo_server import demo_server
+from tests.support.mcp_server import LATEST, VERSIONS, Rig, notification, ready, request
+from tests.support.wire import MemoryWire, initialize
 
 
 @pytest.mark.parametrize("version", VERSIONS)

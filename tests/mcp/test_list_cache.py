@@ -7,9 +7,9 @@ import pytest
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.demo import DemoTools, registry_of
-from tests.mcp.support import Rig, request
-from tests.wires import Json, stateless
+from tests.support.demo_server import DemoTools, registry_of
+from tests.support.mcp_server import Rig, request
+from tests.support.wire import Json, stateless
 
 LISTS = {
     "tools/list": "tools",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dari.core.events import Event, ListChanged, ResourceUpdated
-from tests.mcp.support import Rig, notification, ready, request
-from tests.wires import Json, stateless
+from tests.support.mcp_server import Rig, notification, ready, request
+from tests.support.wire import Json, stateless
 
 ID = "io.modelcontextprotocol/subscriptionId"
 EVERYTHING = {

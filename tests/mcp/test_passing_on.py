@@ -19,8 +19,8 @@ from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool, tool, typed_tool
 from dari.mcp.inflight import to_handshake_result, to_stateless_result
 from dari.mcp.server import Info, Server
-from tests.mcp.support import Rig, answer, refusal, request
-from tests.wires import Json, stateless
+from tests.support.mcp_server import Rig, answer, refusal, request
+from tests.support.wire import Json, stateless
 
 FORM: Json = {"message": "?", "requestedSchema": {"type": "object"}, "odd": [1]}
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}

@@ -10,8 +10,8 @@ from dari.core.context import LEVELS, Context
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.mcp.support import LATEST, VERSIONS, Rig, ready, request
-from tests.wires import META, Json, call, stateless
+from tests.support.mcp_server import LATEST, VERSIONS, Rig, ready, request
+from tests.support.wire import META, Json, call, stateless
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 

@@ -20,8 +20,8 @@ from dari.core.content import (
 from dari.core.registry import Registry
 from dari.core.tool import tool, typed_tool
 from dari.mcp.server import Info, Server
-from tests.mcp.support import Rig, ready, request
-from tests.wires import Json, call, stateless
+from tests.support.mcp_server import Rig, ready, request
+from tests.support.wire import Json, call, stateless
 
 
 class Point(Struct):

@@ -11,8 +11,8 @@ from dari.core.context import Context
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate
 from dari.errors import NotFound
-from tests.mcp.support import STATELESS, VERSIONS, Rig, ready, request
-from tests.wires import Json, stateless
+from tests.support.mcp_server import STATELESS, VERSIONS, Rig, ready, request
+from tests.support.wire import Json, stateless
 
 
 async def asked(version: str, message: Json, rig: Rig | None = None) -> Json:

@@ -20,10 +20,10 @@ from dari.process.child import Child, ChildSpec, StopTimeouts
 from dari.process.children import Children
 from dari.process.reaper_main import brand_of, state_of
 from dari.process.tag import children_of, find_adopted_zombies
-from tests.process.support import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
-from tests.wires import ROOT
+from tests.support.processes import HOUSEHOLDS, IMPATIENT, household, left_of, wait_for_end, wait_for_line
+from tests.support.wire import ROOT
 
-DAEMON = [sys.executable, "-m", "tests.process.support"]
+DAEMON = [sys.executable, "-m", "tests.support.processes"]
 
 
 async def ready(children: Children, name: str) -> Child:

@@ -16,7 +16,7 @@ import pytest
 from dari.process.spawner import Spawner
 from dari.terminal.panes.pane import Pane
 from dari.transport.connect import connect
-from tests.bridge.upstream.place import LAB, Place, until
+from tests.support.bridge import LAB, Place, until
 
 TIDIES = """
 import runpy, signal, sys, time

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from dari.cli.crab_mcp import make_parser
-from tests.proxy.origins.origin import origin
 from tests.proxy.tools.conversation import content, conversation, known_paths, talk
-from tests.proxy.tools.processes import CRAB_MCP, crab_mcp, crabd_pid, run_directory
 from tests.proxy.tools.reference import TOOLS
-from tests.proxy.tools.support import tool_call
-from tests.wires import ROOT, HttpWire, Json, StreamWire, Wire, initialize
+from tests.support.crab_processes import CRAB_MCP, crab_mcp, crabd_pid, run_directory
+from tests.support.origins.origin import origin
+from tests.support.proxy_tools import tool_call
+from tests.support.wire import ROOT, HttpWire, Json, StreamWire, Wire, initialize
 
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
@@ -120,7 +120,7 @@ async def fetch(address: str, url: str) -> bytes:
 @pytest.fixture(scope="module")
 def sdk() -> None:
     """Imported before the deadline of a test begins: it takes seconds."""
-    import tests.e2e.rig  # noqa: F401
+    import tests.support.real_clients  # noqa: F401
 
 
 @pytest.mark.usefixtures("sdk")
@@ -162,7 +162,7 @@ async def test_4_rules_and_traffic_can_be_used_from_an_ide(door: str) -> None:
 async def sdk_client(door: str, run_dir: Path) -> AsyncIterator[Any]:
     from mcp import Client, StdioServerParameters, stdio_client
 
-    from tests.e2e.rig import http_client
+    from tests.support.real_clients import http_client
 
     if door == "http":
         async with (

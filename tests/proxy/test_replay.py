@@ -7,7 +7,7 @@ import pytest
 from dari.errors import Conflict, InvalidInput
 from dari.proxy.recording.bodies import BodyStore
 from dari.proxy.replay import RequestEdits, build, compose
-from tests.proxy.recording.flows import SECRET, flow, tunnel
+from tests.support.flows import SECRET, flow, tunnel
 
 
 def test_the_same_request_is_built_with_its_secrets_and_without_its_connection() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Denied, Failed, InvalidInput
-from tests.proxy.api.support import proxy
-from tests.proxy.engine.support import request, wire
-from tests.proxy.origins.origin import OK, answering, origin
+from tests.support.origins.origin import OK, answering, origin
+from tests.support.proxy_engine import request, wire
+from tests.support.proxy_service import proxy
 
 
 def ok(body: bytes, *headers: str) -> bytes:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dari.mcp.methods import HANDSHAKE, STATELESS
 from dari.mcp.server import Info, Server
-from tests.demo import DemoTools, registry_of
-from tests.wires import META, Json, MemoryWire, initialize
+from tests.support.demo_server import DemoTools, registry_of
+from tests.support.wire import META, Json, MemoryWire, initialize
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", ""]
 # `demo_endless` would cost its time limit in every example.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.demo import demo_server
-from tests.wires import MemoryWire, initialize
+from tests.support.demo_server import demo_server
+from tests.support.wire import MemoryWire, initialize
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 DEEP = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":%b%b}}' % (

@@ -19,8 +19,8 @@ from dari.sandbox.landlock import Right, Ruleset, handled_rights
 from dari.sandbox.network_broker import is_loopback_address
 from dari.sandbox.report import assess, build_report, require_enforced
 from dari.sandbox.seatbelt import seatbelt_profile
-from tests.sandbox.requirements import require_kernel
-from tests.wires import ROOT
+from tests.support.requirements import require_kernel
+from tests.support.wire import ROOT
 
 FULL = SandboxCapabilities("linux", "x86_64", landlock_abi=7, has_seccomp=True, bubblewrap="/usr/bin/bwrap")
 BARE = SandboxCapabilities("linux", "x86_64")

@@ -13,8 +13,8 @@ import pytest
 
 from dari.sandbox.capabilities import probe_capabilities
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
-from tests.sandbox.requirements import require_asking, require_bubblewrap, require_kernel, require_node, require_root
-from tests.sandbox.support import outcome, outcome_as_nobody, said
+from tests.support.requirements import require_asking, require_bubblewrap, require_kernel, require_node, require_root
+from tests.support.sandboxes import outcome, outcome_as_nobody, said
 
 BOTH = pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
 

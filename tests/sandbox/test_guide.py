@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.report import build_report
-from tests.bridge.children.servers import SOURCE
-from tests.wires import ROOT
+from tests.support.child_servers import SOURCE
+from tests.support.wire import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "sandbox.md").read_text()
 

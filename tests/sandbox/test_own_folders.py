@@ -13,8 +13,8 @@ from dari.process.children import Children
 from dari.sandbox import seatbelt
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement, PathRule
-from tests.process.support import wait_for_line
-from tests.sandbox.requirements import require_bubblewrap, require_kernel
+from tests.support.processes import wait_for_line
+from tests.support.requirements import require_bubblewrap, require_kernel
 
 SECRET = "s3cret-of-ours"
 OURS = {

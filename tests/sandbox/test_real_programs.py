@@ -20,11 +20,11 @@ from dari.process.child import ChildSpec, StopTimeouts
 from dari.process.children import Children
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement, PathRule
-from tests.bridge.children.servers import server
-from tests.process.support import left_of, wait_for_end, wait_for_line
-from tests.sandbox.requirements import require_asking, require_bubblewrap, require_kernel, require_node
-from tests.sandbox.support import outcome, said
-from tests.wires import ROOT
+from tests.support.child_servers import server
+from tests.support.processes import left_of, wait_for_end, wait_for_line
+from tests.support.requirements import require_asking, require_bubblewrap, require_kernel, require_node
+from tests.support.sandboxes import outcome, said
+from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.local_mcp
 
@@ -150,7 +150,7 @@ import asyncio, os
 from dari.process.children import Children
 from dari.process.child import ChildSpec
 from dari.sandbox.confinement import Confinement
-from tests.process.support import HOUSEHOLDS, wait_for_line
+from tests.support.processes import HOUSEHOLDS, wait_for_line
 async def main():
     children = Children()
     command = HOUSEHOLDS["a grandchild that lost its parent"][0]

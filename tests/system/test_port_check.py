@@ -18,7 +18,7 @@ from dari.system.check import Check
 from dari.system.port_check import check_ports
 from dari.transport.health import proof
 from dari.transport.identity import hub_on, identify
-from tests.transport.support import Rig, running
+from tests.support.transports import Rig, running
 
 
 class Squatter:

@@ -13,7 +13,7 @@ from dari.errors import Denied, InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
-from tests.terminal.support import House, approve, house_in
+from tests.support.terminal_service import House, approve, house_in
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -11,7 +11,7 @@ import pytest
 
 from dari.errors import Conflict
 from dari.terminal.policy.config import Security
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

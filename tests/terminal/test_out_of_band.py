@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Conflict
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

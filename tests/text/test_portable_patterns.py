@@ -6,7 +6,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 # Below 3.11.5 a possessive repeat of a group keeps what its last, failed round matched (CPython gh-106052): Debian's
 # 3.11.2 read the cell `CONTAINER ID ` with the blank. A possessive repeat of one character is fine everywhere.

@@ -14,10 +14,10 @@ from dari.core.context import Context
 from dari.core.tool import tool
 from dari.daemon.listener import is_listening
 from dari.transport import supervisor
-from tests import demo
+from tests.support import demo_server
 
 
-class OddTools(demo.DemoTools):
+class OddTools(demo_server.DemoTools):
     """Tools named `demo_<method>`."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class OddTools(demo.DemoTools):
 
 
 if __name__ == "__main__":
-    demo.DemoTools = OddTools  # type: ignore[misc]
+    demo_server.DemoTools = OddTools  # type: ignore[misc]
     if os.environ.get("ODD_PANIC"):
         supervisor.TransportSupervisor.run = None  # type: ignore[method-assign, assignment]
-    raise SystemExit(demo.main())
+    raise SystemExit(demo_server.main())

@@ -13,7 +13,7 @@ import pytest
 import dari.transport.bind as bind_module
 from dari.errors import InvalidInput
 from dari.transport.bind import BindFailed, bind
-from tests.transport.support import start_process
+from tests.support.transports import start_process
 
 
 def free_range(size: int) -> int:

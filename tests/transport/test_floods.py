@@ -14,8 +14,8 @@ from dari.mcp.server import Server
 from dari.transport.client import http_connection
 from dari.transport.connect import connect
 from dari.transport.http import McpProtocol
-from tests.heartbeat import Heartbeat
-from tests.transport.support import running
+from tests.support.heartbeat import Heartbeat
+from tests.support.transports import running
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Server
 from dari.transport.lines import LineReplyChannel
-from tests.demo import demo_server
-from tests.transport.support import Rig, running, until
-from tests.wires import call, demo_process, initialize
+from tests.support.demo_server import demo_server
+from tests.support.transports import Rig, running, until
+from tests.support.wire import call, demo_process, initialize
 
 fuzz = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 

@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from tests.transport.support import running, until
-from tests.wires import Json
+from tests.support.transports import running, until
+from tests.support.wire import Json
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from tests.transport.support import running, until
-from tests.wires import HttpWire, Json, call, initialize
+from tests.support.transports import running, until
+from tests.support.wire import HttpWire, Json, call, initialize
 
 
 def ping(request_id: int) -> Json:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.support import running
-from tests.wires import Json, call, initialize
+from tests.support.transports import running
+from tests.support.wire import Json, call, initialize
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 INITIALIZED: Json = {"jsonrpc": "2.0", "method": "notifications/initialized"}

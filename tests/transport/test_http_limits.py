@@ -9,8 +9,8 @@ import socket
 import pytest
 
 from dari.transport import http
-from tests.transport.support import Rig, open_events, running, until
-from tests.wires import HttpWire, call, initialize
+from tests.support.transports import Rig, open_events, running, until
+from tests.support.wire import HttpWire, call, initialize
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 

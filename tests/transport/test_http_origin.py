@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.support import running
-from tests.wires import HttpReply, initialize
+from tests.support.transports import running
+from tests.support.wire import HttpReply, initialize
 
 LOCAL_HOSTS = ["localhost", "localhost:3847", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:3847", "LOCALHOST:80"]
 OTHER_HOSTS = [

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from tests.transport.support import JSON_ONLY, Events, open_events, running, until
-from tests.wires import Json, call, stateless
+from tests.support.transports import JSON_ONLY, Events, open_events, running, until
+from tests.support.wire import Json, call, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 INITIALIZED: Json = {"jsonrpc": "2.0", "method": "notifications/initialized"}

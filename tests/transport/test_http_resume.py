@@ -8,8 +8,8 @@ import json
 import pytest
 
 from dari.transport import sse as events_module
-from tests.transport.support import Events, Steps, open_events, running, until, with_progress
-from tests.wires import HttpWire, Json
+from tests.support.transports import Events, Steps, open_events, running, until, with_progress
+from tests.support.wire import HttpWire, Json
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
 

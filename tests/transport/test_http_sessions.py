@@ -10,8 +10,8 @@ import pytest
 
 from dari.core.scopes import MCP_GRANT
 from dari.transport import sessions
-from tests.transport.support import Rig, logged, open_events, running, until
-from tests.wires import Json, call, initialize
+from tests.support.transports import Rig, logged, open_events, running, until
+from tests.support.wire import Json, call, initialize
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 TTL_S = 30 * 60.0

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.transport.support import JSON_ONLY, Events, running, until
-from tests.wires import Json, call, envelope_headers, stateless
+from tests.support.transports import JSON_ONLY, Events, running, until
+from tests.support.wire import Json, call, envelope_headers, stateless
 
 VERSION = "2026-07-28"
 ECHO = stateless(call("demo_echo", 1, text="x"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.core.events import ListChanged
-from tests.transport.support import Rig, Steps, open_events, running, until, with_progress
+from tests.support.transports import Rig, Steps, open_events, running, until, with_progress
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
 

@@ -10,8 +10,8 @@ import pytest
 from dari.errors import Failed
 from dari.transport import guard
 from dari.transport.guard import TokenFile, make_token
-from tests.transport.support import Rig, logged, running
-from tests.wires import initialize
+from tests.support.transports import Rig, logged, running
+from tests.support.wire import initialize
 
 
 async def status_with(rig: Rig, token: str) -> int:

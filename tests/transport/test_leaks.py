@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.support import open_events, running, until
-from tests.wires import DemoProcess, HttpWire, StreamWire, call, demo_process, envelope_headers, initialize, stateless
+from tests.support.transports import open_events, running, until
+from tests.support.wire import (
+    DemoProcess,
+    HttpWire,
+    StreamWire,
+    call,
+    demo_process,
+    envelope_headers,
+    initialize,
+    stateless,
+)
 
 CLIENTS = 200
 

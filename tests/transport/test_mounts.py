@@ -14,9 +14,9 @@ from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from dari.transport.server import McpListeners
-from tests.demo import DemoTools, demo_server
-from tests.transport.support import Rig, open_events, until
-from tests.wires import HttpReply, HttpWire, call, initialize, stateless
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.transports import Rig, open_events, until
+from tests.support.wire import HttpReply, HttpWire, call, initialize, stateless
 
 
 class Mounted(Rig):

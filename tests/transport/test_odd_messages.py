@@ -12,9 +12,9 @@ import pytest
 
 from dari.core.tool import tool
 from dari.errors import NotFound
-from tests.demo import DemoTools, demo_server
-from tests.transport.support import running
-from tests.wires import HttpWire, Json, MemoryWire, StreamWire, call, demo_process, initialize
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.transports import running
+from tests.support.wire import HttpWire, Json, MemoryWire, StreamWire, call, demo_process, initialize
 
 WAYS = ["http", "unix", "unix with Content-Length", "http on unix"]
 PING: Json = {"jsonrpc": "2.0", "id": "after", "method": "ping"}

@@ -14,8 +14,8 @@ from dari.errors import InvalidInput
 from dari.transport import peer_uids
 from dari.transport.guard import TokenFile
 from dari.transport.peer_uids import PeerCheck, read_uids
-from tests.transport.support import Rig, logged, running
-from tests.wires import HttpReply, initialize
+from tests.support.transports import Rig, logged, running
+from tests.support.wire import HttpReply, initialize
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the user of a TCP socket")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transport.support import start_process
-from tests.wires import Json, StreamWire, call, initialize, stateless
+from tests.support.transports import start_process
+from tests.support.wire import Json, StreamWire, call, initialize, stateless
 
 ODD = ("-m", "tests.transport.odd")
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

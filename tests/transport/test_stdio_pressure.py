@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from dari.rpc import framing
-from tests.transport.support import start_process, until
-from tests.wires import StreamWire, call, initialize
+from tests.support.transports import start_process, until
+from tests.support.wire import StreamWire, call, initialize
 
 ODD = ("-m", "tests.transport.odd")
 

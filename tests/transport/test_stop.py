@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dari.core.tool import tool
-from tests.demo import DemoTools
-from tests.transport.support import Events, Rig, open_events, running, until
-from tests.wires import Json, call, envelope_headers, initialize, stateless
+from tests.support.demo_server import DemoTools
+from tests.support.transports import Events, Rig, open_events, running, until
+from tests.support.wire import Json, call, envelope_headers, initialize, stateless
 
 LISTEN = stateless(
     {

@@ -15,9 +15,9 @@ from dari.errors import Conflict
 from dari.runtime import PANIC_EXIT, run_to_exit
 from dari.settings import ServeSettings
 from dari.transport.supervisor import TransportSupervisor
-from tests.demo import demo_server
-from tests.transport.support import Events, logged, start_process
-from tests.wires import DemoProcess, HttpWire, Json, call, demo_process, envelope_headers, initialize, stateless
+from tests.support.demo_server import demo_server
+from tests.support.transports import Events, logged, start_process
+from tests.support.wire import DemoProcess, HttpWire, Json, call, demo_process, envelope_headers, initialize, stateless
 
 ODD = "tests.transport.odd"
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

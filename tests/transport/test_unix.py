@@ -14,8 +14,8 @@ import pytest
 from dari.daemon.peer import PeerCredentials
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.transport import unix
-from tests.transport.support import Events, logged, running, until
-from tests.wires import Json, StreamWire, call, initialize, stateless
+from tests.support.transports import Events, logged, running, until
+from tests.support.wire import Json, StreamWire, call, initialize, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 

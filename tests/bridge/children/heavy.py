@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bridge.upstream.place import LAB
+from tests.support.bridge import LAB
 
 WORK = """
 import os, runpy, sys

@@ -16,8 +16,8 @@ from dari.errors import DariError, Failed, TimedOut, Unavailable
 from dari.mcp.client import Client
 from dari.process.child import ChildSpec
 from dari.process.children import Children
-from tests.bridge.children.servers import server
-from tests.process.support import left_of
+from tests.support.child_servers import server
+from tests.support.processes import left_of
 
 pytestmark = pytest.mark.local_mcp
 

@@ -13,7 +13,7 @@ import pytest
 from dari.bridge.children.downloads import download_of
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import TimedOut
-from tests.bridge.upstream.place import LAB, Place
+from tests.support.bridge import LAB, Place
 
 pytestmark = pytest.mark.local_mcp
 

@@ -15,9 +15,9 @@ from dari.process.child import ChildSpec, network_advice
 from dari.process.children import Children
 from dari.process.program import find_program
 from dari.sandbox.confinement import Confinement
-from tests.bridge.upstream.place import ME, Place, lab, text_of
-from tests.process.support import wait_for_line
-from tests.sandbox.requirements import require_kernel
+from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.processes import wait_for_line
+from tests.support.requirements import require_kernel
 
 pytestmark = pytest.mark.local_mcp
 

@@ -17,7 +17,7 @@ from dari.bridge.children.supervisor import ServerSupervisor
 from dari.errors import TimedOut, Unavailable
 from dari.process.child import ChildSpec
 from dari.process.children import Children
-from tests.bridge.children.servers import server
+from tests.support.child_servers import server
 
 pytestmark = pytest.mark.local_mcp
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.config.support import World
+from tests.support.bridge_config import World
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dari.bridge.config.profile import Profile, RestartSettings
-from tests.bridge.config.support import World, complaint, contents, http, one, stdio
+from tests.support.bridge_config import World, complaint, contents, http, one, stdio
 
 FIELDS: list[Any] = [
     pytest.param({"id": "s"}, lambda p: p.id, "s", id="§5 servers[].id"),

@@ -12,7 +12,7 @@ import pytest
 from dari.bridge.config.loader import read_contents
 from dari.bridge.config.profile import AllowedPath, Profile, RestartSettings
 from dari.installation import install_extra
-from tests.bridge.config.support import World, contents, http, put, stdio
+from tests.support.bridge_config import World, contents, http, put, stdio
 
 EXAMPLE = """\
 mcp:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bridge.config.support import World, contents
+from tests.support.bridge_config import World, contents
 
 BAD = """{
   "servers": [

@@ -18,7 +18,7 @@ from dari.bridge.config.profile import (
     ServerSet,
     ToolRules,
 )
-from tests.bridge.config.support import World, complaint, contents, http, one, stdio
+from tests.support.bridge_config import World, complaint, contents, http, one, stdio
 
 CHILD = {"command": "x"}
 OAUTH = {"type": "oauth2", "clientMetadataUrl": "https://c", "keyring": False, "scopes": "a b", "callbackPort": 7777}

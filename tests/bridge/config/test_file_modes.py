@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bridge.config.support import World
+from tests.support.bridge_config import World
 
 LITERAL = {"mcpServers": {"s": {"command": "x", "env": {"API_KEY": "sk-0123456789"}}}}
 

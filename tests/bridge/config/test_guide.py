@@ -9,7 +9,7 @@ import pytest
 
 from dari.bridge.config.importers.sources import PROGRAMS
 from dari.bridge.config.loader import SERVER_FIELDS
-from tests.bridge.config.support import contents
+from tests.support.bridge_config import contents
 
 GUIDE = (Path(__file__).parents[3] / "docs/guide/profiles.md").read_text()
 

@@ -10,7 +10,7 @@ import pytest
 from dari.bridge.config.service import ConfigService
 from dari.errors import InvalidInput
 from dari.installation import install_extra
-from tests.bridge.config.support import World, http, put, stdio
+from tests.support.bridge_config import World, http, put, stdio
 
 
 def filled(world: World, text: str, **answers: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.locations import ClientEnvironment
 from dari.errors import Conflict, Denied, InvalidInput, NotFound
-from tests.bridge.config.support import World, put
+from tests.support.bridge_config import World, put
 
 
 def server(id: str, host: str = "h", **more: object) -> dict[str, object]:

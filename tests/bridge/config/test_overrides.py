@@ -8,7 +8,7 @@ from dari.bridge.config.interpolate import InterpolationContext, resolve_profile
 from dari.bridge.config.overrides import apply_overrides, endpoint_profile, parse_headers
 from dari.bridge.config.profile import Profile
 from dari.errors import InvalidInput
-from tests.bridge.config.support import World, http, one
+from tests.support.bridge_config import World, http, one
 
 
 def used(profile: Profile, world: World) -> Profile:

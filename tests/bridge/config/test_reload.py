@@ -12,7 +12,7 @@ import pytest
 
 from dari.bridge.config.reload import CatalogChange, ConfigWatcher
 from dari.bridge.config.service import ConfigService
-from tests.bridge.config.support import World, put
+from tests.support.bridge_config import World, put
 
 
 def servers(**commands: str) -> dict[str, Any]:

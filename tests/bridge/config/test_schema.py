@@ -14,7 +14,7 @@ from dari.bridge.config.jsonc import parse
 from dari.bridge.config.loader import SERVER_FIELDS
 from dari.bridge.config.schema import profile_schema, schema_text
 from tests.bridge.config import test_design_001, test_dialects, test_extensions
-from tests.bridge.config.support import contents
+from tests.support.bridge_config import contents
 
 SAMPLES = Path(__file__).parent / "samples"
 

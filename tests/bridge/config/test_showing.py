@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dari.bridge.config.catalog import mask_arguments, to_public_json
-from tests.bridge.config.support import World
+from tests.support.bridge_config import World
 
 
 def test_a_listing_tells_what_a_server_is_and_where_it_stands(world: World) -> None:

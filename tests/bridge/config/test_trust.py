@@ -10,7 +10,7 @@ import pytest
 
 from dari.bridge.config.trust import TrustStore
 from dari.errors import Denied, InvalidInput, NotFound
-from tests.bridge.config.support import World, put
+from tests.support.bridge_config import World, put
 
 FIRST = {"mcpServers": {"a": {"command": "x", "args": ["-y"]}, "b": {"url": "http://h?key=hunter2"}}}
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dari.bridge.config.writer import ProfileFile, folder_lock
 from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
-from tests.bridge.config.support import World, contents, put
+from tests.support.bridge_config import World, contents, put
 
 LIST = '{\n  "servers": [\n    { "id": "a", "baseUrl": "http://a", "x-note": "kept" }\n  ]\n}\n'
 MAP = '{\n  "mcpServers": {\n    "a": { "command": "x" }\n  },\n  "other": [1,2]\n}\n'

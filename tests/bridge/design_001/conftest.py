@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.design_001.desk import KEY, ROOT, Desk
-from tests.bridge.peer_server import Peer, peer
+from tests.support.installed_commands import KEY, ROOT, Desk
+from tests.support.peer_server import Peer, peer
 
 
 @pytest.fixture(scope="module")

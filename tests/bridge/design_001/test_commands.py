@@ -13,9 +13,9 @@ import sys
 
 import pytest
 
-from tests.bridge.design_001.desk import KEY, Desk, entry
-from tests.bridge.peer_server import Peer, peer
-from tests.cli.remote.workshop import HANDLERS
+from tests.support.installed_commands import KEY, Desk, entry
+from tests.support.peer_server import Peer, peer
+from tests.support.workshop import HANDLERS
 
 pytestmark = pytest.mark.local_mcp
 

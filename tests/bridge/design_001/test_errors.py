@@ -14,8 +14,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.bridge.design_001.desk import KEY, Desk, entry
-from tests.bridge.peer_server import Peer, peer
+from tests.support.installed_commands import KEY, Desk, entry
+from tests.support.peer_server import Peer, peer
 
 pytestmark = pytest.mark.local_mcp
 

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from tests.bridge.design_001.desk import Desk, entry
-from tests.bridge.peer_server import Peer
-from tests.cli.remote.workshop import HANDLERS, TOOLS
-from tests.process.support import wait_for_end
+from tests.support.installed_commands import Desk, entry
+from tests.support.peer_server import Peer
+from tests.support.processes import wait_for_end
+from tests.support.workshop import HANDLERS, TOOLS
 
 pytestmark = pytest.mark.local_mcp
 

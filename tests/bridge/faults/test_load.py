@@ -12,7 +12,7 @@ import pytest
 
 from dari.bridge.upstream.caller import Caller
 from dari.errors import DariError
-from tests.bridge.upstream.place import ME, Place, lab, text_of
+from tests.support.bridge import ME, Place, lab, text_of
 
 pytestmark = pytest.mark.local_mcp
 

@@ -9,9 +9,9 @@ import pytest
 
 from dari.core.context import LoggingMessage
 from dari.core.scopes import MCP_SCOPES, Grant
-from tests.bridge.gateway.support import asked, called, demo, house, is_gone, lab, replied, seen, text_of
-from tests.mcp.support import notification, request
-from tests.wires import stateless
+from tests.support.gateway import asked, called, demo, house, is_gone, lab, replied, seen, text_of
+from tests.support.mcp_server import notification, request
+from tests.support.wire import stateless
 
 pytestmark = pytest.mark.local_mcp
 

@@ -9,9 +9,9 @@ import pytest
 
 from dari.bridge.gateway.selection import ServerSelection
 from dari.core.events import ListChanged
-from tests.bridge.gateway.support import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
-from tests.mcp.support import request
-from tests.wires import stateless
+from tests.support.gateway import dead, demo, house, is_gone, lab, replied, seen, silent, text_of, written
+from tests.support.mcp_server import request
+from tests.support.wire import stateless
 
 pytestmark = pytest.mark.local_mcp
 

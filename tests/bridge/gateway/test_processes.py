@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from tests.bridge.gateway.support import demo, lab, seen
-from tests.bridge.upstream.place import Place
-from tests.e2e.rig import MODES, Person, http_client, unix_client
-from tests.wires import ROOT, HttpWire, StreamWire, initialize
+from tests.support.bridge import Place
+from tests.support.gateway import demo, lab, seen
+from tests.support.real_clients import MODES, Person, http_client, unix_client
+from tests.support.wire import ROOT, HttpWire, StreamWire, initialize
 
 # One worker: what these tests share would be started in each.
 pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("gateway processes")]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dari.bridge.gateway.suspended_calls import SuspendedCalls
-from tests.bridge.gateway.support import EVERYTHING, House, asked, called, demo, house, lab, replied, seen, text_of
-from tests.wires import Json, MemoryWire
+from tests.support.gateway import EVERYTHING, House, asked, called, demo, house, lab, replied, seen, text_of
+from tests.support.wire import Json, MemoryWire
 
 pytestmark = pytest.mark.local_mcp
 

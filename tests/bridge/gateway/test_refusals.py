@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.bridge.gateway.support import called, dead, house, lab, replied, text_of, written
-from tests.mcp.support import request
-from tests.wires import Json, MemoryWire, initialize, stateless
+from tests.support.gateway import called, dead, house, lab, replied, text_of, written
+from tests.support.mcp_server import request
+from tests.support.wire import Json, MemoryWire, initialize, stateless
 
 pytestmark = pytest.mark.local_mcp
 

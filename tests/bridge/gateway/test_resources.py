@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.gateway.support import House, demo, house, lab, replied, seen
-from tests.mcp.support import request
-from tests.wires import Json, stateless
+from tests.support.gateway import House, demo, house, lab, replied, seen
+from tests.support.mcp_server import request
+from tests.support.wire import Json, stateless
 
 pytestmark = pytest.mark.local_mcp
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dari.bridge.gateway.selection import ServerSelection
-from tests.bridge.gateway.support import House, asked, called, demo, house, lab, replied, text_of
 from tests.bridge.gateway.test_questions import SAID, accepted
-from tests.mcp.support import request
-from tests.wires import Json, stateless
+from tests.support.gateway import House, asked, called, demo, house, lab, replied, text_of
+from tests.support.mcp_server import request
+from tests.support.wire import Json, stateless
 
 pytestmark = pytest.mark.local_mcp
 

@@ -11,9 +11,9 @@ import pytest
 from dari.bridge.children.start_queue import StartQueue
 from dari.bridge.service import Bridge
 from tests.bridge.children.heavy import heavy, most_at_once, starts
-from tests.bridge.children.servers import server
-from tests.bridge.gateway.support import House, called, house, lab, replied, seen, silent, text_of
-from tests.bridge.upstream.place import ME
+from tests.support.bridge import ME
+from tests.support.child_servers import server
+from tests.support.gateway import House, called, house, lab, replied, seen, silent, text_of
 
 pytestmark = pytest.mark.local_mcp
 

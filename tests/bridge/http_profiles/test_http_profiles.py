@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.remote_admin.desk import Person
-from tests.mcp.client.support import DISCOVERED, ROOT, Peer, http_script
 from tests.mcp.client.test_old_servers import CALLED, INITIALIZED, TOOLS, crewx
+from tests.support.mcp_client import DISCOVERED, ROOT, Peer, http_script
+from tests.support.remote_user import Person
 
 HELLO = {"content": [{"type": "text", "text": "hello"}]}
 LISTED = {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}

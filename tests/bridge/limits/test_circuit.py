@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dari.bridge.limits.circuit import CircuitBreaker, CircuitState
 from dari.errors import InvalidInput, Unavailable
-from tests.bridge.limits.fake_clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 def opened(clock: FakeClock, changes: list[CircuitState] | None = None) -> CircuitBreaker:

@@ -7,7 +7,7 @@ import pytest
 from dari.bridge.limits.fair_queue import FairQueue
 from dari.core.rate_limit import TokenBucket
 from dari.errors import InvalidInput, TimedOut, Unavailable
-from tests.bridge.limits.fake_clock import FakeClock, settled
+from tests.support.fake_clock import FakeClock, settled
 
 
 async def test_calls_beyond_the_concurrency_wait_for_a_slot() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dari.bridge.limits.fallback import FallbackAddresses
 from dari.errors import Failed, Unavailable
-from tests.bridge.limits.fake_clock import FakeClock, settled
+from tests.support.fake_clock import FakeClock, settled
 
 FIRST, SECOND = "https://a.example", "https://b.example"
 

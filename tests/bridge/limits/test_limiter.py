@@ -9,7 +9,7 @@ import pytest
 from dari.bridge.limits.circuit import CircuitState
 from dari.bridge.limits.limiter import Limiter
 from dari.errors import Failed, InvalidInput, TimedOut, Unavailable
-from tests.bridge.limits.fake_clock import FakeClock, settled
+from tests.support.fake_clock import FakeClock, settled
 
 
 async def attempt(limiter: Limiter, error: BaseException | None = None, client: str = "") -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.oauth.authority import authority
-from tests.bridge.oauth.people import get
+from tests.support.authorization_server import authority
+from tests.support.oauth_users import get
 
 pytestmark = pytest.mark.e2e
 DARI = Path(sys.executable).parent / "dari"

@@ -9,7 +9,7 @@ import pytest
 
 from dari.bridge.config.schema import AuthEntry
 from dari.cli.remote.main import REMOTE, parser_of
-from tests.bridge.config.support import contents
+from tests.support.bridge_config import contents
 
 GUIDE = (Path(__file__).parents[3] / "docs/guide/oauth.md").read_text()
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.S) for line in block.splitlines()]

@@ -16,8 +16,8 @@ from dari.bridge.oauth.metadata_override import MetadataOverride
 from dari.bridge.oauth.persistent import oauth_for
 from dari.errors import Denied
 from dari.mcp.client.errors import Unauthorized
-from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
-from tests.bridge.oauth.people import Browser, NoKeychain, another_process, echo, get, log_in, oauth_at, profile_at
+from tests.support.authorization_server import ANY_LOOPBACK, authority
+from tests.support.oauth_users import Browser, NoKeychain, another_process, echo, get, log_in, oauth_at, profile_at
 
 
 async def test_a_person_logs_in_once_through_the_listener(tmp_path: Path) -> None:

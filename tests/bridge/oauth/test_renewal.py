@@ -13,8 +13,8 @@ from dari.errors import Unavailable
 from dari.mcp.client.client import Client
 from dari.mcp.client.errors import Unauthorized
 from dari.transport.client.http import HttpChannel
-from tests.bridge.oauth.authority import ANY_LOOPBACK, authority
-from tests.bridge.oauth.people import Browser, another_process, echo, log_in, oauth_at
+from tests.support.authorization_server import ANY_LOOPBACK, authority
+from tests.support.oauth_users import Browser, another_process, echo, log_in, oauth_at
 
 
 async def test_an_expired_token_is_refreshed_without_a_person(tmp_path: Path) -> None:

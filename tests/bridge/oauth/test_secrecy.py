@@ -18,8 +18,8 @@ from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.store import Login, LoginSecrets, LoginStore
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.errors import Unauthorized
-from tests.bridge.oauth.authority import authority
-from tests.bridge.oauth.people import Browser, Drawer, echo, log_in, oauth_at
+from tests.support.authorization_server import authority
+from tests.support.oauth_users import Browser, Drawer, echo, log_in, oauth_at
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ import pytest
 from dari.bridge.oauth import keychain as keychain_module
 from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.store import Login, LoginSecrets, LoginStore
-from tests.bridge.oauth.authority import authority
-from tests.bridge.oauth.people import echo, log_in, oauth_at
+from tests.support.authorization_server import authority
+from tests.support.oauth_users import echo, log_in, oauth_at
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,7 +7,7 @@ from typing import Any
 from mcp import Client
 
 from tests.bridge.real.direct import Said
-from tests.bridge.real.servers import Json, payload
+from tests.support.real_servers import Json, payload
 
 
 async def listed(client: Client) -> dict[str, Json]:

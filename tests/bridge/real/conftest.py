@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.bridge.real.direct import Said, ask_all
-from tests.bridge.real.house import House
-from tests.bridge.real.servers import Installed, RealServer, broken_servers, database_serving, installed, real_servers
+from tests.support.real_servers import Installed, RealServer, broken_servers, database_serving, installed, real_servers
+from tests.support.real_servers_home import House
 
 
 @pytest.fixture(autouse=True)

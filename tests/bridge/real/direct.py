@@ -12,7 +12,7 @@ from dari.core.context import Elicited
 from dari.errors import Unavailable
 from dari.process.child import ChildSpec
 from dari.process.children import Children
-from tests.bridge.real.servers import Json, RealServer, payload
+from tests.support.real_servers import Json, RealServer, payload
 
 AT_ONCE = 3
 

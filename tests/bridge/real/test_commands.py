@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.bridge.real.direct import Said
-from tests.bridge.real.house import House
-from tests.bridge.real.servers import IDS, RealServer, payload
+from tests.support.real_servers import IDS, RealServer, payload
+from tests.support.real_servers_home import House
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 

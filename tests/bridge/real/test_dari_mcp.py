@@ -13,11 +13,11 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.bridge.real.clients import called, listed, merged
 from tests.bridge.real.direct import Said
-from tests.bridge.real.house import DARI, House
-from tests.bridge.real.servers import RealServer, payload
-from tests.e2e.rig import MODES, inspector
 from tests.e2e.test_claude_code import ID, INITIALIZE, WANTED, legacy, modern
-from tests.wires import Json, StreamWire
+from tests.support.real_clients import MODES, inspector
+from tests.support.real_servers import RealServer, payload
+from tests.support.real_servers_home import DARI, House
+from tests.support.wire import Json, StreamWire
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 

@@ -12,9 +12,9 @@ from mcp import Client
 
 from tests.bridge.real.clients import called, listed, merged
 from tests.bridge.real.direct import Said
-from tests.bridge.real.house import House, Hub
-from tests.bridge.real.servers import RealServer, payload
-from tests.e2e.rig import ERAS, MODES, Inspector, Person, http_client, inspector, unix_client
+from tests.support.real_clients import ERAS, MODES, Inspector, Person, http_client, inspector, unix_client
+from tests.support.real_servers import RealServer, payload
+from tests.support.real_servers_home import House, Hub
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.e2e, pytest.mark.xdist_group("real servers"), pytest.mark.timeout(180)]
 

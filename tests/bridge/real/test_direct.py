@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bridge.real.direct import Said
-from tests.bridge.real.servers import IDS, RealServer
+from tests.support.real_servers import IDS, RealServer
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 

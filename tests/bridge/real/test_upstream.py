@@ -13,8 +13,8 @@ from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, TimedOut, Unavailable
 from tests.bridge.real.direct import Said
-from tests.bridge.real.house import House
-from tests.bridge.real.servers import Json, RealServer, payload
+from tests.support.real_servers import Json, RealServer, payload
+from tests.support.real_servers_home import House
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 ME = Caller("tester", session="s")

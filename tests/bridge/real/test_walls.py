@@ -14,9 +14,9 @@ from dari.bridge.upstream.upstream import Upstream
 from dari.process.child import ChildSpec
 from dari.process.children import Children
 from dari.sandbox.confinement import Confinement, PathRule
-from tests.bridge.real.house import House
-from tests.bridge.real.servers import Installed, Json, RealServer, make_repository, payload
-from tests.sandbox.requirements import require_bubblewrap, require_kernel
+from tests.support.real_servers import Installed, Json, RealServer, make_repository, payload
+from tests.support.real_servers_home import House
+from tests.support.requirements import require_bubblewrap, require_kernel
 
 pytestmark = [pytest.mark.local_mcp, pytest.mark.xdist_group("real servers")]
 

@@ -10,7 +10,7 @@ import pytest
 
 from dari.bridge.schemas.checker import UNBOUNDED, ArgumentValidator, SchemaWorker, WorkerStopped, cost_of, value_count
 from dari.bridge.schemas.worker import BadSchema
-from tests.heartbeat import Heartbeat
+from tests.support.heartbeat import Heartbeat
 
 # `allOf` is left early by the first that does not fit the value 3, the others by the first that does.
 _LAST = {"allOf": {"type": "integer"}, "anyOf": {"type": "string"}, "oneOf": {"type": "string"}}

@@ -17,8 +17,8 @@ from dari.core.audit.query import query
 from dari.core.pending import PendingResult
 from dari.errors import NeedsApproval, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
-from tests.bridge.upstream.lab import DEFAULT
-from tests.bridge.upstream.place import ME, Place, lab, text_of, until
+from tests.support.bridge import ME, Place, lab, text_of, until
+from tests.support.lab import DEFAULT
 
 pytestmark = pytest.mark.local_mcp
 

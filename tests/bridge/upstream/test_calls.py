@@ -13,7 +13,7 @@ from dari.core.audit.query import query
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
-from tests.bridge.upstream.place import ME, Place, lab, text_of, until
+from tests.support.bridge import ME, Place, lab, text_of, until
 
 pytestmark = pytest.mark.local_mcp
 

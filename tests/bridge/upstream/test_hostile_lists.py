@@ -18,8 +18,8 @@ from dari.bridge.upstream.lists import MAX_ITEM_BYTES, MAX_ITEMS, prepared_items
 from dari.errors import Failed
 from dari.mcp.client.listing import fetch_list
 from dari.mcp.client.results import ListResult
-from tests.bridge.upstream.place import ME, Place, text_of
-from tests.heartbeat import Heartbeat
+from tests.support.bridge import ME, Place, text_of
+from tests.support.heartbeat import Heartbeat
 
 pytestmark = pytest.mark.local_mcp
 

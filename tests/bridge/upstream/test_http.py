@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dari.errors import DariError, Denied, Unavailable
-from tests.bridge.upstream.place import ME, Place, text_of
-from tests.demo import demo_server
-from tests.mcp.client.support import Peer, http_script, serving
+from tests.support.bridge import ME, Place, text_of
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import Peer, http_script, serving
 
 pytestmark = pytest.mark.local_mcp
 

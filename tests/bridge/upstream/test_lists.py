@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from dari.bridge.upstream.cache import CachedServer, ServerCache
 from dari.errors import Unavailable
-from tests.bridge.upstream.lab import DEFAULT
-from tests.bridge.upstream.place import ME, Place, lab
+from tests.support.bridge import ME, Place, lab
+from tests.support.lab import DEFAULT
 
 pytestmark = pytest.mark.local_mcp
 

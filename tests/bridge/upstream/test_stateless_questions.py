@@ -12,8 +12,8 @@ from msgspec import Raw
 
 from dari.bridge.upstream.caller import Caller
 from dari.mcp.client.errors import RemoteError
-from tests.bridge.upstream.place import Place
-from tests.mcp.client.support import DEMO, DEMO_ENV
+from tests.support.bridge import Place
+from tests.support.mcp_client import DEMO, DEMO_ENV
 
 pytestmark = pytest.mark.local_mcp
 

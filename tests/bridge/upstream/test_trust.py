@@ -11,8 +11,8 @@ import pytest
 
 from dari.bridge.upstream.caller import Caller
 from dari.errors import Denied, NeedsApproval, NotFound
-from tests.bridge.upstream.lab import DEFAULT
-from tests.bridge.upstream.place import ME, Place, lab, text_of
+from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.lab import DEFAULT
 
 pytestmark = pytest.mark.local_mcp
 

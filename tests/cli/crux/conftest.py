@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.crux.rig import Crux, crux_in
+from tests.support.crux_command import Crux, crux_in
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.cli.crux.person import person
-from tests.cli.crux.rig import Crux
+from tests.support.crux_command import Crux
+from tests.support.terminal_user import person
 
 
 def test_what_waits_is_listed_approved_and_then_runs_once(crux: Crux) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cli.crux.person import person
-from tests.cli.crux.rig import Crux
+from tests.support.crux_command import Crux
+from tests.support.terminal_user import person
 
 DOUBTFUL = ("split-pane", "--", "sh", "-c", "eval $WORDS; exec cat")
 

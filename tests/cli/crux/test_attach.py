@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.crux.person import Person, person
-from tests.cli.crux.rig import Crux, crux_in
+from tests.support.crux_command import Crux, crux_in
+from tests.support.terminal_user import Person, person
 
 PREFIX = "\x02"
 

@@ -6,8 +6,8 @@ import base64
 import re
 from pathlib import Path
 
-from tests.cli.crux.person import Person, person
-from tests.cli.crux.rig import Crux
+from tests.support.crux_command import Crux
+from tests.support.terminal_user import Person, person
 
 PREFIX = "\x02"
 CTRL_LEFT, CTRL_RIGHT, ALT_LEFT = "\x1b[1;5D", "\x1b[1;5C", "\x1b[1;3D"

@@ -14,7 +14,7 @@ import pytest
 
 from dari.terminal.engine.keys import parse_keys, spell_keys, type_text
 from dari.terminal.paths import CruxPaths
-from tests.cli.crux.rig import Crux
+from tests.support.crux_command import Crux
 
 
 def test_split_pane_prints_the_id_of_the_new_pane(crux: Crux) -> None:
@@ -263,7 +263,7 @@ def test_a_dangerous_command_is_refused_with_its_reason(crux: Crux) -> None:
 
 
 def test_kill_server_ends_programs_and_the_socket(tmp_path: Path) -> None:
-    from tests.cli.crux.rig import crux_in
+    from tests.support.crux_command import crux_in
 
     with crux_in(tmp_path) as crux:
         pid = crux.json("split-pane", "--", "cat")["pid"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.cli.crux.person import person
-from tests.cli.crux.rig import Crux
+from tests.support.crux_command import Crux
+from tests.support.terminal_user import person
 
 COMMAND = (sys.executable, "-m", "dari.cli.crux.main")
 

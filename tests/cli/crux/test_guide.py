@@ -19,8 +19,8 @@ from dari.cli.crux.tmux.main import HELP
 from dari.terminal.paths import CruxPaths
 from dari.terminal.tmux import option_commands
 from dari.terminal.tmux.shim import command_table
-from tests.cli.crux.rig import crux_in
-from tests.wires import ROOT
+from tests.support.crux_command import crux_in
+from tests.support.wire import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "crux.md").read_text(encoding="utf-8")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dari.terminal.paths import CruxPaths
-from tests.cli.crux.rig import Crux, Said, crux_in
-from tests.terminal.tmux.server import Tmux
+from tests.support.crux_command import Crux, Said, crux_in
+from tests.support.tmux_server import Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.crux.rig import Crux
 from tests.cli.crux.test_tmux import Sides, crux, sides
-from tests.terminal.tmux.server import Tmux
+from tests.support.crux_command import Crux
+from tests.support.tmux_server import Tmux
 
 __all__ = ["crux", "sides"]  # fixtures
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.crux.rig import Crux, Said, crux_in
+from tests.support.crux_command import Crux, Said, crux_in
 
 Tmux = Callable[..., Said]
 BARE = "/usr/bin-without-a-compiler"

@@ -11,7 +11,7 @@ import pytest
 
 from dari.cli.crux.main import COMMANDS, make_parser
 from dari.terminal.paths import CruxPaths
-from tests.cli.crux.rig import Crux, crux_in
+from tests.support.crux_command import Crux, crux_in
 
 PARSED = [name for name in COMMANDS if name != "tmux"]
 

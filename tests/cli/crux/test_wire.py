@@ -12,7 +12,7 @@ import pytest
 import dari.cli.crux
 from dari.daemon.stub import iter_exposed
 from dari.terminal.service import TerminalService
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 SOURCES = sorted(Path(next(iter(dari.cli.crux.__path__))).rglob("*.py"))
 

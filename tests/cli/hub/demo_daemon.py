@@ -15,7 +15,7 @@ from dari.cli.hub import daemon, server
 from dari.cli.hub.paths import BridgePaths
 from dari.cli.hub.socket_console import SocketConsole
 from dari.runtime import run_to_exit
-from tests.cli.hub.rig import make_server
+from tests.support.hub_socket import make_server
 
 
 class Demo:

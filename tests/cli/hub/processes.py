@@ -17,8 +17,8 @@ import pytest
 
 from dari.cli.hub.paths import BridgePaths
 from dari.daemon.lock import lock_holder
-from tests.process.support import wait_for_end, wait_for_line
-from tests.wires import ROOT
+from tests.support.processes import wait_for_end, wait_for_line
+from tests.support.wire import ROOT
 
 CREWX = (sys.executable, "-m", "dari.cli.crewx", "mcp", "remote")
 DEMO = (sys.executable, "-m", "tests.cli.hub.demo_daemon")

@@ -18,8 +18,8 @@ from dari.cli.hub import server as door_module
 from dari.cli.hub.peer_check import is_own_child
 from dari.daemon.ancestry import is_descendant
 from dari.daemon.peer import PeerCredentials
-from tests.cli.hub.rig import Commands, connected, empty, hello, open_door, visiting
-from tests.process.support import wait_for_line
+from tests.support.hub_socket import Commands, connected, empty, hello, open_door, visiting
+from tests.support.processes import wait_for_line
 
 CONNECTOR = """
 import socket, sys

@@ -12,7 +12,7 @@ import pytest
 from dari.cli.hub import protocol, socket_console, writer
 from dari.cli.hub.server import CliSocketServer
 from dari.errors import NotFound
-from tests.cli.hub.rig import Commands, connected, empty, hello, open_door, visiting
+from tests.support.hub_socket import Commands, connected, empty, hello, open_door, visiting
 
 
 async def test_output_comes_in_order_and_the_exit_code_last(run_dir: Path) -> None:

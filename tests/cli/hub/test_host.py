@@ -26,8 +26,8 @@ from dari.daemon.stub import make_stub
 from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, InvalidInput, NotFound
 from tests.cli.hub.processes import daemon_pid, demo_host
-from tests.cli.hub.rig import Commands, make_server, visiting
-from tests.process.support import wait_for_end
+from tests.support.hub_socket import Commands, make_server, visiting
+from tests.support.processes import wait_for_end
 
 
 @asynccontextmanager

@@ -15,9 +15,9 @@ from dari.bridge.config.locations import ClientEnvironment
 from dari.cli.hub.client import CliSocketRefused, open_mcp
 from dari.errors import Unavailable
 from dari.mcp.server import Server
-from tests.cli.hub.rig import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
-from tests.demo import DemoTools, demo_server
-from tests.wires import call, initialize, stateless
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.hub_socket import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
+from tests.support.wire import call, initialize, stateless
 
 
 async def ask(visitor: Visitor, message: Json) -> Json:

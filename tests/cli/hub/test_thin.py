@@ -20,7 +20,7 @@ from dari.cli.hub import protocol
 from dari.daemon.launch import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
-from tests.process.support import wait_for_end
+from tests.support.processes import wait_for_end
 
 LINES = 2_622_000
 """Of eight bytes each: 20 MB."""

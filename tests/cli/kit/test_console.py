@@ -10,7 +10,7 @@ import termios
 from pathlib import Path
 
 from dari.cli.kit.console import as_bytes
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 START = "import asyncio, sys\nfrom dari.cli.kit.console import ProcessConsole\nterminal = ProcessConsole()\n"
 

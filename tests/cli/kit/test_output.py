@@ -4,7 +4,7 @@ import json
 
 from dari.cli.kit.console import Output, paint, print_json
 from dari.errors import NotFound
-from tests.cli.remote.rig import Screen
+from tests.support.remote_command import Screen
 
 
 def test_a_script_gets_one_json_value_and_a_person_gets_lines() -> None:

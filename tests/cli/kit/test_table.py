@@ -13,7 +13,7 @@ from dari.cli.kit.table import (
     wrap_prose,
 )
 from dari.text.width import truncate
-from tests.cli.remote.rig import Screen
+from tests.support.remote_command import Screen
 
 
 def test_columns_line_up_by_screen_cells() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.support import JSON, Shell, serving
-from tests.daemon.rig import wait_until_unlocked
-from tests.proxy.origins.origin import Origin, answering
+from tests.support.daemons import wait_until_unlocked
+from tests.support.origins.origin import Origin, answering
+from tests.support.proxy_command import JSON, Shell, serving
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from tests.cli.proxy.support import Shell
 from tests.cli.proxy.test_rules import Client
-from tests.proxy.origins.origin import Origin
+from tests.support.origins.origin import Origin
+from tests.support.proxy_command import Shell
 
 
 def held(shell: Shell) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.support import Shell, ran
-from tests.proxy.origins.origin import Origin
+from tests.support.origins.origin import Origin
+from tests.support.proxy_command import Shell, ran
 
 
 def fetch(url: str, proxy: str) -> bytes:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.proxy.support import Shell
 from tests.cli.proxy.test_rules import Client
-from tests.proxy.origins.origin import Origin
+from tests.support.origins.origin import Origin
+from tests.support.proxy_command import Shell
 
 
 @pytest.fixture

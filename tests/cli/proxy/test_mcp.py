@@ -15,8 +15,8 @@ import pytest
 
 from dari.cli.proxy.mcp import birth_of
 from dari.paths import private_dir
-from tests.cli.proxy.support import Shell, dari, is_alive
-from tests.proxy.origins.origin import Origin
+from tests.support.origins.origin import Origin
+from tests.support.proxy_command import Shell, dari, is_alive
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.proxy.support import JSON_BODY, Shell, serving
-from tests.proxy.origins.origin import Origin, answering
+from tests.support.origins.origin import Origin, answering
+from tests.support.proxy_command import JSON_BODY, Shell, serving
 
 
 class Client:

@@ -16,8 +16,8 @@ from typing import IO
 import pytest
 
 from dari.cli.proxy.lease import lease_path
-from tests.cli.proxy.support import JSON, JSON_BODY, THEIRS, Shell, dari, ran, serving, trusting_origins
-from tests.proxy.origins.origin import Origin, answering
+from tests.support.origins.origin import Origin, answering
+from tests.support.proxy_command import JSON, JSON_BODY, THEIRS, Shell, dari, ran, serving, trusting_origins
 
 FETCH = """
 import sys, urllib.request

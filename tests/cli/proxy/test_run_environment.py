@@ -16,8 +16,8 @@ from dari.cli.proxy.attribution import likely_reasons
 from dari.cli.proxy.child_environment import LOCAL, ProxyAddress, joined_environment, upstream_of
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS, variables
-from tests.cli.proxy.support import JSON, JSON_BODY, THEIRS, Shell, serving, trusting_origins
-from tests.proxy.origins.origin import Origin, answering
+from tests.support.origins.origin import Origin, answering
+from tests.support.proxy_command import JSON, JSON_BODY, THEIRS, Shell, serving, trusting_origins
 
 ADDRESS = ProxyAddress("127.0.0.1", 8888)
 PRINT = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dari.proxy.ca import CertificateAuthority
-from tests.cli.proxy.support import Shell
+from tests.support.proxy_command import Shell
 
 SETTINGS: tuple[tuple[tuple[str, ...], str, object], ...] = (
     (("listen", "127.0.0.1:9999"), "listen_addr", "127.0.0.1:9999"),

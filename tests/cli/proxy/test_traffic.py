@@ -13,9 +13,9 @@ import pytest
 
 from dari.daemon.errors import ScopeRequired
 from dari.proxy.daemon import crabd_client as daemon_client
-from tests.cli.proxy.support import JSON_BODY, Shell, dari, ran, serving
 from tests.cli.proxy.test_rules import Client
-from tests.proxy.origins.origin import Origin, answering
+from tests.support.origins.origin import Origin, answering
+from tests.support.proxy_command import JSON_BODY, Shell, dari, ran, serving
 
 PNG = bytes(range(256)) * 40_000
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"

@@ -21,8 +21,8 @@ from dari.cli.proxy.options import DEFAULT_WORDS
 from dari.cli.proxy.rule_kinds import NAMES
 from dari.cli.proxy.words import COMMANDS, for_shell
 from dari.text.sanitize import escape_hidden
-from tests.cli.proxy.support import Shell
-from tests.wires import ROOT
+from tests.support.proxy_command import Shell
+from tests.support.wire import ROOT
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote.rig import shop
+from tests.support.remote_command import shop
 
 
 async def test_params_come_from_the_line_a_file_or_stdin(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.remote.rig import Done, Shop, shop
+from tests.support.remote_command import Done, Shop, shop
 
 
 def lines(*calls: dict[str, Any] | str) -> bytes:

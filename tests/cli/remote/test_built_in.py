@@ -9,8 +9,8 @@ import pytest
 
 from dari.cli.remote import built_in
 from dari.core.registry import Registry
-from tests.cli.remote.rig import Done, Screen, Shop, shop
-from tests.demo import DemoTools
+from tests.support.demo_server import DemoTools
+from tests.support.remote_command import Done, Screen, Shop, shop
 
 PROGRAM = "crewx mcp"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.peer_server import peer
-from tests.cli.remote.rig import Shop, shop
-from tests.wires import demo_process
+from tests.support.peer_server import peer
+from tests.support.remote_command import Shop, shop
+from tests.support.wire import demo_process
 
 
 def two(run: Shop, **fields: bool) -> None:

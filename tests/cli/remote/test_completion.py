@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote.rig import Shop, shop
+from tests.support.remote_command import Shop, shop
 
 
 async def offered(run: Shop, line: str) -> list[str]:

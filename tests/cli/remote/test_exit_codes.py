@@ -16,8 +16,8 @@ import pytest
 from dari.cli.remote.context import exit_code
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NeedsApproval, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError, ServerRefused, SessionExpired, Unauthorized
-from tests.cli.remote.rig import shop
-from tests.wires import ROOT, demo_process
+from tests.support.remote_command import shop
+from tests.support.wire import ROOT, demo_process
 
 
 @pytest.mark.parametrize(

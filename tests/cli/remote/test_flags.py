@@ -9,7 +9,7 @@ import pytest
 from dari.cli.remote.arguments import list_missing, merge_arguments, read_flags
 from dari.cli.remote.input_schema import ObjectSchema
 from dari.errors import InvalidInput
-from tests.cli.remote.workshop import RANGE, VARIETY, obj
+from tests.support.workshop import RANGE, VARIETY, obj
 
 SCHEMA = obj(VARIETY, "path", additionalProperties=False, **{"$defs": {"Range": RANGE}})
 

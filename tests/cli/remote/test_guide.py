@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dari.cli.remote.main import commands_of, load, parser_of
-from tests.cli.remote.rig import shop
-from tests.wires import ROOT
+from tests.support.remote_command import shop
+from tests.support.wire import ROOT
 
 TEXT = (ROOT / "docs/guide/remote.md").read_text()
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.S) for line in block.splitlines()]

@@ -8,7 +8,7 @@ import pytest
 
 from dari.cli.remote import main
 from dari.cli.remote.main import EXIT_CODES
-from tests.cli.remote.rig import Screen, shop
+from tests.support.remote_command import Screen, shop
 
 PROGRAMS = ("crewx mcp remote", "dari remote", "crewx mcp")
 COMMANDS = [(program, command) for program in PROGRAMS for command in main.commands_of(program) if command.help]

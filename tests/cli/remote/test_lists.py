@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.remote.rig import shop
-from tests.cli.remote.workshop import TOOLS
-from tests.wires import demo_process
+from tests.support.remote_command import shop
+from tests.support.wire import demo_process
+from tests.support.workshop import TOOLS
 
 
 async def test_servers_are_listed_with_kind_state_default_address_and_line(tmp_path: Path) -> None:

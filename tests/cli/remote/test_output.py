@@ -9,8 +9,8 @@ from pathlib import Path
 from dari.cli.kit.console import escape_json
 from dari.cli.kit.table import print_table
 from dari.text.width import text_width
-from tests.cli.remote.rig import Screen, shop
-from tests.cli.remote.workshop import HANDLERS
+from tests.support.remote_command import Screen, shop
+from tests.support.workshop import HANDLERS
 
 DANGEROUS = ("\x1b", "\x9d", "\x07", "\u202e", "\u2069", "\U000e0041")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.remote.rig import Done, Screen, Shop, shop
-from tests.wires import demo_process
+from tests.support.remote_command import Done, Screen, Shop, shop
+from tests.support.wire import demo_process
 
 
 def answer_of(done: Done) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.remote.rig import WORKSHOP, shop
-from tests.wires import demo_process
+from tests.support.remote_command import WORKSHOP, shop
+from tests.support.wire import demo_process
 
 STDIO = f"{shlex.quote(sys.executable)} {shlex.quote(str(WORKSHOP))}"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote_admin.desk import Person
+from tests.support.remote_user import Person
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.remote_admin.desk import LAB, Person, put
+from tests.support.remote_user import LAB, Person, put
 
 
 async def test_a_command_is_written_to_the_persons_own_private_file(person: Person) -> None:

@@ -14,7 +14,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.main import run
 from dari.core.approvals import Approval
 from dari.errors import Denied
-from tests.cli.remote_admin.desk import Person, Watcher
+from tests.support.remote_user import Person, Watcher
 
 
 class Waiting:

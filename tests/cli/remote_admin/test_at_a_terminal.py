@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote_admin.desk import Person
+from tests.support.remote_user import Person
 
 pytestmark = pytest.mark.e2e
 DARI = Path(sys.executable).with_name("dari")

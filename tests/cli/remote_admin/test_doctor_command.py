@@ -9,7 +9,7 @@ import pytest
 
 from dari.bridge.upstream.caller import Caller
 from dari.errors import DariError
-from tests.cli.remote_admin.desk import Person, put
+from tests.support.remote_user import Person, put
 
 
 async def checks(person: Person, **more: Any) -> dict[str, list[dict[str, str]]]:

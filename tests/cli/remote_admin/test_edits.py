@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.remote_admin.desk import Person, put
+from tests.support.remote_user import Person, put
 
 FILE = """{
   // mine

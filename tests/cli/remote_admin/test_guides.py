@@ -9,8 +9,8 @@ import pytest
 
 from dari.cli.audit import make_parser
 from dari.cli.remote.main import REMOTE, load, parser_of
-from tests.cli.remote_admin.desk import Person
-from tests.wires import ROOT
+from tests.support.remote_user import Person
+from tests.support.wire import ROOT
 
 PAGES = ("profiles.md", "sandbox.md", "trust.md")
 COMMANDS = {command.name: command for command in REMOTE}

@@ -9,7 +9,7 @@ import pytest
 from jsonschema_rs import validator_for
 
 from dari.cli.remote.main import REMOTE, CommandEntry, load, parser_of
-from tests.cli.remote_admin.desk import Person
+from tests.support.remote_user import Person
 
 MINE = [
     *("add", "remove", "rename", "enable", "disable", "import", "trust", "distrust", "test", "doctor"),

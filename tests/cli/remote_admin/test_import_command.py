@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dari.bridge.config.importers.sources import PROGRAMS
-from tests.cli.remote_admin.desk import Person, put
+from tests.support.remote_user import Person, put
 
 # Where each program keeps its servers, and how it writes one that runs `run-<program>`.
 FILES: dict[str, tuple[str, Any]] = {

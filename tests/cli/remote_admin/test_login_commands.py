@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dari.cli.remote.main import run
-from tests.bridge.oauth.authority import Authority, authority
-from tests.bridge.oauth.people import get
-from tests.cli.remote_admin.desk import Person, Screen
+from tests.support.authorization_server import Authority, authority
+from tests.support.oauth_users import get
+from tests.support.remote_user import Person, Screen
 
 
 @pytest.fixture(autouse=True)

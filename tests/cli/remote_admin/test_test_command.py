@@ -12,10 +12,10 @@ import pytest
 
 from dari.cli.remote.main import run
 from tests.bridge.children.heavy import heavy, most_at_once
-from tests.bridge.children.servers import server
-from tests.bridge.real.servers import broken_servers, installed, real_servers, write_profiles
-from tests.cli.remote_admin.desk import Person, Watcher
-from tests.wires import demo_process
+from tests.support.child_servers import server
+from tests.support.real_servers import broken_servers, installed, real_servers, write_profiles
+from tests.support.remote_user import Person, Watcher
+from tests.support.wire import demo_process
 
 
 def child(id: str, body: str = "pass", before: str = "", **fields: Any) -> dict[str, Any]:

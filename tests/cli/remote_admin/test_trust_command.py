@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote_admin.desk import Person, put
+from tests.support.remote_user import Person, put
 
 SERVERS = (
     {
@@ -93,7 +93,7 @@ async def test_after_a_change_the_differences_are_shown_and_it_has_to_be_trusted
 
 
 async def test_what_was_shown_is_what_is_pinned(theirs: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.cli.remote_admin.desk import Screen
+    from tests.support.remote_user import Screen
 
     async def ask_and_change(screen: Screen, prompt: str, *, secret: bool = False) -> str:
         theirs.write({"id": "build", "command": "evil"}, path=theirs.project_file, mode=0o644)

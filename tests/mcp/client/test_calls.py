@@ -12,8 +12,8 @@ from dari.core.content import ImageContent, TextContent
 from dari.core.context import Progress
 from dari.errors import Failed, TimedOut, Unavailable
 from dari.mcp.client import RemoteError
-from tests.demo import DemoTools, demo_server
-from tests.mcp.client.support import ERAS, memory_client
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.mcp_client import ERAS, memory_client
 
 pytestmark = pytest.mark.parametrize("mode", ERAS)
 

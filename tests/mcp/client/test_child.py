@@ -18,7 +18,7 @@ from dari.process.stderr_tail import MAX_TAIL_BYTES
 from dari.transport.client import process
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import DEMO, DEMO_ENV, ERAS, open_files
+from tests.support.mcp_client import DEMO, DEMO_ENV, ERAS, open_files
 
 # The smallest server there is: answers `initialize`, then whatever BODY does with each message.
 SERVER = """

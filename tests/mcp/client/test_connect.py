@@ -19,7 +19,7 @@ from dari.transport.client.child import ChildChannel
 from dari.transport.client.http import HttpChannel
 from dari.transport.client.unix import UnixChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import INITIALIZED, Peer, http_script
+from tests.support.mcp_client import INITIALIZED, Peer, http_script
 
 
 @pytest.mark.parametrize(

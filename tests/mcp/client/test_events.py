@@ -11,8 +11,8 @@ from dari.core.events import ListChanged, ResourceUpdated
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.events import Backlog, Event, LogMessage, Notification
-from tests.demo import demo_server
-from tests.mcp.client.support import DISCOVERED, ERAS, Json, ScriptedChannel, memory_client
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import DISCOVERED, ERAS, Json, ScriptedChannel, memory_client
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 

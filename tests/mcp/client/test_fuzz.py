@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dari.errors import DariError
 from dari.mcp.client import Client
-from tests.mcp.client.support import Json, ScriptedChannel, handshake_script, say_yes
+from tests.support.mcp_client import Json, ScriptedChannel, handshake_script, say_yes
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 values = st.recursive(

@@ -19,8 +19,8 @@ from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.events import LogMessage
 from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
-from tests.demo import DemoTools, demo_server
-from tests.mcp.client.support import ERAS, four, open_files, say_yes, serving, two_folders
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.mcp_client import ERAS, four, open_files, say_yes, serving, two_folders
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 everywhere = pytest.mark.parametrize("door", ["http", "unix", "http+unix"])

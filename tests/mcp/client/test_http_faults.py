@@ -17,8 +17,8 @@ from dari.mcp.client.oauth import OAuth
 from dari.transport.client.http import HttpChannel
 from dari.transport.client.legacy_sse import SseChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import DISCOVERED, Peer, http_script
 from tests.mcp.client.test_oauth import CHALLENGE, Provider
+from tests.support.mcp_client import DISCOVERED, Peer, http_script
 
 
 def text(value: str) -> dict[str, Any]:

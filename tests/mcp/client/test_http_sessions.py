@@ -7,7 +7,7 @@ import pytest
 from dari.errors import Unavailable
 from dari.mcp.client.errors import ServerRefused
 from dari.transport.connect import connect
-from tests.mcp.client.support import Peer, http_script
+from tests.support.mcp_client import Peer, http_script
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 

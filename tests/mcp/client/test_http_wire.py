@@ -12,7 +12,7 @@ from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.errors import ServerRefused
 from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import DISCOVERED, Peer, http_script
+from tests.support.mcp_client import DISCOVERED, Peer, http_script
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 

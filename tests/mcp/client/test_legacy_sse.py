@@ -17,7 +17,7 @@ from dari.core.context import Progress
 from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.client.legacy_sse import SseChannel
-from tests.mcp.client.support import ROOT
+from tests.support.mcp_client import ROOT
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ import pytest
 
 from dari.errors import Failed, TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
-from tests.demo import demo_server
-from tests.mcp.client.support import DISCOVERED, INITIALIZED, Json, ScriptedChannel, memory_client
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import DISCOVERED, INITIALIZED, Json, ScriptedChannel, memory_client
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 Script = Callable[[ScriptedChannel, Json], object]

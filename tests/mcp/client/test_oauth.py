@@ -15,7 +15,7 @@ from dari.errors import Denied
 from dari.mcp.client.errors import Unauthorized
 from dari.mcp.client.oauth import OAuth
 from dari.transport.connect import connect
-from tests.mcp.client.support import DISCOVERED, Peer, http_script
+from tests.support.mcp_client import DISCOVERED, Peer, http_script
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 CHALLENGE = 'Bearer resource_metadata="http://x/.well-known/oauth-protected-resource"'

@@ -8,7 +8,7 @@ from dari.core.content import TextContent
 from dari.errors import Failed, TimedOut
 from dari.mcp.client import Client, RemoteError
 from dari.mcp.client.results import CallResult, UnknownBlock
-from tests.mcp.client.support import Json, ScriptedChannel, handshake_script
+from tests.support.mcp_client import Json, ScriptedChannel, handshake_script
 
 
 async def called(answer: bytes) -> CallResult:

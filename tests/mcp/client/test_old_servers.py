@@ -9,7 +9,7 @@ import pytest
 
 from dari.mcp.client import RemoteError
 from dari.transport.connect import connect
-from tests.mcp.client.support import Peer, http_script
+from tests.support.mcp_client import Peer, http_script
 
 TOOLS = {"tools": [{"name": "crewx_listAgents", "inputSchema": {"type": "object"}, "annotations": {}}]}
 # CrewX puts fields of its own beside the content.

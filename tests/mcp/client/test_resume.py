@@ -16,7 +16,7 @@ from dari.mcp.client.events import LogMessage
 from dari.transport.client import get_stream
 from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
+from tests.support.mcp_client import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 

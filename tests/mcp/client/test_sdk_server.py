@@ -18,7 +18,7 @@ from dari.errors import TimedOut, Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
-from tests.mcp.client.support import ROOT, say_yes
+from tests.support.mcp_client import ROOT, say_yes
 
 COMMAND = (sys.executable, "-m", "tests.mcp.client.sdk_server")
 ENV = {"PYTHONPATH": str(ROOT)}

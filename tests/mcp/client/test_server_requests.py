@@ -11,8 +11,8 @@ from dari.core.context import Elicited
 from dari.errors import Denied, Failed, Unavailable
 from dari.mcp.client import Client
 from dari.mcp.client.callbacks import Elicitation, Sampling, fill_in
-from tests.demo import demo_server
-from tests.mcp.client.support import (
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import (
     DISCOVERED,
     ERAS,
     Json,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.remote.rig import shop
+from tests.support.remote_command import shop
 
 PAGE = b"<!DOCTYPE html>\n<html><head>\n<title>Welcome to\n Acme &amp; Co</title></head><body>hi</body></html>"
 

@@ -13,9 +13,9 @@ import pytest
 import zstandard
 
 from dari.errors import InvalidInput, NotFound
-from tests.proxy.api.support import Rig, proxy
-from tests.proxy.engine.support import request, wire
-from tests.proxy.origins.origin import Line, origin
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_engine import request, wire
+from tests.support.proxy_service import Rig, proxy
 
 
 async def held(rig: Rig, url: str, on: str = "request", time_limit_s: float = 15) -> str:

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from dari.errors import InvalidInput
 from dari.proxy.ca import CertificateAuthority
-from tests.proxy.api.support import proxy
+from tests.support.proxy_service import proxy
 
 DAY = datetime.timedelta(days=1)
 

@@ -16,7 +16,7 @@ from dari.errors import Conflict, Denied, InvalidInput
 from dari.proxy.credentials import answers_same_origin, is_same_origin
 from dari.proxy.replay import RequestEdits
 from dari.proxy.rules.rule import MockRule
-from tests.proxy.api.support import Rig, proxy
+from tests.support.proxy_service import Rig, proxy
 
 HEADERS = (
     *("Authorization: Bearer plum-1234567890", "Cookie: sid=plum", "X-Auth: plum", "X-Debug: ghp_" + "a1B2" * 9),

@@ -12,8 +12,8 @@ import pytest
 from dari.errors import DariError, Denied, InvalidInput
 from dari.paths import read_regular
 from dari.proxy.local_files import LocalFiles
-from tests.proxy.api.support import Rig, proxy
-from tests.proxy.origins.origin import origin
+from tests.support.origins.origin import origin
+from tests.support.proxy_service import Rig, proxy
 
 Use = Callable[[Rig, str], Awaitable[object]]
 

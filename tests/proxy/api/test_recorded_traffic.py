@@ -14,8 +14,8 @@ from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.wait import wait_for
 from dari.proxy.recording.recording import Recording, RecordingLimits
 from dari.text.redact import Redactor as RealRedactor
-from tests.proxy.api.support import traffic_of
-from tests.proxy.recording.flows import SECRET, Hiding, flow, running
+from tests.support.flows import SECRET, Hiding, flow, running
+from tests.support.proxy_service import traffic_of
 
 LONG = b"y" * 50_000
 

@@ -19,9 +19,9 @@ from dari.daemon.client import DaemonClient
 from dari.errors import Unavailable
 from dari.proxy.api.service import ProxyService, remote_service
 from dari.proxy.daemon import CrabPaths, crabd_client
-from tests.proxy.api.support import proxy
-from tests.proxy.origins.origin import origin
-from tests.wires import ROOT
+from tests.support.origins.origin import origin
+from tests.support.proxy_service import proxy
+from tests.support.wire import ROOT
 
 
 async def test_everything_is_as_it_was(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dari.errors import Failed, InvalidInput
-from tests.proxy.api.support import Rig, proxy
-from tests.proxy.origins.origin import origin
+from tests.support.origins.origin import origin
+from tests.support.proxy_service import Rig, proxy
 
 
 class Disk:

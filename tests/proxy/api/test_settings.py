@@ -13,9 +13,9 @@ from dari.errors import Conflict, Failed, InvalidInput
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.configuration import ClientCertificate, read_address
 from dari.proxy.errors import ProxyAlreadyRunning
-from tests.proxy.api.support import Rig, proxy
-from tests.proxy.engine.support import request, tunnel, wire
-from tests.proxy.origins.origin import answering, origin
+from tests.support.origins.origin import answering, origin
+from tests.support.proxy_engine import request, tunnel, wire
+from tests.support.proxy_service import Rig, proxy
 
 
 def trusting(rig: Rig) -> ssl.SSLContext:

@@ -12,8 +12,8 @@ from dari.errors import Conflict, Denied, InvalidInput, NotFound
 from dari.proxy.errors import ProxyNotRunning
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.replay import RequestEdits
-from tests.proxy.api.support import proxy
-from tests.proxy.origins.origin import answering, origin
+from tests.support.origins.origin import answering, origin
+from tests.support.proxy_service import proxy
 
 JSON = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n{"token":"abc123secret"}'
 SECRET = "Authorization: Bearer s3cret-value-123"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.clients import loops, programs
-from tests.proxy.clients.site import pattern
+from tests.support.proxy_site import pattern
 
 
 @pytest.hookimpl(tryfirst=True)

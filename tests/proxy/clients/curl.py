@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.proxy.clients.lab import Lab, Ran, lab, run
+from tests.support.proxy_lab import Lab, Ran, lab, run
 
 
 class Curl:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 _NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "curl": ("curl",), "openssl": ("openssl",)}
 

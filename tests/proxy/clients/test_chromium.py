@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.proxy.clients.devtools import browser
-from tests.proxy.clients.lab import OURS, lab
-from tests.proxy.clients.site import pattern_sha256
+from tests.support.proxy_lab import OURS, lab
+from tests.support.proxy_site import pattern_sha256
 
 pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("chromium")]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.clients.curl import curling
-from tests.proxy.clients.lab import started
-from tests.proxy.clients.leftovers import eventually
-from tests.proxy.clients.site import MIB, pattern_sha256
+from tests.support.leftovers import eventually
+from tests.support.proxy_lab import started
+from tests.support.proxy_site import MIB, pattern_sha256
 
 
 async def test_http_1_0_gets_the_body_without_chunks(program: Callable[[str], str], tmp_path: Path) -> None:

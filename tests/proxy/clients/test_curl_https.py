@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.clients.curl import curling
-from tests.proxy.clients.lab import OURS, started
-from tests.proxy.clients.site import MIB, pattern_sha256
+from tests.support.proxy_lab import OURS, started
+from tests.support.proxy_site import MIB, pattern_sha256
 
 VERSIONS = ["--http1.1", "--http2"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dari.proxy.client_environment import trusted_roots, variables
-from tests.proxy.clients.lab import OURS, lab, run
+from tests.support.proxy_lab import OURS, lab, run
 
 HERE = Path(__file__).parent
 HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).text, end='')"

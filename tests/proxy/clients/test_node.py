@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.clients.lab import Lab, lab, run
-from tests.proxy.clients.leftovers import eventually
 from tests.proxy.clients.programs import npm_packages
-from tests.proxy.clients.site import pattern_sha256
+from tests.support.leftovers import eventually
+from tests.support.proxy_lab import Lab, lab, run
+from tests.support.proxy_site import pattern_sha256
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.clients.lab import Lab, Ran, lab, run
+from tests.support.proxy_lab import Lab, Ran, lab, run
 
 GET = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 

@@ -16,8 +16,8 @@ import httpx
 import pytest
 import requests
 
-from tests.proxy.clients.lab import Lab, lab
-from tests.proxy.clients.site import MIB, pattern, pattern_sha256
+from tests.support.proxy_lab import Lab, lab
+from tests.support.proxy_site import MIB, pattern, pattern_sha256
 
 SCHEMES = ["http", "https"]
 BODY = b"".join(map(pattern, range(2)))

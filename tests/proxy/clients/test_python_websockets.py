@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedOK
 
-from tests.proxy.clients.lab import Lab, lab
+from tests.support.proxy_lab import Lab, lab
 
 KINDS = [("http", "ws"), ("https", "wss")]
 

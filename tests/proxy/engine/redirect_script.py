@@ -20,7 +20,7 @@ import uvloop
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
-from tests.proxy.engine.support import FAST, Memory
+from tests.support.proxy_engine import FAST, Memory
 
 FAMILY = sys.argv[1]
 HOST = "10.9.9.9" if FAMILY == "4" else "fd99::9"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dari.proxy.flow import SAMPLE_BYTES
-from tests.proxy.engine.support import Memory, Wire, proxy, request, wire
-from tests.proxy.origins.origin import OK, Line, answering, origin
+from tests.support.origins.origin import OK, Line, answering, origin
+from tests.support.proxy_engine import Memory, Wire, proxy, request, wire
 
 MB = 1 << 20
 LARGE_MB = 200

@@ -12,8 +12,8 @@ import pytest
 
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
-from tests.proxy.engine.support import FAST, Memory, Wire, proxy, request, tunnel, wire
-from tests.proxy.origins.origin import OK, Handler, Line, origin
+from tests.support.origins.origin import OK, Handler, Line, origin
+from tests.support.proxy_engine import FAST, Memory, Wire, proxy, request, tunnel, wire
 
 RESPONSES = [
     OK,

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from dari.proxy.engine.client import ClientConnection
-from tests.proxy.engine.support import FAST, Memory, proxy, request, wire
-from tests.proxy.origins.origin import OK, Handler, Line, answering, origin
+from tests.support.origins.origin import OK, Handler, Line, answering, origin
+from tests.support.proxy_engine import FAST, Memory, proxy, request, wire
 
 
 async def test_one_connection_to_the_origin_serves_many_clients_in_turn() -> None:

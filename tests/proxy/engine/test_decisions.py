@@ -9,8 +9,8 @@ import pytest
 
 from dari.proxy.engine.hooks import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
 from dari.proxy.flow import Flow
-from tests.proxy.engine.support import Memory, proxy, request, tunnel, wire
-from tests.proxy.origins.origin import Line, answering, origin
+from tests.support.origins.origin import Line, answering, origin
+from tests.support.proxy_engine import Memory, proxy, request, tunnel, wire
 
 
 class Fixed:

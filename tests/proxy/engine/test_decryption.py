@@ -19,10 +19,10 @@ from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
-from tests.proxy.engine.support import FAST, Memory, Wire, proxy, tunnel
-from tests.proxy.origins.certificates import expired, self_signed, wrong_name
-from tests.proxy.origins.origin import Line, answering, origin
-from tests.proxy.origins.relay import relay
+from tests.support.origins.certificates import expired, self_signed, wrong_name
+from tests.support.origins.origin import Line, answering, origin
+from tests.support.origins.relay import relay
+from tests.support.proxy_engine import FAST, Memory, Wire, proxy, tunnel
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origin's CA")

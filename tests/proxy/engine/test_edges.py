@@ -12,8 +12,8 @@ import re
 
 import pytest
 
-from tests.proxy.engine.support import Memory, proxy, request, wire
-from tests.proxy.origins.origin import OK, Line, Origin, answering, origin
+from tests.support.origins.origin import OK, Line, Origin, answering, origin
+from tests.support.proxy_engine import Memory, proxy, request, wire
 
 CHUNKS = b"5\r\nhello\r\n0\r\n\r\n"
 SECOND = b"GET http://ORIGIN/second HTTP/1.1\r\nHost: ORIGIN\r\n\r\n"

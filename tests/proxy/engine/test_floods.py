@@ -17,10 +17,10 @@ from dari.proxy.engine.http2.framing import FrameCutter
 from dari.proxy.engine.upstream import MAX_INTERIM, UpstreamConnection
 from dari.proxy.engine.websocket import WebSocketTap
 from dari.proxy.flow import Flow
-from tests.heartbeat import Heartbeat
-from tests.proxy.engine.h2_support import OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.support import Memory, proxy
-from tests.proxy.origins.origin import origin
+from tests.support.heartbeat import Heartbeat
+from tests.support.origins.origin import origin
+from tests.support.proxy_engine import Memory, proxy
+from tests.support.proxy_engine_h2 import OLD_TLS, decrypting, h2_client
 
 CHUNKS = 60_000
 

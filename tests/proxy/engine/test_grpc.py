@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives import serialization
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.listener import ProxyEngine
-from tests.proxy.engine.h2_support import MODERN, OURS, decrypting
-from tests.proxy.engine.support import FAST, Memory
+from tests.support.proxy_engine import FAST, Memory
+from tests.support.proxy_engine_h2 import MODERN, OURS, decrypting
 
 CALL_S = 30
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from h2.errors import ErrorCodes
 
-from tests.proxy.engine.h2_support import OLD_TLS, OURS, decrypting, h2_client
-from tests.proxy.engine.support import FAST, Memory
-from tests.proxy.origins.origin import OK, Line, answering, origin
+from tests.support.origins.origin import OK, Line, answering, origin
+from tests.support.proxy_engine import FAST, Memory
+from tests.support.proxy_engine_h2 import OLD_TLS, OURS, decrypting, h2_client
 
 CURL = shutil.which("curl")
 

@@ -15,10 +15,10 @@ from h2.errors import ErrorCodes
 
 from dari.proxy.engine.hooks import PASS, Decision, Direction, HeadEdit, HeaderEdits, LocalResponse, Resume
 from dari.proxy.flow import Flow
-from tests.proxy.engine.h2_support import NEW_TLS, OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.support import FAST, Memory
-from tests.proxy.origins.h2_peer import H2Origin, H2Peer, Side, h2_origin
-from tests.proxy.origins.origin import Origin, answering, origin
+from tests.support.origins.h2_peer import H2Origin, H2Peer, Side, h2_origin
+from tests.support.origins.origin import Origin, answering, origin
+from tests.support.proxy_engine import FAST, Memory
+from tests.support.proxy_engine_h2 import NEW_TLS, OLD_TLS, decrypting, h2_client
 
 GRPC = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\ngrpc-status: 0\r\n\r\n"
 kinds = pytest.mark.parametrize("kind", ["old origin", "new origin"])

@@ -13,10 +13,10 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, PingFrame, SettingsFrame
 
 from dari.proxy.engine.http2.wire import MAX_STREAMS, WINDOW_BYTES
-from tests.proxy.engine.h2_support import OLD_TLS, decrypting, h2_client
-from tests.proxy.engine.support import Memory
-from tests.proxy.origins.h2_peer import Fields
-from tests.proxy.origins.origin import Line, origin
+from tests.support.origins.h2_peer import Fields
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_engine import Memory
+from tests.support.proxy_engine_h2 import OLD_TLS, decrypting, h2_client
 
 GOOD: Fields = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", b"/")]
 

@@ -13,11 +13,11 @@ from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame
 
 from dari.proxy.ca import CertificateAuthority
-from tests.proxy.engine.h2_support import NEW_TLS, OLD_TLS, decrypting, h2_client, trusting
-from tests.proxy.engine.support import FAST, Memory, tunnel
-from tests.proxy.origins.h2_peer import H2Peer, Side, answers_ok, h2_origin
-from tests.proxy.origins.origin import origin
-from tests.proxy.origins.relay import relay
+from tests.support.origins.h2_peer import H2Peer, Side, answers_ok, h2_origin
+from tests.support.origins.origin import origin
+from tests.support.origins.relay import relay
+from tests.support.proxy_engine import FAST, Memory, tunnel
+from tests.support.proxy_engine_h2 import NEW_TLS, OLD_TLS, decrypting, h2_client, trusting
 
 
 async def test_many_streams_share_one_connection_to_the_origin(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import Decision, LocalResponse, NoRules
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
-from tests.proxy.engine.support import FAST, Memory, proxy, request, tunnel, wire
 from tests.proxy.faults.process import many_files
-from tests.proxy.origins.origin import Line, origin
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_engine import FAST, Memory, proxy, request, tunnel, wire
 
 
 async def turns_until(is_so: Callable[[], bool]) -> None:
@@ -238,7 +238,7 @@ async def test_https_goes_through_an_upstream_proxy(tmp_path: Path) -> None:
 
 
 async def test_an_upstream_proxy_that_refuses_is_502() -> None:
-    from tests.proxy.origins.origin import answering
+    from tests.support.origins.origin import answering
 
     refusing = answering(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
     async with origin(refusing) as middle:

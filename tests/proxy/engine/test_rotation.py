@@ -11,9 +11,9 @@ import pytest
 
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
-from tests.proxy.engine.h2_support import OLD_TLS, OURS, THEIRS, decrypting, trusting
-from tests.proxy.engine.support import Memory, Wire, request, tunnel, wire
-from tests.proxy.origins.origin import origin
+from tests.support.origins.origin import origin
+from tests.support.proxy_engine import Memory, Wire, request, tunnel, wire
+from tests.support.proxy_engine_h2 import OLD_TLS, OURS, THEIRS, decrypting, trusting
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -13,8 +13,8 @@ from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.client_hello import Incomplete, server_name
 from dari.proxy.engine.hooks import Decision, NoRules
 from dari.proxy.flow import Flow
-from tests.proxy.engine.support import FAST, Memory, proxy, wire
-from tests.proxy.origins.origin import origin
+from tests.support.origins.origin import origin
+from tests.support.proxy_engine import FAST, Memory, proxy, wire
 
 OURS = CertificateAuthority.generate()
 CONFIG = replace(FAST, transparent_port=0)

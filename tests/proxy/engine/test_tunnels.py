@@ -15,8 +15,8 @@ import pytest
 
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
-from tests.proxy.engine.support import FAST, Memory, proxy, request, tunnel, wire
-from tests.proxy.origins.origin import Line, origin
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_engine import FAST, Memory, proxy, request, tunnel, wire
 
 MB = 1 << 20
 AUTHORITY = CertificateAuthority.generate()

@@ -11,11 +11,11 @@ import pytest
 from dari.proxy.access import PrivateTargetPolicy, ProxyAccess
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.upstream_proxy import bypasses
-from tests.proxy.engine.support import FAST, Memory, proxy, tunnel, wire
-from tests.proxy.origins.certificates import expired
-from tests.proxy.origins.middle import socks
-from tests.proxy.origins.origin import Line, answering, origin
-from tests.proxy.origins.relay import relay
+from tests.support.origins.certificates import expired
+from tests.support.origins.middle import socks
+from tests.support.origins.origin import Line, answering, origin
+from tests.support.origins.relay import relay
+from tests.support.proxy_engine import FAST, Memory, proxy, tunnel, wire
 
 
 async def test_plain_http_https_and_tunnels_go_through_socks5(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.websocket import KEPT_FRAMES, WebSocketTap
 from dari.proxy.flow import SAMPLE_BYTES, Flow
-from tests.proxy.engine.support import FAST, Memory, proxy, request, wire
-from tests.proxy.origins.origin import Line, origin
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_engine import FAST, Memory, proxy, request, wire
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate()

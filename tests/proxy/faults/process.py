@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.proxy.clients.lab import OURS, THEIRS
-from tests.proxy.engine.support import Wire
 from tests.proxy.faults.stage import trusting
-from tests.wires import ROOT
+from tests.support.proxy_engine import Wire
+from tests.support.proxy_lab import OURS, THEIRS
+from tests.support.wire import ROOT
 
 MIB = 1 << 20
 _START_S = 30.0

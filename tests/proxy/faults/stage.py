@@ -15,10 +15,10 @@ from pathlib import Path
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
-from tests.proxy.clients.lab import OURS, THEIRS, unfinished
-from tests.proxy.clients.leftovers import eventually, nothing_left
-from tests.proxy.engine.support import FAST, Memory, Wire, proxy, tunnel, wire
-from tests.proxy.origins.origin import Handler, Line, Origin, origin
+from tests.support.leftovers import eventually, nothing_left
+from tests.support.origins.origin import Handler, Line, Origin, origin
+from tests.support.proxy_engine import FAST, Memory, Wire, proxy, tunnel, wire
+from tests.support.proxy_lab import OURS, THEIRS, unfinished
 
 SCHEMES = ["http", "https"]
 

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from dari.proxy.ca import CertificateAuthority
-from tests.proxy.clients.lab import THEIRS
-from tests.proxy.engine.support import FAST
 from tests.proxy.faults.stage import Stage, stage, trusting
-from tests.proxy.origins.certificates import expired, self_signed, wrong_name
-from tests.proxy.origins.origin import Line
+from tests.support.origins.certificates import expired, self_signed, wrong_name
+from tests.support.origins.origin import Line
+from tests.support.proxy_engine import FAST
+from tests.support.proxy_lab import THEIRS
 
 
 def unknown_issuer(_: CertificateAuthority) -> ssl.SSLContext:

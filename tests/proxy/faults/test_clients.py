@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.proxy.clients.leftovers import eventually
-from tests.proxy.engine.support import FAST, Wire, tunnel, wire
 from tests.proxy.faults.stage import SCHEMES, ended, stage
-from tests.proxy.origins.origin import Broken, Line
+from tests.support.leftovers import eventually
+from tests.support.origins.origin import Broken, Line
+from tests.support.proxy_engine import FAST, Wire, tunnel, wire
 
 OVER = pytest.mark.parametrize("scheme", SCHEMES)
 HOW = pytest.mark.parametrize("how", ["resets", "closes"])

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.proxy.clients.leftovers import eventually
-from tests.proxy.engine.support import FAST
 from tests.proxy.faults.stage import SCHEMES, ended, rst, sends, stage
-from tests.proxy.origins.origin import OK, Line
+from tests.support.leftovers import eventually
+from tests.support.origins.origin import OK, Line
+from tests.support.proxy_engine import FAST
 
 OVER = pytest.mark.parametrize("scheme", SCHEMES)
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"

@@ -15,13 +15,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.proxy.clients.lab import THEIRS
-from tests.proxy.clients.leftovers import nothing_left
-from tests.proxy.clients.site import pattern, pattern_sha256
-from tests.proxy.engine.support import Wire, request
 from tests.proxy.faults.process import MIB, EngineProcess, engine_process, many_files
 from tests.proxy.faults.stage import SCHEMES
-from tests.proxy.origins.origin import Line, Origin, answering, origin
+from tests.support.leftovers import nothing_left
+from tests.support.origins.origin import Line, Origin, answering, origin
+from tests.support.proxy_engine import Wire, request
+from tests.support.proxy_lab import THEIRS
+from tests.support.proxy_site import pattern, pattern_sha256
 
 LOOPS = ["uvloop"]
 pytestmark = [

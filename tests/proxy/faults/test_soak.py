@@ -16,13 +16,13 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.proxy.clients.lab import THEIRS
-from tests.proxy.clients.leftovers import nothing_left
-from tests.proxy.clients.site import Site
-from tests.proxy.engine.support import request
 from tests.proxy.faults.process import EngineProcess, engine_process
 from tests.proxy.faults.stage import ended, rst
-from tests.proxy.origins.origin import Line, Origin, Seen, origin
+from tests.support.leftovers import nothing_left
+from tests.support.origins.origin import Line, Origin, Seen, origin
+from tests.support.proxy_engine import request
+from tests.support.proxy_lab import THEIRS
+from tests.support.proxy_site import Site
 
 LOOPS = ["uvloop"]
 pytestmark = [

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from tests.proxy.engine.support import tunnel
 from tests.proxy.faults.stage import SCHEMES, ended, rst, stage
-from tests.proxy.origins.origin import Line
+from tests.support.origins.origin import Line
+from tests.support.proxy_engine import tunnel
 
 # Not a TLS record and not a method: passed on unread.
 RAW = b"\x00raw bytes"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dari.proxy.formats.diff import ABSENT, HIDDEN, diff, differences, path_text
-from tests.proxy.recording.flows import SECRET, Hiding, flow
+from tests.support.flows import SECRET, Hiding, flow
 
 PLAIN = [(b"Content-Type", b"text/plain")]
 

@@ -8,7 +8,7 @@ import msgspec
 from dari.proxy.formats import entries
 from dari.proxy.formats.entries import EntryOptions
 from dari.proxy.recording.ring import Ring
-from tests.proxy.recording.flows import SECRET, Hiding, flow, running, tunnel
+from tests.support.flows import SECRET, Hiding, flow, running, tunnel
 
 
 def full(count: int, capacity: int = 10_000) -> Ring:

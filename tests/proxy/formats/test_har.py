@@ -17,7 +17,7 @@ from dari.proxy.formats import har, har_import
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
 from dari.proxy.redactor import REVEALED
-from tests.proxy.recording.flows import SECRET, Hiding, flow, tunnel
+from tests.support.flows import SECRET, Hiding, flow, tunnel
 
 
 def exported(*flows: Flow, **how: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dari.proxy.formats import log
 from dari.proxy.recording.ring import Ring
-from tests.proxy.recording.flows import SECRET, Hiding, flow, running, tunnel
+from tests.support.flows import SECRET, Hiding, flow, running, tunnel
 
 
 def lines(ring: Ring, **how: Any) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from dari.errors import Conflict
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.formats import snippets
 from dari.proxy.redactor import REVEALED
-from tests.proxy.recording.flows import SECRET, Hiding, flow, tunnel
+from tests.support.flows import SECRET, Hiding, flow, tunnel
 
 
 class Handler(BaseHTTPRequestHandler):

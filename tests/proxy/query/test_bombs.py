@@ -14,7 +14,7 @@ from dari.proxy.flow import Flow
 from dari.proxy.formats import har_import
 from dari.proxy.query import views
 from dari.proxy.recording.recording import MAX_READERS, Recording
-from tests.proxy.api.support import traffic_of
+from tests.support.proxy_service import traffic_of
 
 
 def recorded(traffic: Recording, data: bytes, coding: bytes) -> Flow:

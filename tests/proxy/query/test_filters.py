@@ -11,7 +11,7 @@ from dari.proxy.flow import Flow
 from dari.proxy.query import filters
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.redactor import REVEALED
-from tests.proxy.recording.flows import SECRET, Hiding, flow, running
+from tests.support.flows import SECRET, Hiding, flow, running
 
 
 def fits(one: Flow, **wanted: Any) -> bool:

@@ -14,7 +14,7 @@ from dari.proxy.query import filters
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import SearchResult, Sources, search
 from dari.proxy.recording.store import FlowStore
-from tests.proxy.recording.flows import NOW_MS, SECRET, Hiding, flow
+from tests.support.flows import NOW_MS, SECRET, Hiding, flow
 
 HOSTS = ["a.test", "b.a.test", "ba.test:8080", "other.example"]
 

@@ -6,7 +6,7 @@ from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import Sources
 from dari.proxy.query.summary import percentile, summarize, template
 from dari.proxy.redactor import REVEALED
-from tests.proxy.recording.flows import SECRET, Hiding, flow, running, tunnel
+from tests.support.flows import SECRET, Hiding, flow, running, tunnel
 
 
 @pytest.mark.parametrize(

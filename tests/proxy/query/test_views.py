@@ -10,7 +10,7 @@ from dari.errors import InvalidInput
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
 from dari.proxy.redactor import REVEALED
-from tests.proxy.recording.flows import SECRET, Hiding, flow
+from tests.support.flows import SECRET, Hiding, flow
 
 JSON = [(b"Content-Type", b"application/json")]
 PLAIN = [(b"Content-Type", b"text/plain")]

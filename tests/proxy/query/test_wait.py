@@ -8,7 +8,7 @@ from dari.errors import InvalidInput
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.wait import MAX_WAITING, wait_for
 from dari.proxy.recording.ring import Ring
-from tests.proxy.recording.flows import flow
+from tests.support.flows import flow
 
 
 def record(ring: Ring, *numbers: int, status: int = 200) -> None:

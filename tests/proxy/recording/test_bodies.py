@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dari.proxy.flow import SAMPLE_BYTES, Flow
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from tests.proxy.recording.flows import body, flow
+from tests.support.flows import body, flow
 
 LONG = bytes(range(256)) * 200  # 51,200 bytes
 

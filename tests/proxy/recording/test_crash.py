@@ -15,7 +15,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from dari.proxy.recording.recording import Recording
-from tests.proxy.recording.flows import flow
+from tests.support.flows import flow
 
 traffic = Recording.open(Path(sys.argv[1]))
 while True:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dari.proxy.flow import Flow
 from dari.proxy.formats import log
 from dari.proxy.recording.ring import Note, Ring
-from tests.proxy.recording.flows import flow, running
+from tests.support.flows import flow, running
 
 
 def test_a_flow_is_found_by_its_id_while_it_runs() -> None:

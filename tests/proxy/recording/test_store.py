@@ -16,7 +16,7 @@ from dari.errors import Conflict
 from dari.proxy.flow import Flow, Tls, WebSocketFrame
 from dari.proxy.recording import store as store_module
 from dari.proxy.recording.store import MIGRATIONS, FlowStore
-from tests.proxy.recording.flows import flow, running
+from tests.support.flows import flow, running
 
 
 @pytest.fixture

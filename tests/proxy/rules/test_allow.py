@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.proxy.rules.rule import AllowRule, BlockRule
-from tests.proxy.rules.support import allow, ask, local, remote, rewrite, set_of
+from tests.support.proxy_rules import allow, ask, local, remote, rewrite, set_of
 
 
 def is_recorded(matcher: str, url: str) -> bool:

@@ -8,7 +8,7 @@ from dari.errors import InvalidInput
 from dari.proxy.api.rules import mock_of
 from dari.proxy.flow import Flow
 from dari.proxy.rules.rule import MapLocalRule, MapLocalSource
-from tests.proxy.rules.support import ask, book_of
+from tests.support.proxy_rules import ask, book_of
 
 
 def answered(**more: object) -> Flow:

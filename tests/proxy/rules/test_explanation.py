@@ -7,7 +7,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.rules.explanation import Explanation, KindReport
 from dari.proxy.rules.rule import BlockRule
-from tests.proxy.rules.support import allow, book_of, local, remote, rewrite
+from tests.support.proxy_rules import allow, book_of, local, remote, rewrite
 
 URL = "https://example.com/api/users"
 

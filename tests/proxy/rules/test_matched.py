@@ -17,7 +17,7 @@ from dari.proxy.rules.rule import (
     MapRemoteRule,
     MockRule,
 )
-from tests.proxy.rules.support import allow, ask, book_of, local, matches, remote, rewrite, set_of
+from tests.support.proxy_rules import allow, ask, book_of, local, matches, remote, rewrite, set_of
 
 URL = "https://example.com/api/users?page=2"
 

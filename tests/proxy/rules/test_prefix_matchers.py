@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.proxy.rules.support import matches
+from tests.support.proxy_rules import matches
 
 
 @pytest.mark.parametrize("matcher", ["", "   ", "\t\n"])

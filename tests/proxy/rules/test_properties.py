@@ -9,7 +9,7 @@ from dari.proxy.rules.matchers import read_matcher
 from dari.proxy.rules.rule import AllowRule, AnyRule, BlockRule, DelayRule
 from dari.proxy.rules.rule_store import RuleStore
 from dari.proxy.rules.site import Site
-from tests.proxy.rules.support import book_of, local, remote, rewrite, set_of
+from tests.support.proxy_rules import book_of, local, remote, rewrite, set_of
 
 labels = st.text("abxyz019-", min_size=1, max_size=5).map(lambda text: f"h{text}h")
 hosts = st.lists(labels, min_size=1, max_size=3).map(".".join) | st.sampled_from(["[::1]", "127.0.0.1", "localhost"])

@@ -15,7 +15,7 @@ from dari.proxy.rules.rule import (
     HeaderRewriteRule,
 )
 from dari.proxy.rules.rule_store import RuleStore
-from tests.proxy.rules.support import allow, ask, book_of, local, remote, rewrite
+from tests.support.proxy_rules import allow, ask, book_of, local, remote, rewrite
 
 OUTSIDE = [
     # A rule outside an allow list, by every form of a matcher.

@@ -9,7 +9,7 @@ from dari.errors import Conflict, InvalidInput, NotFound
 from dari.proxy.rules import legacy_rules
 from dari.proxy.rules.rule import BlockRule, DelayRule, MapLocalRule, MapLocalSource
 from dari.proxy.rules.rule_store import RulesChanged, RuleStore
-from tests.proxy.rules.support import allow, ask, book_of, local, remote, rewrite
+from tests.support.proxy_rules import allow, ask, book_of, local, remote, rewrite
 
 
 def test_ids_are_given_in_order_and_never_reused() -> None:

@@ -9,7 +9,7 @@ from dari.errors import InvalidInput
 from dari.proxy.rules.explanation import Explanation
 from dari.proxy.rules.rule import BlockRule, HeaderEdit, HeaderRewriteRule, MockRule
 from dari.proxy.rules.rule_store import RuleStore, RulesWithHits
-from tests.proxy.rules.support import allow, ask, book_of, local, remote, rewrite
+from tests.support.proxy_rules import allow, ask, book_of, local, remote, rewrite
 
 
 def restarted(book: RuleStore) -> RuleStore:

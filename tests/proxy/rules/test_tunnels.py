@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dari.proxy.rules.rule import AnyRule, BlockRule, DelayRule, FaultRule
-from tests.proxy.rules.support import allow, book_of, local, set_of
+from tests.support.proxy_rules import allow, book_of, local, set_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dari.proxy.rules.rule import (
     MapRemoteRule,
     MockRule,
 )
-from tests.proxy.rules.support import allow, ask, book_of, local, rewrite
+from tests.support.proxy_rules import allow, ask, book_of, local, rewrite
 
 
 def edit(name: str, value: str = "") -> HeaderRewriteRule:

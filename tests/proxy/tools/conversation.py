@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.proxy.tools.support import tool_call
-from tests.wires import Json, Wire, initialize, stateless
+from tests.support.proxy_tools import tool_call
+from tests.support.wire import Json, Wire, initialize, stateless
 
 ONE = "http://one.test/"
 Step = tuple[str, Json]

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.proxy.tools.processes import run_directory
-from tests.wires import ROOT
+from tests.support.crab_processes import run_directory
+from tests.support.wire import ROOT
 
 MAX_SOURCE_FILES = 4
 _STEP = re.compile(r"`src/dari/([\w/]+\.py)`(?: in the\s+class `(\w+)`)?[^`]*?:\n\n```python\n(.*?)```", re.DOTALL)

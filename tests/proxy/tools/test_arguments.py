@@ -10,7 +10,7 @@ import pytest
 
 from dari.proxy.ca import CertificateAuthority
 from tests.proxy.tools.reference import TOOLS, Argument, Row
-from tests.proxy.tools.support import Crab, Refused, crab
+from tests.support.proxy_tools import Crab, Refused, crab
 
 # What is no value of a type; JSON integers only, so neither 1.0 nor "1".
 WRONG: dict[str, list[Any]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dari.proxy.throttle import PRESETS
-from tests.proxy.tools.support import Refused, crab
+from tests.support.proxy_tools import Refused, crab
 
 
 async def test_the_proxy_starts_once_and_stops_as_often_as_asked(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.tools.support import Crab, Refused, crab
 from tests.proxy.tools.test_catalogue import ALL
+from tests.support.proxy_tools import Crab, Refused, crab
 
 NUMBERS = (0, 1, -1, 2**31, 2**63, 2**64, 10**30, 10**400)
 TEXTS = ("", " ", "\x00", "\n", "a" * 100_000, "\u2028", "../..", "http://", "99999999999999999999", "-1", "é", "*")

@@ -12,10 +12,10 @@ from dari.daemon.errors import ScopeRequired
 from dari.proxy import daemon
 from dari.proxy.api.service import remote_service
 from dari.proxy.runtime import ProxyRuntime
-from tests.proxy.api.support import proxy
-from tests.proxy.origins.origin import origin
-from tests.proxy.tools.processes import crabd, run_directory
-from tests.proxy.tools.support import Refused, crab
+from tests.support.crab_processes import crabd, run_directory
+from tests.support.origins.origin import origin
+from tests.support.proxy_service import proxy
+from tests.support.proxy_tools import Refused, crab
 
 ADDRESSES = ["0.0.0.0:0", "[::]:0", "192.0.2.7:8888", "[2001:db8::1]:8888", "[::ffff:0.0.0.0]:0"]
 

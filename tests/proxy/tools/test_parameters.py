@@ -10,8 +10,8 @@ from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Info, Server
 from dari.proxy.tools import ProxyTools
 from dari.transport.sessions import HttpSessions
-from tests.proxy.origins.origin import origin
-from tests.proxy.tools.support import crab
+from tests.support.origins.origin import origin
+from tests.support.proxy_tools import crab
 
 MAX_DESCRIPTION_CHARS = 120
 

@@ -15,16 +15,16 @@ import pytest
 
 from dari.proxy.flow import WebSocketFrame
 from dari.text.redact import MARK
-from tests import planted
-from tests.proxy.tools.support import Crab, crab, tool_call
-from tests.wires import Json
+from tests.support import planted_secrets
+from tests.support.proxy_tools import Crab, crab, tool_call
+from tests.support.wire import Json
 
 HARMLESS = "harmless-and-wanted"
 PAGES: dict[str, tuple[str, bytes]] = {
-    "/json": ("application/json", planted.json_body()),
-    "/xml": ("application/xml", planted.xml()),
-    "/text": ("text/plain", planted.text()),
-    "/events": ("text/event-stream", planted.events()),
+    "/json": ("application/json", planted_secrets.json_body()),
+    "/xml": ("application/xml", planted_secrets.xml()),
+    "/text": ("text/plain", planted_secrets.text()),
+    "/events": ("text/event-stream", planted_secrets.events()),
     "/login": ("text/html", b"<p>harmless-and-wanted</p>"),
 }
 
@@ -41,7 +41,7 @@ async def origin() -> AsyncIterator[str]:
         mime, body = PAGES.get(path, ("text/plain", b"ok"))
         lines = [f"Content-Type: {mime}", f"Content-Length: {len(body)}", "Connection: close"]
         if path == "/login":
-            lines += [*planted.headers("response_header"), f"Location: {planted.location()}"]
+            lines += [*planted_secrets.headers("response_header"), f"Location: {planted_secrets.location()}"]
         writer.write("\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode() + body)
         await writer.drain()
         writer.close()
@@ -56,20 +56,22 @@ async def seeded(directory: Path) -> AsyncIterator[tuple[Crab, str]]:
     """A proxy that has seen everything, with rules that hold secrets as well."""
     async with origin() as site, crab(directory, starts=True) as made:
         get = made.proxy.get
-        await get(f"{site}/login?{planted.query()}&page={HARMLESS}", *planted.headers("request_header"))
-        await get(f"{site}/a", "Content-Type: application/x-www-form-urlencoded", method="POST", body=planted.form())
+        await get(f"{site}/login?{planted_secrets.query()}&page={HARMLESS}", *planted_secrets.headers("request_header"))
+        await get(
+            f"{site}/a", "Content-Type: application/x-www-form-urlencoded", method="POST", body=planted_secrets.form()
+        )
         head = "Content-Type: multipart/form-data; boundary=x"
-        await get(f"{site}/b", head, method="POST", body=planted.multipart())
+        await get(f"{site}/b", head, method="POST", body=planted_secrets.multipart())
         for path, (mime, body) in PAGES.items():
             await get(f"{site}{path}", f"Content-Type: {mime}", method="POST", body=body)
         flow = await made.proxy.runtime.recording.flow(1)
-        flow.frames = [WebSocketFrame(True, 1, one, len(one), 1) for one in planted.messages()]
-        edits = {one.name: one.secret for one in planted.of("request_header")}
+        flow.frames = [WebSocketFrame(True, 1, one, len(one), 1) for one in planted_secrets.messages()]
+        edits = {one.name: one.secret for one in planted_secrets.of("request_header")}
         await made.call("rules_add", kind="header_rewrite", matcher="quiet.test", set_headers=edits)
-        text = planted.json_body().decode()
+        text = planted_secrets.json_body().decode()
         await made.call("rules_add", kind="map_local", matcher="/quiet", text=text)
-        await made.call("rules_add", kind="body_replace", matcher="quiet.test", text=planted.text().decode())
-        remote = f"https://deploy:maple-syrup-9@quiet.test/?{planted.query()}"
+        await made.call("rules_add", kind="body_replace", matcher="quiet.test", text=planted_secrets.text().decode())
+        remote = f"https://deploy:maple-syrup-9@quiet.test/?{planted_secrets.query()}"
         await made.call("rules_add", kind="map_remote", matcher="quiet.test/r", destination=remote)
         await made.call("rules_add", kind="breakpoint", matcher=f"{site}/held", time_limit_s=60)
         await made.call("engine_set_upstream", proxy="")
@@ -114,7 +116,7 @@ def calls(site: str, directory: Path) -> list[tuple[str, Json]]:
         ("traffic_import_har", {"path": har}),
         *(("capture_start", {}), ("capture_stop", {}), ("rules_add_allow", {"matcher": site})),
         *(("rules_remove_allow", {"matcher": site}), ("rules_add", {"kind": "block", "matcher": "x.test"})),
-        ("rules_add_map_local_text", {"matcher": "t.test", "text": planted.text().decode()}),
+        ("rules_add_map_local_text", {"matcher": "t.test", "text": planted_secrets.text().decode()}),
         (
             "rules_add_map_local_file",
             {"matcher": "f.test", "file_path": "/absent/AKIAZQ3DRSTUVWXY2345"},
@@ -158,21 +160,23 @@ async def test_no_tool_of_the_proxy_shows_one_of_200_planted_secrets(tmp_path: P
     called: set[str] = set()
     async with seeded(tmp_path) as (made, site):
         held = asyncio.create_task(
-            made.proxy.get(f"{site}/held", *planted.headers("request_header"), method="POST", body=planted.text())
+            made.proxy.get(
+                f"{site}/held", *planted_secrets.headers("request_header"), method="POST", body=planted_secrets.text()
+            )
         )
         assert (await made.call("breakpoints_wait", timeout_s=30))["held"]
         for name, arguments in calls(site, tmp_path):
             called.add(f"crab_{name}")
             reply = await made.wire.ask(tool_call(f"crab_{name}", arguments))
             text = readable(json.dumps(reply, ensure_ascii=False))
-            shown += [(name, f"{one.place} {one.name}") for one in planted.leaks(text)]
+            shown += [(name, f"{one.place} {one.name}") for one in planted_secrets.leaks(text)]
             if name == "breakpoints_resume":
                 await held
             if name in ("traffic_search", "traffic_tail"):
                 assert HARMLESS in text and MARK in text
         assert called == set(made.server.registry.tools)
     har = readable((tmp_path / "out.har").read_text())
-    shown += [("the HAR file", f"{one.place} {one.name}") for one in planted.leaks(har)]
+    shown += [("the HAR file", f"{one.place} {one.name}") for one in planted_secrets.leaks(har)]
     assert HARMLESS in har
     assert shown == []
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.api.support import proxy as restarted
-from tests.proxy.origins.origin import origin
-from tests.proxy.tools.support import Refused, crab
-from tests.wires import Json
+from tests.support.origins.origin import origin
+from tests.support.proxy_service import proxy as restarted
+from tests.support.proxy_tools import Refused, crab
+from tests.support.wire import Json
 
 ONE = "http://one.test/"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.origins.origin import Line, origin
-from tests.proxy.tools.support import Crab, Refused, crab, tool_call
-from tests.wires import Json
+from tests.support.origins.origin import Line, origin
+from tests.support.proxy_tools import Crab, Refused, crab, tool_call
+from tests.support.wire import Json
 
 PACKED = gzip.compress(json.dumps({"user": {"password": "hunter2"}, "items": [1, 2]}).encode())
 

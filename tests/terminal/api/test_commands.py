@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput, NotFound
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 
 async def test_the_first_command_opens_a_pane(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import InvalidInput, NotFound
 from dari.terminal.api import follow
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 
 def test_a_program_waits_for_a_reader_that_is_behind_and_goes_on_when_it_stays_away(

@@ -10,8 +10,8 @@ import pytest
 
 from dari.errors import NotFound
 from dari.terminal.api import output_analysis
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import client_in
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import client_in
 
 DOCKER_PS = """CONTAINER ID   IMAGE          STATUS         PORTS
 abc123         nginx:latest   Up 2 hours     80/tcp

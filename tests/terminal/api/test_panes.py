@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.terminal.policy.config import Security
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 
 def is_running(pid: int) -> bool:

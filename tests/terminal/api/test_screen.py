@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput
-from tests.terminal.support import house_in
+from tests.support.terminal_service import house_in
 
 
 async def test_the_last_lines_are_whole_lines_without_the_empty_rows_below(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import Conflict, Failed, InvalidInput, NotFound
 from dari.terminal.policy.config import Security
-from tests.terminal.support import House, house_in
+from tests.support.terminal_service import House, house_in
 
 
 async def build(house: House, home: Path) -> None:

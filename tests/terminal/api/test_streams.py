@@ -11,8 +11,8 @@ import pytest
 
 from dari.terminal.api.streams import StreamEvent
 from dari.terminal.service import daemon_methods
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import Client, client_in
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import Client, client_in
 
 
 async def streamed(client: Client, **arguments: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:

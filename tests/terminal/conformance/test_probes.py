@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dari.terminal.engine.engine import Engine, Form, Modes, restore_engine
+from tests.support.screens import ENGINES, both_engines, everything, screen, shown
 from tests.terminal.conformance.probes import CATALOGUE, PICTURES, QUESTIONS, SHORTFALLS, Picture, Question
-from tests.terminal.engine.screens import ENGINES, both_engines, everything, screen, shown
 from tests.terminal.engine.test_probes import PROBES
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.terminal.design_002.doors import Terminal, terminal
+from tests.support.terminal_clients import Terminal, terminal
 from tests.terminal.design_002.programs import PROGRAMS
 
 HERE = Path(__file__).parent

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dari.terminal.daemon import cruxd_client as ipc_client
-from tests.e2e.crux_rig import new_home
-from tests.terminal.design_002.doors import BIN, HttpDoor, ProcessDoor, Terminal
+from tests.support.crux_processes import new_home
+from tests.support.terminal_clients import BIN, HttpDoor, ProcessDoor, Terminal
 
 # §5
 

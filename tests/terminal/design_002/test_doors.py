@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.terminal.design_002.doors import Door, Terminal
+from tests.support.terminal_clients import Door, Terminal
 
 DOORS = ("socket", "bridge", "http", "http on unix", "hub")
 CHANGING = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.terminal.design_002.doors import Terminal
+from tests.support.terminal_clients import Terminal
 
 SIDE_BY_SIDE = {
     "echo": ("echo hello", 0, "hello"),

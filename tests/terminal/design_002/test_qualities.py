@@ -8,7 +8,7 @@ from unicodedata import category
 
 import pytest
 
-from tests.terminal.design_002.doors import Terminal
+from tests.support.terminal_clients import Terminal
 
 SHELLS = ["bash", "zsh", "fish", "sh"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from dari.errors import DariError
 from dari.terminal.daemon import cruxd_client as ipc_client
-from tests.terminal.design_002.doors import Terminal, terminal
+from tests.support.terminal_clients import Terminal, terminal
 
 TOML = """
 # crux.toml 보안 설정 예시

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.terminal.design_002.doors import Terminal
+from tests.support.terminal_clients import Terminal
 
 TOOLS = {
     "3.2.1": ["crux_parse_output_structured"],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dari.terminal.engine.engine import Engine
 from dari.terminal.engine.grid import Cell, Row
-from tests.terminal.engine.screens import screen
+from tests.support.screens import screen
 
 COLS, ROWS = 20, 6
 

@@ -26,7 +26,7 @@ from dari.terminal.engine.ghostty.cells import (
 from dari.terminal.engine.ghostty.screen import GhosttyEngine
 from dari.terminal.engine.ghostty.terminal import NativeTerminal
 from dari.terminal.engine.ghostty.values import KINDS, TERMINAL
-from tests.terminal.engine.screens import everything, screen
+from tests.support.screens import everything, screen
 
 CANARY = 0xA5
 

@@ -6,7 +6,7 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.keys import NAMES, Key, parse_key, parse_keys
-from tests.terminal.engine.screens import both_engines, screen
+from tests.support.screens import both_engines, screen
 
 C_C = Key("c", ctrl=True)
 

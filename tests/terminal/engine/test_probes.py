@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.terminal.engine.screens import ENGINES, both_engines, screen, shown
+from tests.support.screens import ENGINES, both_engines, screen, shown
 
 Probe = tuple[str, str, list[str], tuple[int, int]]
 # name, bytes, rows shown (20×6), cursor (column, row)

@@ -11,7 +11,7 @@ from dari.errors import InvalidInput
 from dari.terminal.engine.engine import MAX_CLIPBOARD_BYTES, Cursor, make_engine, restore_engine
 from dari.terminal.engine.grid import BLANK
 from dari.terminal.engine.keys import parse_key
-from tests.terminal.engine.screens import both_engines, everything, screen, shown
+from tests.support.screens import both_engines, everything, screen, shown
 
 MODES = "\x1b[?1h\x1b=\x1b[?2004h\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[3 q"
 

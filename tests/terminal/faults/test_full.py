@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Failed
-from tests.terminal.faults.daemons import Served, cruxd
-from tests.terminal.panes.household import until
+from tests.support.cruxd import Served, cruxd
+from tests.support.panes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 MEGABYTE = 1 << 20

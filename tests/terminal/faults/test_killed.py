@@ -11,8 +11,8 @@ import pytest
 
 from dari.daemon.unix_socket import answers
 from dari.errors import DariError
-from tests.terminal.faults.daemons import Served, below, cruxd, is_running
-from tests.terminal.panes.household import until
+from tests.support.cruxd import Served, below, cruxd, is_running
+from tests.support.panes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -13,7 +13,7 @@ from dari.terminal.layout.cells import Side
 from dari.terminal.layout.notation import read_layout, write_layout
 from dari.terminal.layout.presets import PRESETS, arrange
 from dari.terminal.layout.tree import Tree
-from tests.terminal.tmux.server import Tmux
+from tests.support.tmux_server import Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 

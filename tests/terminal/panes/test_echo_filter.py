@@ -13,7 +13,7 @@ from dari.errors import TimedOut
 from dari.terminal.engine.keys import parse_keys
 from dari.terminal.panes.echo_filter import EchoFilter, Teller
 from dari.terminal.panes.output_text import to_stream
-from tests.terminal.panes.household import pane_in, until
+from tests.support.panes import pane_in, until
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "dash"])

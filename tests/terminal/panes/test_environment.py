@@ -15,7 +15,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.terminal.out_of_band import load_variables
 from dari.terminal.panes.environment import make_environment
-from tests.terminal.panes.household import pane_in
+from tests.support.panes import pane_in
 
 TIED = {
     "TERM": "screen",

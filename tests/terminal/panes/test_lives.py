@@ -16,7 +16,7 @@ from dari.process.tag import children_of
 from dari.terminal.panes import events
 from dari.terminal.panes.events import PaneEvent
 from dari.terminal.panes.pane import Pane
-from tests.terminal.panes.household import pane_in, until
+from tests.support.panes import pane_in, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

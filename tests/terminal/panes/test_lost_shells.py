@@ -10,7 +10,7 @@ import pytest
 
 from dari.errors import Conflict
 from dari.terminal.panes.pane import Pane
-from tests.terminal.panes.household import pane_in
+from tests.support.panes import pane_in
 
 NESTED = [
     ("bash", "bash"),

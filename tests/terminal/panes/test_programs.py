@@ -11,7 +11,7 @@ import pytest
 
 from dari.errors import Conflict, InvalidInput, TimedOut
 from dari.terminal.engine.keys import parse_keys
-from tests.terminal.panes.household import pane_in
+from tests.support.panes import pane_in
 
 
 def needs(program: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.panes.household import pane_in
+from tests.support.panes import pane_in
 
 Case = tuple[str, str, int, str]  # name, command, exit code, a pattern for the whole output
 

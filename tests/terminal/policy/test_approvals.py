@@ -12,8 +12,8 @@ from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods
 from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import Client
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import Client
 
 
 async def test_a_client_that_cannot_ask_runs_what_a_person_approves_while_it_waits(tmp_path: Path) -> None:

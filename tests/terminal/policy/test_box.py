@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.crux.rig import OURS
+from tests.support.crux_command import OURS
 
 CHECKOUT = Path(__file__).parents[3]
 GUIDE = CHECKOUT / "docs/guide/terminal-policy.md"

@@ -14,7 +14,7 @@ from dari.terminal import daemon
 from dari.terminal.daemon import CruxOptions
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.paths import CruxPaths
-from tests.terminal.tools.rig import client_in
+from tests.support.terminal_tools import client_in
 
 INITIALIZE = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'

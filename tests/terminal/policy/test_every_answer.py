@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.terminal.policy.config import Security
-from tests.terminal.tools.rig import client_in
+from tests.support.terminal_tools import client_in
 
 HIDDEN = "\u202e\u2066\u200b\u200d\u2060\ufeff\U000e0041\U000e007f\x85\x9b"
 BAD = re.compile(

@@ -17,7 +17,7 @@ from dari.errors import InvalidInput, NeedsApproval
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
-from tests.terminal.support import House, house_in
+from tests.support.terminal_service import House, house_in
 
 Way = Callable[[House, str], Awaitable[object]]
 

@@ -15,7 +15,7 @@ from dari.terminal.tmux import formats
 from dari.terminal.tmux.command_line import COMMANDS, parse_invocation
 from dari.terminal.tmux.formats import Scope, expand
 from dari.terminal.tmux.targets import Kind, ResolvedTarget, Targets, TmuxPane, TmuxSession, TmuxWindow
-from tests.terminal.tmux.server import Tmux
+from tests.support.tmux_server import Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 

@@ -15,7 +15,7 @@ from dari.terminal.engine.keys import Key
 from dari.terminal.tmux.command_line import TmuxCall, parse_call, parse_invocation, split_commands
 from dari.terminal.tmux.formats import Scope, expand
 from dari.terminal.tmux.requests import capture_range, keys_of, parse_size, split_request
-from tests.terminal.tmux.server import Tmux
+from tests.support.tmux_server import Tmux
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 

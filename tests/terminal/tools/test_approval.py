@@ -10,9 +10,9 @@ import pytest
 
 from dari.terminal.policy.config import Security
 from dari.terminal.tools.server import build_server
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import client_in
-from tests.wires import MemoryWire, call, stateless
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import client_in
+from tests.support.wire import MemoryWire, call, stateless
 
 
 async def test_a_command_that_the_person_agrees_to_runs(tmp_path: Path) -> None:

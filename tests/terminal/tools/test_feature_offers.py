@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.terminal.tools.rig import client_in
+from tests.support.terminal_tools import client_in
 
 DESIGN = {
     "crux_parse_output_structured",

@@ -9,8 +9,8 @@ import msgspec
 
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.layout.workspace import parse_workspace
-from tests.terminal.tools.rig import client_in
-from tests.wires import ROOT
+from tests.support.terminal_tools import client_in
+from tests.support.wire import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "crux-tools.md").read_text()
 

@@ -13,8 +13,8 @@ from dari.terminal.paths import CruxPaths
 from dari.terminal.service import remote_service
 from dari.terminal.tools.server import build_server
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import Client, client_in
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import Client, client_in
 
 
 async def test_each_pane_has_two_resources_while_it_is_open(tmp_path: Path) -> None:

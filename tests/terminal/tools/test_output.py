@@ -8,7 +8,7 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.terminal.tools.output import limit_formatted, limit_lines, limit_output
-from tests.terminal.tools.rig import client_in
+from tests.support.terminal_tools import client_in
 
 HIDDEN = {
     "bidi": "\u202egnp.exe",

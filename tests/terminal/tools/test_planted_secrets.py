@@ -10,8 +10,8 @@ import pytest
 from dari.core.tool import ToolSpec
 from dari.terminal.tools.toolkit import FAMILIES
 from dari.text.redact import MARK
-from tests import planted
-from tests.terminal.tools.rig import Client, client_in
+from tests.support import planted_secrets
+from tests.support.terminal_tools import Client, client_in
 
 PRINTING = frozenset(
     {
@@ -51,12 +51,12 @@ CALLS = {
     "get_current_directory": {},
     "get_running_process": {"pane_id": "1"},
     "inject_context": {
-        "env": {one.name: one.secret for one in planted.of("text")},
+        "env": {one.name: one.secret for one in planted_secrets.of("text")},
         "aliases": {"x": "echo api_key=plum"},
     },
     "list_contexts": {},
     "remove_context": {},
-    "clipboard_copy": {"text": planted.text().decode()},
+    "clipboard_copy": {"text": planted_secrets.text().decode()},
     "clipboard_context": {},
     "paste_smart": {},
     "type_with_ime": {"text": "a"},
@@ -83,13 +83,15 @@ async def test_no_other_tool_or_resource_of_the_terminal_shows_a_planted_secret(
         leaked = []
         for name, arguments in CALLS.items():
             reply = json.dumps(await client.ask("tools/call", name=f"crux_{name}", arguments=arguments))
-            leaked += [(name, one.name) for one in planted.leaks(reply)] + ([(name, "plum")] if "plum" in reply else [])
+            leaked += [(name, one.name) for one in planted_secrets.leaks(reply)] + (
+                [(name, "plum")] if "plum" in reply else []
+            )
             if name == "get_running_process":
                 assert MARK in reply and "sleep" in reply
         for resource in (await client.ask("resources/list"))["result"]["resources"]:
             if resource["uri"].endswith("/state"):
                 state = json.dumps(await client.ask("resources/read", uri=resource["uri"]))
-                leaked += [(resource["uri"], one.name) for one in planted.leaks(state)]
+                leaked += [(resource["uri"], one.name) for one in planted_secrets.leaks(state)]
     assert leaked == []
 
 

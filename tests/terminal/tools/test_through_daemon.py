@@ -20,8 +20,8 @@ from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods, remote_service
 from dari.terminal.tools.resources import FollowedResources
 from dari.terminal.tools.toolkit import TerminalTools
-from tests.terminal.support import house_in
-from tests.terminal.tools.rig import Client
+from tests.support.terminal_service import house_in
+from tests.support.terminal_tools import Client
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.terminal.tools.rig import Client, client_in
+from tests.support.terminal_tools import Client, client_in
 
 SERVER = "sh -c 'echo listening on port 80; sleep 1000'"
 

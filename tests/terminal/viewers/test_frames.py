@@ -13,7 +13,7 @@ from dari.errors import NotFound
 from dari.terminal.api.attach import AttachApi
 from dari.terminal.multiplexer import Change, LayoutChanged, PaneRenamed
 from dari.terminal.viewers.frames import ViewFrame
-from tests.terminal.support import House, house_in
+from tests.support.terminal_service import House, house_in
 
 
 async def _frame(api: AttachApi, known: int = 0, viewer: str = "a", cols: int = 60, rows: int = 20) -> ViewFrame:

@@ -16,20 +16,28 @@ from dari.core.tool import tool
 from dari.errors import Failed
 from dari.mcp.server import Info, Server
 from dari.text.redact import MARK, MAX_CHARS, redact_secrets
-from tests import planted
-from tests.wires import Json, MemoryWire, call, initialize
+from tests.support import planted_secrets
+from tests.support.wire import Json, MemoryWire, call, initialize
 
 NAMED = ("request_header", "response_header", "json", "pairs", "multipart", "graphql", "text", "websocket")
 EVERYTHING = "\n".join(
     [
-        *(one.decode() for one in (planted.json_body(), planted.xml(), planted.text(), planted.events())),
-        *(one.decode() for one in planted.messages()),
-        *planted.headers("request_header"),
-        *planted.headers("response_header"),
-        f"https://a.test/?{planted.query()}",
-        planted.location(),
-        planted.multipart().decode(),
-        f"https://a.test/?{planted.form().decode()}",
+        *(
+            one.decode()
+            for one in (
+                planted_secrets.json_body(),
+                planted_secrets.xml(),
+                planted_secrets.text(),
+                planted_secrets.events(),
+            )
+        ),
+        *(one.decode() for one in planted_secrets.messages()),
+        *planted_secrets.headers("request_header"),
+        *planted_secrets.headers("response_header"),
+        f"https://a.test/?{planted_secrets.query()}",
+        planted_secrets.location(),
+        planted_secrets.multipart().decode(),
+        f"https://a.test/?{planted_secrets.form().decode()}",
     ]
 )
 
@@ -55,12 +63,12 @@ class Leaky:
     @tool()
     def plain(self) -> dict[str, Any]:
         """A dictionary, without a wait."""
-        return {one.name: one.secret for one in planted.PLANTED if one.place in NAMED} | {"x": EVERYTHING}
+        return {one.name: one.secret for one in planted_secrets.PLANTED if one.place in NAMED} | {"x": EVERYTHING}
 
     @tool()
     async def page(self) -> Page:
         """A struct."""
-        pairs = tuple((one.name, one.secret) for one in planted.of("request_header"))
+        pairs = tuple((one.name, one.secret) for one in planted_secrets.of("request_header"))
         encoded = base64.b64encode(EVERYTHING.encode()).decode()
         return Page("ok", encoded, "work-1", pairs, EVERYTHING.encode())
 
@@ -114,7 +122,7 @@ async def test_no_tool_resource_error_or_notification_of_any_part_shows_a_plante
     text = msgspec.json.encode(shown).decode()
     page = results["leaky_page"]["structuredContent"]
     text += "".join(base64.b64decode(page[name]).decode() for name in ("body_b64", "raw"))
-    assert planted.leaks(text) == []
+    assert planted_secrets.leaks(text) == []
     assert {"notifications/progress", "notifications/message"} <= {one.get("method") for one in shown}
     assert page["session_id"] == "work-1" and page["title"] == "ok" and MARK in text
 

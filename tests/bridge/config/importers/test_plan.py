@@ -14,7 +14,7 @@ from dari.bridge.config.importers.plan import ImportCandidate
 from dari.bridge.config.importers.sources import PROGRAMS, source_files
 from dari.bridge.config.jsonc import parse
 from dari.bridge.config.locations import ClientEnvironment
-from tests.bridge.config.support import World, put, stdio
+from tests.support.bridge_config import World, put, stdio
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 HOME = {

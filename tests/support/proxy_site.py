@@ -24,7 +24,7 @@ from websockets.frames import Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from tests.proxy.origins.origin import Line, Seen
+from tests.support.origins.origin import Line, Seen
 
 MIB = 1 << 20
 _PAGE = Path(__file__).with_name("page.html")

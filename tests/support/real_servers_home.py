@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dari.bridge.config.locations import ClientEnvironment
-from tests.bridge.real.servers import RealServer, write_profiles
+from tests.support.real_servers import RealServer, write_profiles
 
 DARI = Path(sys.executable).with_name("dari")
 COMMAND_S = 90

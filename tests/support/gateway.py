@@ -16,10 +16,10 @@ from dari.bridge.service import Bridge
 from dari.core.events import Event
 from dari.core.registry import Registry
 from dari.mcp.server import Server
-from tests.bridge.upstream.place import LAB, Place
-from tests.demo import DemoTools
-from tests.mcp.support import request
-from tests.wires import ROOT, Json, MemoryWire, initialize, stateless
+from tests.support.bridge import LAB, Place
+from tests.support.demo_server import DemoTools
+from tests.support.mcp_server import request
+from tests.support.wire import ROOT, Json, MemoryWire, initialize, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
@@ -33,7 +33,7 @@ def lab(id: str = "lab", **fields: Any) -> dict[str, Any]:
 
 def demo(id: str = "demo", era: str = "stateless", **fields: Any) -> dict[str, Any]:
     """One of ours, in either era."""
-    words = {"command": sys.executable, "args": ["-m", "tests.demo"], "cwd": str(ROOT)}
+    words = {"command": sys.executable, "args": ["-m", "tests.support.demo_server"], "cwd": str(ROOT)}
     return {"id": id, "kind": "stdio", **words, "protocol": ERAS[era], "timeoutMs": 20_000, **fields}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dari.mcp.server import Server
-from tests.demo import DemoTools, demo_server
-from tests.wires import Json, MemoryWire, initialize
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.wire import Json, MemoryWire, initialize
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 LATEST = "2025-11-25"

@@ -23,8 +23,8 @@ from dari.settings import ServeSettings
 from dari.transport.client.lines import LineChannel
 from dari.transport.server import McpListeners
 
-ROOT = Path(__file__).parents[3]
-DEMO = (sys.executable, "-m", "tests.demo")
+ROOT = Path(__file__).parents[2]
+DEMO = (sys.executable, "-m", "tests.support.demo_server")
 DEMO_ENV = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 ERAS = ("handshake", "stateless")
 Json = dict[str, Any]

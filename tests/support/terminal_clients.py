@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.e2e.crux_rig import Home, new_home
+from tests.support.crux_processes import Home, new_home
 
 Json = dict[str, Any]
 DEADLINE_S = 30.0

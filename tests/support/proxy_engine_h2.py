@@ -13,8 +13,8 @@ from dari.proxy.ca import CertificateAuthority
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
-from tests.proxy.engine.support import FAST, Memory, proxy, tunnel
-from tests.proxy.origins.h2_peer import H2Peer
+from tests.support.origins.h2_peer import H2Peer
+from tests.support.proxy_engine import FAST, Memory, proxy, tunnel
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("CA of origins that speak HTTP/1.1 only")

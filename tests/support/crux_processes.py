@@ -19,8 +19,8 @@ from typing import Any
 
 from dari.daemon.lock import lock_holder
 from dari.terminal.paths import CruxPaths
-from tests.e2e.rig import DARI
-from tests.wires import HttpWire, Json, StreamWire, initialize
+from tests.support.real_clients import DARI
+from tests.support.wire import HttpWire, Json, StreamWire, initialize
 
 CRUXD = (str(DARI.with_name("cruxd")),)
 BRIDGE = (str(DARI.with_name("crux-mcp-bridge")),)

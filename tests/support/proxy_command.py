@@ -21,7 +21,7 @@ from dari.cli.main import main
 from dari.daemon.lock import lock_holder
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.daemon import CrabPaths
-from tests.proxy.origins.origin import OK, Handler, Line, Origin, answering, origin
+from tests.support.origins.origin import OK, Handler, Line, Origin, answering, origin
 
 THEIRS = CertificateAuthority.generate("the origins' CA")
 THEIRS.alpn = ["http/1.1"]

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from tests.wires import ROOT, DemoProcess, Json, demo_process
+from tests.support.wire import ROOT, DemoProcess, Json, demo_process
 
 DARI = Path(sys.executable).with_name("dari")
 WORKBENCH = "tests.e2e.workbench"

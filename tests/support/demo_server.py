@@ -1,6 +1,6 @@
 """A server for the tests: a tool for every kind of success, and one for every row of the error table.
 
-Run as a program it serves like any command of ours: `python -m tests.demo --transport both --http-port 0 …`.
+Run as a program it is a server: `python -m tests.support.demo_server --transport both --http-port 0 …`.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ async def log_in(home: Path, url: str, auth: AuthSettings | None = None, **more:
 SCRIPT = """
 import asyncio, sys
 from pathlib import Path
-from tests.bridge.oauth.people import echo, oauth_at
+from tests.support.oauth_users import echo, oauth_at
 home, url, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 async def main():
     oauth = oauth_at(home, url)
@@ -143,7 +143,7 @@ async def another_process(home: Path, url: str, count: int = 1) -> asyncio.subpr
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[2],
     )
     assert process.stdout is not None
     line = await process.stdout.readline()

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from tests.demo import demo_server
-from tests.mcp.client.support import serving
+from tests.support.demo_server import demo_server
+from tests.support.mcp_client import serving
 
 LIFETIME_S = 3600
 

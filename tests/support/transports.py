@@ -21,8 +21,8 @@ from dari.transport.endpoint import McpEndpoint
 from dari.transport.http import McpProtocol
 from dari.transport.server import McpListeners
 from dari.transport.uvicorn_server import AsgiApp
-from tests.demo import DemoTools, demo_server
-from tests.wires import ROOT, HttpWire, Json, StreamWire, call, initialize
+from tests.support.demo_server import DemoTools, demo_server
+from tests.support.wire import ROOT, HttpWire, Json, StreamWire, call, initialize
 
 JSON_ONLY = {"Accept": "application/json"}
 

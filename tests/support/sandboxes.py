@@ -16,7 +16,7 @@ from dari.process.child import ChildSpec
 from dari.process.children import Children
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.confinement import Confinement
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 ATTEMPTS = Path(__file__).with_name("attempts.py")
 NOBODY = 65534
@@ -66,7 +66,7 @@ def outcome_as_nobody(confinement: str, steps: Steps) -> dict[str, str]:
     code = (
         "import asyncio, json, sys\n"
         "from dari.sandbox.confinement import Confinement, PathRule\n"
-        "from tests.sandbox.support import outcome\n"
+        "from tests.support.sandboxes import outcome\n"
         f"found = asyncio.run(outcome({confinement}, json.loads(sys.argv[1]), python={python!r}))\n"
         "print(json.dumps(found))\n"
     )
@@ -79,7 +79,7 @@ def outcome_as_nobody(confinement: str, steps: Steps) -> dict[str, str]:
 def python_of_nobody() -> str:
     """An interpreter of our version that another user may run: ours often lies in a home of its own."""
     for python in (sys.executable, "/usr/bin/python3"):
-        code = f"import sys, dari.errors, tests.wires; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+        code = f"import sys, dari.errors, tests.support.wire; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
         try:
             if as_nobody(python, code).returncode == 0:
                 return python

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.wires import ROOT
+from tests.support.wire import ROOT
 
 Json = dict[str, Any]
 IDS = ("everything", "filesystem", "memory", "thinking", "postgres", "git", "time", "excel")

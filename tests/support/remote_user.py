@@ -17,7 +17,7 @@ from dari.bridge.service import Bridge
 from dari.cli.remote.main import run
 from dari.errors import InvalidInput
 
-LAB = Path(__file__).parents[2] / "bridge/upstream/lab.py"
+LAB = Path(__file__).with_name("lab.py")
 
 
 class Screen:

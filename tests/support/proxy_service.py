@@ -13,8 +13,8 @@ from dari.proxy.local_files import LocalFiles
 from dari.proxy.recording.recording import Recording
 from dari.proxy.runtime import ProxyRuntime
 from dari.proxy.state_files import StateFiles
-from tests.proxy.engine.support import Reply, request
-from tests.proxy.engine.support import wire as engine_wire
+from tests.support.proxy_engine import Reply, request
+from tests.support.proxy_engine import wire as engine_wire
 
 
 @dataclass

@@ -13,10 +13,10 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import Decision, NoRules
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
-from tests.proxy.clients.leftovers import eventually, nothing_left
-from tests.proxy.clients.site import Site
-from tests.proxy.engine.support import FAST, Memory, proxy
-from tests.proxy.origins.origin import Origin, origin
+from tests.support.leftovers import eventually, nothing_left
+from tests.support.origins.origin import Origin, origin
+from tests.support.proxy_engine import FAST, Memory, proxy
+from tests.support.proxy_site import Site
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origins' CA")

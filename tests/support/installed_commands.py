@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.bridge.peer_server import Peer
+from tests.support.peer_server import Peer
 
-ROOT = Path(__file__).parents[3]
-WORKSHOP = ROOT / "tests/cli/remote/workshop.py"
+ROOT = Path(__file__).parents[2]
+WORKSHOP = ROOT / "tests/support/workshop.py"
 KEY = "k3y-of-the-team-0123456789"
 
 

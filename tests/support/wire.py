@@ -20,7 +20,7 @@ from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Server
 from dari.rpc.framing import Framing
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -234,7 +234,7 @@ class DemoProcess:
 
 @asynccontextmanager
 async def demo_process(
-    directory: Path, *options: str, module: str = "tests.demo", transport: str = "both"
+    directory: Path, *options: str, module: str = "tests.support.demo_server", transport: str = "both"
 ) -> AsyncIterator[DemoProcess]:
     """Start the demo (or another module with the same options) and wait until it listens."""
     token_path, socket = directory / "token", directory / "s" / "mcp.sock"

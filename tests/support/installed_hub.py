@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.rig import DARI
+from tests.support.real_clients import DARI
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dari.core.registry import Registry
 from dari.mcp.server import Info, Server
 from dari.proxy.api.service import ProxyService
 from dari.proxy.tools import ProxyTools
-from tests.proxy.api.support import Rig, proxy
-from tests.wires import Json, MemoryWire, initialize
+from tests.support.proxy_service import Rig, proxy
+from tests.support.wire import Json, MemoryWire, initialize
 
 
 class Refused(Exception):
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 def tool_call(name: str, arguments: Json, number: int | str = 1, **meta: Any) -> Json:
-    """Like `tests.wires.call`, for arguments of any name."""
+    """Like `tests.support.wire.call`, for arguments of any name."""
     params: Json = {"name": name, "arguments": arguments} | ({"_meta": meta} if meta else {})
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 

@@ -16,7 +16,7 @@ from dari.cli.hub.server import CliSocketServer
 from dari.cli.hub.socket_console import SocketConsole
 from dari.mcp.server import Server
 from dari.version import VERSION
-from tests.demo import demo_server
+from tests.support.demo_server import demo_server
 
 Json = dict[str, Any]
 

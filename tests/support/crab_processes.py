@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dari.daemon.lock import lock_holder
 from dari.proxy.daemon import CrabPaths
-from tests.daemon.rig import wait_until_unlocked
-from tests.wires import ROOT, DemoProcess, HttpWire
+from tests.support.daemons import wait_until_unlocked
+from tests.support.wire import ROOT, DemoProcess, HttpWire
 
 CRAB_MCP = (sys.executable, "-m", "dari.cli.crab_mcp")
 PIPE = asyncio.subprocess.PIPE

@@ -11,8 +11,8 @@ from typing import Any
 from dari.mcp.server import Server
 from dari.terminal.policy.config import Security
 from dari.terminal.tools.server import build_server
-from tests.terminal.support import house_in
-from tests.wires import Json, MemoryWire, initialize
+from tests.support.terminal_service import house_in
+from tests.support.wire import Json, MemoryWire, initialize
 
 
 class Client:
