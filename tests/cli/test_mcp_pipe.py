@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import until
 from tests.support.wire import ROOT, HttpWire, Json, StreamWire, call, initialize, stateless
 
 pytestmark = pytest.mark.e2e
@@ -113,8 +114,7 @@ class Person:
             *(sys.executable, "-c", changed), cwd=ROOT, env=self.environment(), stdout=PIPE, stderr=PIPE
         )
         try:
-            while not list(self.home.rglob("door.sock")):  # noqa: ASYNC110 (another process makes it)
-                await asyncio.sleep(0.02)
+            await until(lambda: list(self.home.rglob("door.sock")))
             yield
         finally:
             if process.returncode is None:
@@ -132,8 +132,7 @@ class Person:
         return int(lock.read_text().split()[0])
 
     async def until_waiting(self) -> None:
-        while not (self.home / "waits").exists():  # noqa: ASYNC110 (another process makes it)
-            await asyncio.sleep(0.02)
+        await until(lambda: (self.home / "waits").exists())
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from dari.cli.hub.paths import BridgePaths
 from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, kill_daemon, private_home
 from tests.support.peer_server import peer
 from tests.support.processes import wait_for_end
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -82,8 +82,7 @@ def test_an_address_does_not_wait_for_the_daemon_that_it_starts_for_the_next(hom
         done = crewx("call-tool", "crewx_listAgents", "--endpoint", far.url, "--raw")
         assert done.returncode == 0, done.stderr
         assert far.of("tools/call")
-        while daemon_pid() is None:
-            time.sleep(0.02)
+        wait_until(lambda: daemon_pid() is not None)
         assert crewx("daemon", "status").stdout.startswith(b"The daemon runs")
         assert BridgePaths().log.read_text().count("event=open ") == 1
 

@@ -16,7 +16,8 @@ import pytest
 from dari.process.spawner import Spawner
 from dari.terminal.panes.pane import Pane
 from dari.transport.connect import connect
-from tests.support.bridge import LAB, Place, until
+from tests.support.bridge import LAB, Place
+from tests.support.waiting import until
 
 TIDIES = """
 import runpy, signal, sys, time

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,6 @@ class Place:
     async def upstream(self, id: str | None = "lab", **options: Any) -> AsyncIterator[Upstream]:
         async with self.bridge(**options) as bridge:
             yield bridge.view(self.around()).upstream(id)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that only another process can tell."""
-    while not is_so():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
 
 
 def text_of(result: bytes) -> str:

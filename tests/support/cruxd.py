@@ -13,7 +13,7 @@ from dari.daemon.client import DaemonClient
 from dari.terminal.daemon import cruxd_client
 from dari.terminal.paths import CruxPaths
 from dari.terminal.service import TerminalService, remote_service
-from tests.support.panes import until
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

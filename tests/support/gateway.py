@@ -19,6 +19,7 @@ from dari.mcp.server import Server
 from tests.support.bridge import LAB, Place
 from tests.support.demo_server import DemoTools
 from tests.support.mcp_server import request
+from tests.support.waiting import until
 from tests.support.wire import ROOT, Json, MemoryWire, initialize, stateless
 
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
@@ -142,8 +143,7 @@ async def replied(wire: MemoryWire, message: Json) -> Json:
 
 async def seen(holds: Callable[[], object]) -> None:
     """Wait for what another process does, of which no event tells."""
-    while not holds():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(holds)
 
 
 def is_gone(pid: int | str) -> bool:

@@ -17,6 +17,7 @@ from dari.cli.hub.socket_console import SocketConsole
 from dari.mcp.server import Server
 from dari.version import VERSION
 from tests.support.demo_server import demo_server
+from tests.support.waiting import until
 
 Json = dict[str, Any]
 
@@ -169,5 +170,4 @@ async def open_door(run_dir: Path, commands: Commands | None = None, **settings:
 
 async def empty(door: CliSocketServer) -> None:
     """Return when the last visitor has left."""
-    while door.visits:  # noqa: ASYNC110 - a door tells nobody
-        await asyncio.sleep(0)
+    await until(lambda: not door.visits)

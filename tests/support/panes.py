@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,3 @@ async def pane_in(home: Path, shell: str = "bash", command: Sequence[str] = (), 
             yield pane
         finally:
             await pane.close(force=True)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Looks again and again at what tells nobody of its changes: files and the process table."""
-    for _ in range(3000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come true")

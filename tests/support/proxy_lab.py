@@ -13,10 +13,11 @@ from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import Decision, NoRules
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.flow import Flow
-from tests.support.leftovers import eventually, nothing_left
+from tests.support.leftovers import nothing_left
 from tests.support.origins.origin import Origin, origin
 from tests.support.proxy_engine import FAST, Memory, proxy
 from tests.support.proxy_site import Site
+from tests.support.waiting import until
 
 OURS = CertificateAuthority.generate()
 THEIRS = CertificateAuthority.generate("the origins' CA")
@@ -82,8 +83,8 @@ async def lab(directory: Path, *, decrypts: bool = True, config: EngineConfig = 
     async with nothing_left(), origin(site) as plain, origin(site, tls) as secure:
         async with proxy(config, memory, rules=LocalOnly(decrypts), authority=OURS) as engine:
             yield Lab(engine, memory, site, plain, secure, ca_file, roots)
-            await eventually(lambda: engine.connection_count == 0, lambda: f"{engine.connection_count} connections")
-        await eventually(lambda: len(memory.done) == len(memory.flows), lambda: unfinished(memory))
+            await until(lambda: engine.connection_count == 0, lambda: f"{engine.connection_count} connections")
+        await until(lambda: len(memory.done) == len(memory.flows), lambda: unfinished(memory))
 
 
 def unfinished(memory: Memory) -> list[str]:

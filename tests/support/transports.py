@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -151,12 +151,6 @@ def with_progress(name: str, request_id: int = 1) -> Json:
     message = call(name, request_id)
     message["params"]["_meta"] = {"progressToken": "t"}
     return message
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Let the loop turn until the condition holds; the test's own deadline ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110 (the condition is of any kind)
-        await asyncio.sleep(0)
 
 
 class Events:

@@ -14,6 +14,7 @@ from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
 from tests.support.terminal_service import House, approve, house_in
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -250,7 +251,6 @@ async def test_where_directories_are_limited_the_first_pane_begins_inside_and_no
         await house.service.commands.write(b64encode(f"cd {tmp_path}\r".encode()).decode())
         pane = house.multiplexer.find()
         async with asyncio.timeout(15):
-            while pane.cwd() != str(tmp_path):  # noqa: ASYNC110 (a directory tells nobody)
-                await asyncio.sleep(0.01)
+            await until(lambda: pane.cwd() == str(tmp_path))
         with pytest.raises(Denied, match="the pane is in"):
             await house.service.commands.execute("ls")

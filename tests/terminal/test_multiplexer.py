@@ -12,6 +12,7 @@ import pytest
 from dari.errors import Conflict
 from dari.terminal.policy.config import Security
 from tests.support.terminal_service import house_in
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -38,8 +39,7 @@ async def test_a_command_whose_shell_is_killed_ends_as_the_shell_did(tmp_path: P
     async with house_in(tmp_path) as house:
         opened = await house.service.panes.spawn_pane()
         waiting = asyncio.create_task(house.service.commands.execute("sleep 1000"))
-        while not house.multiplexer.panes[opened.id].commands.current:  # noqa: ASYNC110 - the moment it is typed
-            await asyncio.sleep(0.01)
+        await until(lambda: house.multiplexer.panes[opened.id].commands.current)
         os.kill(opened.pid, signal.SIGKILL)
         ended = await waiting
         assert (ended.status, ended.exit_code) == ("done", 137)

@@ -15,8 +15,8 @@ from dari.daemon.server import DaemonServer
 from dari.errors import NeedsApproval, NotFound
 from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.service import TerminalService, daemon_methods, remote_service
-from tests.support.panes import until
 from tests.support.terminal_service import house_in
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

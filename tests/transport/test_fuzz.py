@@ -16,7 +16,8 @@ from dari.core.scopes import MCP_GRANT
 from dari.mcp.server import Server
 from dari.transport.lines import LineReplyChannel
 from tests.support.demo_server import demo_server
-from tests.support.transports import Rig, running, until
+from tests.support.transports import Rig, running
+from tests.support.waiting import turn_until
 from tests.support.wire import call, demo_process, initialize
 
 fuzz = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -95,7 +96,7 @@ async def still_serves(rig: Rig) -> None:
     wire = await rig.session()
     assert (await wire.request("DELETE", "/mcp")).status == 204
     await rig.close_wires()
-    await until(lambda: not rig.connections)
+    await turn_until(lambda: not rig.connections)
 
 
 @pytest.mark.parametrize("way", ["http", "unix"])
@@ -117,7 +118,7 @@ async def test_random_bytes_do_not_keep_the_next_client_from_its_answer(way: str
             await rig.close_wires()
         for session in list(rig.hub.sessions._by_id.values()):
             rig.hub.sessions.end(session, "over")
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
         await still_serves(rig)
     assert complaints == []
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from tests.support.transports import running, until
+from tests.support.transports import running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -69,11 +70,11 @@ async def test_the_app_hears_that_its_client_is_gone_also_behind_a_pipelined_req
         wire.send("GET", "/listen")
         wire.send("POST", "/mcp", json.dumps(PING).encode())
         await app.entered.wait()
-        await until(lambda: rig.connections[0].pipeline)
+        await turn_until(lambda: rig.connections[0].pipeline)
         wire.writer.transport.abort()
         rig.connections[0].flow.resume_reading()
         await app.was_disconnected.wait()
-        await until(lambda: not rig.connections)
+        await turn_until(lambda: not rig.connections)
 
 
 async def test_a_bug_in_the_app_is_500_and_harms_nobody_else() -> None:

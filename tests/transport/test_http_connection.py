@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from tests.support.transports import running, until
+from tests.support.transports import running
+from tests.support.waiting import turn_until
 from tests.support.wire import HttpWire, Json, call, initialize
 
 
@@ -260,7 +261,7 @@ async def test_garbage_behind_a_refused_request_changes_nothing() -> None:
         )
         assert (await wire.receive()).status == 400
         assert await wire.reader.read() == b""
-        await until(lambda: not rig.connections)
+        await turn_until(lambda: not rig.connections)
     assert complaints == []
 
 
@@ -284,7 +285,7 @@ async def test_a_body_that_waits_behind_a_long_call_is_not_too_slow() -> None:
         head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
         wire.writer.write(f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode())
         connection = rig.connections[0]
-        await until(lambda: connection.pipeline)
+        await turn_until(lambda: connection.pipeline)
         connection.tick(asyncio.get_running_loop().time() + 600)
         wire.writer.write(body)
         rig.tools.release.set()

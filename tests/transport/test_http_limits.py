@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from dari.transport import http
-from tests.support.transports import Rig, open_events, running, until
+from tests.support.transports import Rig, open_events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import HttpWire, call, initialize
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -150,7 +151,7 @@ async def test_a_head_that_does_not_arrive_in_ten_seconds_ends_the_connection(se
     async with running() as rig:
         wire = await rig.http()
         wire.writer.write(sent)
-        await until(lambda: rig.connections and (not sent or rig.connections[0]._in_head))
+        await turn_until(lambda: rig.connections and (not sent or rig.connections[0]._in_head))
         connection = rig.connections[0]
         connection.tick(later(9))
         assert not connection.transport.is_closing()
@@ -162,7 +163,7 @@ async def test_a_head_that_trickles_does_not_gain_time() -> None:
     async with running() as rig:
         wire = await rig.http()
         wire.writer.write(b"GET /mcp HTTP/1.1\r\n")
-        await until(lambda: rig.connections and rig.connections[0]._in_head)
+        await turn_until(lambda: rig.connections and rig.connections[0]._in_head)
         connection, begun_s = rig.connections[0], later(0)
         for _ in range(5):
             wire.writer.write(b"X-A: 1\r\n")
@@ -177,12 +178,12 @@ async def test_a_body_that_does_not_arrive_in_a_minute_ends_the_connection() -> 
         head = "".join(f"{name}: {value}\r\n" for name, value in wire.headers.items())
         wire.writer.write(f"POST /mcp HTTP/1.1\r\n{head}Content-Length: 100\r\n\r\n".encode() + b"{")
         connection = rig.connections[0]
-        await until(lambda: len(rig.endpoint.open) == 1)
+        await turn_until(lambda: len(rig.endpoint.open) == 1)
         connection.tick(later(59))
         assert not connection.transport.is_closing()
         connection.tick(later(61))
         assert await wire.reader.read() == b""
-        await until(lambda: rig.counts()["exchanges"] == 0)
+        await turn_until(lambda: rig.counts()["exchanges"] == 0)
 
 
 async def test_an_idle_connection_is_ended_and_a_running_call_is_not() -> None:
@@ -206,7 +207,7 @@ async def test_a_client_that_does_not_read_its_events_is_cut_off(monkeypatch: py
         wire = await rig.session()
         deaf = await cramped(rig, wire)
         deaf.send("GET", "/mcp")
-        await until(lambda: len(rig.connections) == 2 and rig.hub.sessions._by_id and rig.endpoint.open)
+        await turn_until(lambda: len(rig.connections) == 2 and rig.hub.sessions._by_id and rig.endpoint.open)
         session = next(iter(rig.hub.sessions._by_id.values()))
         stream = session.streams.standing()
         sent = 0
@@ -225,13 +226,13 @@ async def test_a_client_that_reads_nothing_for_a_minute_is_cut_off() -> None:
         deaf = await cramped(rig, wire)
         deaf.send("POST", "/mcp", json.dumps(call("demo_echo", 1, text="x" * 4_000_000)).encode())
         await deaf.writer.drain()
-        await until(lambda: any(c.flow.write_paused for c in rig.connections))
+        await turn_until(lambda: any(c.flow.write_paused for c in rig.connections))
         connection = next(c for c in rig.connections if c.flow.write_paused)
         connection.tick(later(0))
         connection.tick(later(59))
         assert connection in rig.connections
         connection.tick(later(61))
-        await until(lambda: connection not in rig.connections)
+        await turn_until(lambda: connection not in rig.connections)
 
 
 async def test_a_client_that_asks_and_asks_and_does_not_read_is_not_answered_into_memory() -> None:
@@ -239,12 +240,12 @@ async def test_a_client_that_asks_and_asks_and_does_not_read_is_not_answered_int
         wire = await rig.session()
         deaf = await cramped(rig, wire)
         request = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-        await until(lambda: len(rig.connections) == 2)
+        await turn_until(lambda: len(rig.connections) == 2)
         other = next(c for c in rig.connections if c.client == deaf.writer.get_extra_info("sockname"))
         for _ in range(3000):
             deaf.send("POST", "/mcp", request)
             await asyncio.sleep(0)
-        await until(lambda: other.flow.write_paused and other.flow.read_paused)
+        await turn_until(lambda: other.flow.write_paused and other.flow.read_paused)
         assert other.transport.get_write_buffer_size() < 500_000
         assert (await wire.post(PING)).status == 200
 
@@ -257,7 +258,7 @@ async def test_one_result_bigger_than_the_buffer_for_events_arrives(monkeypatch:
         message = call("demo_echo", 1, text="x" * 500_000, times=9)
         message["params"]["_meta"] = {"progressToken": 1}
         deaf.send("POST", "/mcp", json.dumps(message).encode())
-        await until(lambda: len(rig.endpoint.open) == 1 and len(rig.server.calls) == 1)
+        await turn_until(lambda: len(rig.endpoint.open) == 1 and len(rig.server.calls) == 1)
         exchange = next(iter(rig.endpoint.open))
         exchange.open_events()
         status, _ = await deaf.head()

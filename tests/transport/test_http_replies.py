@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from tests.support.transports import JSON_ONLY, Events, open_events, running, until
+from tests.support.transports import JSON_ONLY, Events, open_events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json, call, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -168,4 +169,4 @@ async def test_a_batch_whose_tools_report_is_a_stream_that_ends_with_the_array()
         assert reply.headers["content-type"] == "text/event-stream"
         last = json.loads(reply.body.decode().rstrip().rpartition("data: ")[2])
         assert [each["id"] for each in last] == [1, 2]
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)

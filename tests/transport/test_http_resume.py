@@ -8,7 +8,8 @@ import json
 import pytest
 
 from dari.transport import sse as events_module
-from tests.support.transports import Events, Steps, open_events, running, until, with_progress
+from tests.support.transports import Events, Steps, open_events, running, with_progress
+from tests.support.waiting import turn_until
 from tests.support.wire import HttpWire, Json
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
@@ -30,9 +31,9 @@ async def test_a_call_whose_stream_broke_goes_on_and_its_rest_is_fetched() -> No
         last, message = await events.next()
         assert message["params"]["progress"] == 1
         broken.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         rig.tools.release.set()
-        await until(lambda: len(rig.server.calls) == 0)
+        await turn_until(lambda: len(rig.server.calls) == 0)
         rest = await open_events(await rig.again(wire), **{"Last-Event-ID": last})
         assert (await rest.message())["params"]["progress"] == 2
         assert (await rest.message())["result"]["content"][0]["text"] == "done"
@@ -46,7 +47,7 @@ async def test_a_client_that_comes_back_during_the_call_gets_the_rest_as_it_happ
         await start(broken, with_progress("demo_steps"))
         await rig.tools.started.wait()
         broken.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         rest = await open_events(await rig.again(wire), **{"Last-Event-ID": "p1-0"})
         assert (await rest.message())["params"]["progress"] == 1
         rig.tools.release.set()
@@ -139,7 +140,7 @@ async def test_back_pressure_follows_a_stream_to_its_new_connection() -> None:
         await rig.tools.started.wait()
         exchange = next(iter(rig.endpoint.open))
         broken.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         await open_events(await rig.again(wire), **{"Last-Event-ID": "p1-0"})
         flow = next(iter(rig.endpoint.open)).protocol.flow
         flow.pause_writing()

@@ -10,7 +10,8 @@ import pytest
 
 from dari.core.scopes import MCP_GRANT
 from dari.transport import sessions
-from tests.support.transports import Rig, logged, open_events, running, until
+from tests.support.transports import Rig, logged, open_events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json, call, initialize
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -226,7 +227,7 @@ async def test_two_calls_with_one_id_on_two_connections_are_both_answered_and_bo
         other = await rig.again(wire)
         for each in (wire, other):
             each.send("POST", "/mcp", json.dumps(call("demo_hang", 7)).encode())
-        await until(lambda: len(rig.server.calls) == 2)
+        await turn_until(lambda: len(rig.server.calls) == 2)
         await (await rig.again(wire)).request("DELETE", "/mcp")
         for each in (wire, other):
             assert (await each.receive()).json()["error"]["code"] == -32800

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.support.transports import JSON_ONLY, Events, running, until
+from tests.support.transports import JSON_ONLY, Events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json, call, envelope_headers, stateless
 
 VERSION = "2026-07-28"
@@ -151,7 +152,7 @@ async def test_a_client_that_disconnects_cancels_its_stateless_call() -> None:
         await rig.tools.started.wait()
         wire.writer.close()
         await rig.tools.cancelled.wait()
-        await until(lambda: len(rig.server.calls) == len(rig.endpoint.open) == 0)
+        await turn_until(lambda: len(rig.server.calls) == len(rig.endpoint.open) == 0)
 
 
 async def test_a_client_that_disconnects_does_not_cancel_the_call_of_its_session() -> None:
@@ -161,10 +162,10 @@ async def test_a_client_that_disconnects_does_not_cancel_the_call_of_its_session
         other.send("POST", "/mcp", json.dumps(call("demo_hang", 1)).encode())
         await rig.tools.started.wait()
         other.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         assert len(rig.server.calls) == 1
         rig.tools.release.set()
-        await until(lambda: len(rig.server.calls) == 0)
+        await turn_until(lambda: len(rig.server.calls) == 0)
         assert not rig.tools.cancelled.is_set()
 
 
@@ -178,7 +179,7 @@ async def test_a_listener_is_told_changes_until_it_disconnects() -> None:
         rig.server.registry.remove_tools("none")
         assert (await events.message())["method"] == "notifications/tools/list_changed"
         wire.writer.close()
-        await until(lambda: not rig.server.listening and not rig.endpoint.open)
+        await turn_until(lambda: not rig.server.listening and not rig.endpoint.open)
 
 
 async def test_a_listener_that_takes_no_events_is_406() -> None:

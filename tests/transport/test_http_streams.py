@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dari.core.events import ListChanged
-from tests.support.transports import Rig, Steps, open_events, running, until, with_progress
+from tests.support.transports import Rig, Steps, open_events, running, with_progress
+from tests.support.waiting import turn_until
 
 OLDER = ["2024-11-05", "2025-03-26", "2025-06-18"]
 
@@ -45,7 +46,7 @@ async def test_a_lost_standing_stream_is_resumed_after_the_last_event_seen() -> 
         change(rig)
         seen, _ = await events.next()
         other.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         change(rig)
         rig.server.registry.events.publish(ListChanged("prompts"))
         events = await open_events(await rig.again(wire), **{"Last-Event-ID": seen})
@@ -64,7 +65,7 @@ async def test_a_new_stream_does_not_repeat_what_an_older_one_delivered() -> Non
         change(rig)
         await events.next()
         other.writer.close()
-        await until(lambda: not rig.endpoint.open)
+        await turn_until(lambda: not rig.endpoint.open)
         rig.server.registry.events.publish(ListChanged("prompts"))
         events = await open_events(await rig.again(wire))
         assert (await events.message())["method"] == "notifications/prompts/list_changed"

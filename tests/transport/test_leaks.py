@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.transports import open_events, running, until
+from tests.support.transports import open_events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import (
     DemoProcess,
     HttpWire,
@@ -51,7 +52,7 @@ async def test_200_http_sessions_at_once_leave_nothing_behind() -> None:
 
         await asyncio.gather(*map(visit, range(CLIENTS)))
         await rig.close_wires()
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
 
 
 async def test_200_unix_connections_at_once_leave_nothing_behind(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ async def test_200_unix_connections_at_once_leave_nothing_behind(tmp_path: Path)
         await asyncio.gather(*map(visit, range(CLIENTS)))
         assert rig.counts()["server sessions"] == CLIENTS
         await rig.close_wires()
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
 
 
 async def test_200_stateless_clients_that_vanish_in_the_middle_of_a_call_leave_nothing_behind() -> None:
@@ -78,9 +79,9 @@ async def test_200_stateless_clients_that_vanish_in_the_middle_of_a_call_leave_n
         wires = [await rig.http() for _ in range(CLIENTS)]
         for wire in wires:
             wire.send("POST", "/mcp", json.dumps(message).encode(), envelope_headers(message))
-        await until(lambda: len(rig.server.calls) == CLIENTS)
+        await turn_until(lambda: len(rig.server.calls) == CLIENTS)
         await asyncio.gather(*map(aborted, wires))
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
 
 
 async def test_clients_that_vanish_in_the_middle_of_their_streams_leave_nothing_behind(tmp_path: Path) -> None:
@@ -95,12 +96,12 @@ async def test_clients_that_vanish_in_the_middle_of_their_streams_leave_nothing_
         http = [await rig.session() for _ in range(50)]
         for each in http:
             each.send("GET", "/mcp")
-        await until(lambda: len(rig.server.calls) == len(rig.server.listening) == len(rig.endpoint.open) == 50)
+        await turn_until(lambda: len(rig.server.calls) == len(rig.server.listening) == len(rig.endpoint.open) == 50)
         await asyncio.gather(*map(aborted, [*lines, *http]))
-        await until(lambda: rig.counts() == before | {"sessions": 50, "server sessions": 50})
+        await turn_until(lambda: rig.counts() == before | {"sessions": 50, "server sessions": 50})
         for session in list(rig.hub.sessions._by_id.values()):
             rig.hub.sessions.end(session, "expired")
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
 
 
 HALF_REQUESTS = [
@@ -127,7 +128,7 @@ async def test_clients_that_leave_in_the_middle_of_a_request_leave_nothing_behin
             elif ending == "half-close":
                 wire.writer.write_eof()
         await rig.close_wires()
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
         assert (await (await rig.http()).post(initialize())).status == 200
 
 
@@ -172,4 +173,4 @@ async def test_a_client_that_reconnects_for_every_call_costs_nothing_more() -> N
             assert (await once.ask(call("demo_echo", number, text="x")))["id"] == number
             once.writer.close()
             await once.writer.wait_closed()
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)

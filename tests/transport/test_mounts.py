@@ -15,7 +15,8 @@ from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from dari.transport.server import McpListeners
 from tests.support.demo_server import DemoTools, demo_server
-from tests.support.transports import Rig, open_events, until
+from tests.support.transports import Rig, open_events
+from tests.support.waiting import turn_until
 from tests.support.wire import HttpReply, HttpWire, call, initialize, stateless
 
 
@@ -117,7 +118,7 @@ async def test_a_stop_ends_the_streams_of_every_path() -> None:
         (endpoint,) = rig.hub.web.endpoint.mounted
         wire.send("GET", "/s/other/mcp", headers={"Content-Type": ""})
         assert (await wire.head())[0] == 200
-        await until(lambda: endpoint.open)
+        await turn_until(lambda: endpoint.open)
         stopping = asyncio.create_task(rig.hub.stop())
         while await wire.chunk():
             pass

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from dari.rpc import framing
-from tests.support.transports import start_process, until
+from tests.support.transports import start_process
+from tests.support.waiting import turn_until
 from tests.support.wire import StreamWire, call, initialize
 
 ODD = ("-m", "tests.transport.odd")
@@ -100,7 +101,7 @@ async def test_a_slow_reader_that_closed_its_end_gets_everything(tmp_path: Path)
     descriptors = Path(f"/proc/{process.pid}/fd")
     before = len(list(descriptors.iterdir()))
     process.stdin.close()
-    await until(lambda: len(list(descriptors.iterdir())) < before)
+    await turn_until(lambda: len(list(descriptors.iterdir())) < before)
     process.send_signal(signal.SIGUSR2)
     process.stdout._transport.resume_reading()  # type: ignore[attr-defined]
     size = 0

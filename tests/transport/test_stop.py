@@ -10,7 +10,8 @@ import pytest
 
 from dari.core.tool import tool
 from tests.support.demo_server import DemoTools
-from tests.support.transports import Events, Rig, open_events, running, until
+from tests.support.transports import Events, Rig, open_events, running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json, call, envelope_headers, initialize, stateless
 
 LISTEN = stateless(
@@ -41,7 +42,7 @@ class Stubborn(DemoTools):
 
 async def stopping(rig: Rig) -> asyncio.Task[None]:
     task = asyncio.create_task(rig.hub.stop())
-    await until(lambda: rig.endpoint.is_stopping)
+    await turn_until(lambda: rig.endpoint.is_stopping)
     return task
 
 
@@ -125,7 +126,7 @@ async def test_a_request_whose_turn_comes_during_the_stop_is_503() -> None:
         wire = await rig.session()
         wire.send("POST", "/mcp", json.dumps(call("demo_hang", 1)).encode())
         wire.send("POST", "/mcp", json.dumps(call("demo_echo", 2, text="x")).encode())
-        await until(lambda: rig.connections[0].pipeline)
+        await turn_until(lambda: rig.connections[0].pipeline)
         stop = await stopping(rig)
         rig.tools.release.set()
         assert (await wire.receive()).status == 200
@@ -158,7 +159,7 @@ async def test_a_call_that_does_not_finish_is_ended_with_the_grace(era: str) -> 
         await rig.tools.cancelled.wait()
         assert (await wire.receive()).json()["error"]["code"] == -32800
         assert await wire.reader.read() == b""
-        await until(lambda: not rig.server.calls)
+        await turn_until(lambda: not rig.server.calls)
 
 
 async def test_a_call_on_the_unix_socket_that_does_not_finish_is_ended_with_the_grace(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ async def test_a_client_that_sends_half_a_request_does_not_hold_up_the_stop() ->
     async with running(stop_grace_s=0.01) as rig:
         wire = await rig.session()
         wire.writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
-        await until(lambda: rig.endpoint.open)
+        await turn_until(lambda: rig.endpoint.open)
         await rig.hub.stop()
         assert not rig.endpoint.open
 

@@ -17,6 +17,7 @@ from dari.settings import ServeSettings
 from dari.transport.supervisor import TransportSupervisor
 from tests.support.demo_server import demo_server
 from tests.support.transports import Events, logged, start_process
+from tests.support.waiting import turn_until
 from tests.support.wire import DemoProcess, HttpWire, Json, call, demo_process, envelope_headers, initialize, stateless
 
 ODD = "tests.transport.odd"
@@ -61,8 +62,7 @@ async def test_http_runs_until_it_is_stopped_and_logs_start_and_stop(tmp_path: P
     supervisor = TransportSupervisor(demo_server(), settings, announce=lambda url, token: told.append((url, token)))
     with logged() as lines:
         run = asyncio.create_task(supervisor.run())
-        while not told:  # noqa: ASYNC110 (the announcement is a plain call)
-            await asyncio.sleep(0)
+        await turn_until(lambda: told)
         supervisor.stop()
         assert await run == 0
     url = told[0][0]

@@ -14,7 +14,8 @@ import pytest
 from dari.daemon.peer import PeerCredentials
 from dari.errors import Conflict, DariError, InvalidInput
 from dari.transport import unix
-from tests.support.transports import Events, logged, running, until
+from tests.support.transports import Events, logged, running
+from tests.support.waiting import turn_until
 from tests.support.wire import Json, StreamWire, call, initialize, stateless
 
 PING: Json = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -58,7 +59,7 @@ async def test_a_live_socket_is_refused_and_keeps_working(tmp_path: Path) -> Non
                 pass
         assert str(path) in caught.value.message
         assert caught.value.hint
-        await until(lambda: asyncio.all_tasks() == before and len(os.listdir("/proc/self/fd")) == descriptors)
+        await turn_until(lambda: asyncio.all_tasks() == before and len(os.listdir("/proc/self/fd")) == descriptors)
         assert (await (await rig.unix()).ask(PING))["result"] == {}
 
 
@@ -142,7 +143,7 @@ async def test_a_half_closed_client_still_gets_its_answers(tmp_path: Path) -> No
         rig.tools.release.set()
         assert (await wire.receive())["id"] == 1
         assert await wire.reader.read() == b""
-        await until(lambda: not rig.server.sessions and not rig.server.calls)
+        await turn_until(lambda: not rig.server.sessions and not rig.server.calls)
 
 
 async def test_a_half_closed_client_is_not_waited_for_when_its_question_cannot_be_answered(tmp_path: Path) -> None:
@@ -210,9 +211,9 @@ async def test_a_client_that_leaves_early_leaves_nothing_behind(tmp_path: Path, 
         wire.writer.write(sent)
         await wire.writer.drain()
         await rig.close_wires()
-        await until(lambda: rig.counts() == before)
+        await turn_until(lambda: rig.counts() == before)
         assert rig.hub._unix is not None
-        await until(lambda: rig.hub._unix is not None and not rig.hub._unix.connections)
+        await turn_until(lambda: rig.hub._unix is not None and not rig.hub._unix.connections)
 
 
 async def test_changes_are_told_on_lines_and_on_the_stream_of_http(tmp_path: Path) -> None:
@@ -242,7 +243,7 @@ async def test_600_calls_cancelled_in_the_same_breath_do_not_stop_the_connection
             wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
         wire.send(PING | {"id": "after"})
         assert (await wire.receive())["id"] == "after"
-        await until(lambda: not rig.server.calls)
+        await turn_until(lambda: not rig.server.calls)
         assert (await wire.ask(PING | {"id": "last"}))["id"] == "last"
 
 
@@ -252,7 +253,7 @@ async def test_more_calls_than_may_run_at_once_are_all_answered(tmp_path: Path) 
         await wire.ask(initialize())
         for number in range(1500):
             wire.send(call("demo_hang", number))
-        await until(lambda: len(rig.server.calls) >= 512)
+        await turn_until(lambda: len(rig.server.calls) >= 512)
         rig.tools.release.set()
         assert {(await wire.receive())["id"] for _ in range(1500)} == set(range(1500))
 

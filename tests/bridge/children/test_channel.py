@@ -18,6 +18,7 @@ from dari.process.child import ChildSpec
 from dari.process.children import Children
 from tests.support.child_servers import server
 from tests.support.processes import left_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
 
@@ -131,8 +132,7 @@ async def test_a_close_while_the_child_does_not_read_leaves_its_descriptors_alon
         stuck = asyncio.gather(
             *(client.call_tool("x", {"filling": "x" * 1_000_000}) for _ in range(2)), return_exceptions=True
         )
-        while not channel.is_full:  # noqa: ASYNC110 - flow control tells nobody else
-            await asyncio.sleep(0)
+        await until(lambda: channel.is_full)
     assert all(isinstance(error, DariError) for error in await stuck)
 
 

@@ -17,8 +17,9 @@ from dari.core.audit.query import query
 from dari.core.pending import PendingResult
 from dari.errors import NeedsApproval, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
-from tests.support.bridge import ME, Place, lab, text_of, until
+from tests.support.bridge import ME, Place, lab, text_of
 from tests.support.lab import DEFAULT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
 

@@ -13,7 +13,8 @@ from dari.core.audit.query import query
 from dari.core.context import LoggingMessage, Progress
 from dari.errors import Denied, InvalidInput, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import RemoteError
-from tests.support.bridge import ME, Place, lab, text_of, until
+from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
 

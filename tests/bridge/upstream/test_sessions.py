@@ -13,7 +13,8 @@ from msgspec import Raw
 
 from dari.bridge.upstream.caller import Caller
 from dari.errors import TimedOut, Unavailable
-from tests.support.bridge import ME, Place, lab, text_of, until
+from tests.support.bridge import ME, Place, lab, text_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.local_mcp
 

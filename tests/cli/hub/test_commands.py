@@ -13,6 +13,7 @@ from dari.cli.hub import protocol, socket_console, writer
 from dari.cli.hub.server import CliSocketServer
 from dari.errors import NotFound
 from tests.support.hub_socket import Commands, connected, empty, hello, open_door, visiting
+from tests.support.waiting import until
 
 
 async def test_output_comes_in_order_and_the_exit_code_last(run_dir: Path) -> None:
@@ -175,8 +176,7 @@ async def test_a_client_that_does_not_read_makes_its_command_wait(run_dir: Path)
         # What the kernel and the stream of this test hold, and one high-water mark.
         assert printed < 4_000_000
         await visitor.reader.readexactly(2_000_000)
-        while commands.printed == printed:  # noqa: ASYNC110 - a command in a loop tells nobody
-            await asyncio.sleep(0)
+        await until(lambda: commands.printed != printed)
         visitor.vanish()
         await commands.cancelled.wait()
 

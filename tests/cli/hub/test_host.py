@@ -28,6 +28,7 @@ from dari.errors import Conflict, InvalidInput, NotFound
 from tests.cli.hub.processes import daemon_pid, demo_host
 from tests.support.hub_socket import Commands, make_server, visiting
 from tests.support.processes import wait_for_end
+from tests.support.waiting import until
 
 
 @asynccontextmanager
@@ -59,8 +60,7 @@ async def test_a_host_waits_for_the_one_before_to_be_gone(run_dir: Path, monkeyp
     async with visiting(place.run_dir, "wait"):
         await commands.entered.wait()
         leaving = asyncio.create_task(first.__aexit__(None, None, None))  # waits for its command
-        while answers(place.cli_socket):  # noqa: ASYNC110 - a door tells nobody
-            await asyncio.sleep(0)
+        await until(lambda: not (answers(place.cli_socket)))
         entered = asyncio.Event()
 
         async def take() -> None:

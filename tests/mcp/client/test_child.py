@@ -19,6 +19,7 @@ from dari.transport.client import process
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
 from tests.support.mcp_client import DEMO, DEMO_ENV, ERAS, open_files
+from tests.support.waiting import until
 
 # The smallest server there is: answers `initialize`, then whatever BODY does with each message.
 SERVER = """
@@ -222,8 +223,7 @@ async def test_stderr_is_read_however_much_there_is() -> None:
         assert (await client.call_tool("x")).text == "x"
         channel = client._channel
         assert isinstance(channel, ChildChannel)
-        while not channel.last_words().endswith("the end"):  # noqa: ASYNC110 - stderr is another pipe
-            await asyncio.sleep(0.01)
+        await until(lambda: channel.last_words().endswith("the end"))
         assert len(channel.last_words()) <= MAX_TAIL_BYTES
 
 

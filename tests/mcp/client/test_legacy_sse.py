@@ -18,6 +18,7 @@ from dari.errors import Unavailable
 from dari.mcp.client import Client, RemoteError
 from dari.transport.client.legacy_sse import SseChannel
 from tests.support.mcp_client import ROOT
+from tests.support.waiting import until
 
 
 @asynccontextmanager
@@ -153,8 +154,7 @@ async def test_the_end_of_the_stream_is_the_end_of_every_call() -> None:
     async with scripted(server) as client:
         await client.open()
         waiting = asyncio.ensure_future(client.call_tool("x", timeout_s=15))
-        while not any(message.get("method") == "tools/call" for _, message in server.posts):  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: any(message.get("method") == "tools/call" for _, message in server.posts))
         assert server.stream is not None
         server.stream.close()
         with pytest.raises(Unavailable) as caught:

@@ -17,6 +17,7 @@ from dari.transport.client import get_stream
 from dari.transport.client.http import HttpChannel
 from dari.transport.connect import connect
 from tests.support.mcp_client import DISCOVERED, INITIALIZED, Json, Peer, http_script, say_yes
+from tests.support.waiting import until
 
 TEXT = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -193,8 +194,7 @@ async def test_a_call_that_is_being_resumed_can_run_out_of_time_and_be_cancelled
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         channel = client._channel
-        while len(told) < 2:  # noqa: ASYNC110 - the server's side of it
-            await asyncio.sleep(0.01)
+        await until(lambda: len(told) >= 2)
         assert not channel._resuming  # type: ignore[attr-defined]
 
 

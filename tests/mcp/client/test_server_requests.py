@@ -23,6 +23,7 @@ from tests.support.mcp_client import (
     say_yes,
     two_folders,
 )
+from tests.support.waiting import until
 
 both_eras = pytest.mark.parametrize("mode", ERAS)
 
@@ -247,5 +248,4 @@ def call_of(channel: ScriptedChannel) -> Json:
 
 
 async def settled(is_true: Any) -> None:
-    while not is_true():  # noqa: ASYNC110 - nobody tells when a message was written
-        await asyncio.sleep(0)
+    await until(is_true)

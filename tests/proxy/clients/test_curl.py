@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.clients.curl import curling
-from tests.support.leftovers import eventually
 from tests.support.proxy_lab import started
 from tests.support.proxy_site import MIB, pattern_sha256
+from tests.support.waiting import until
 
 
 async def test_http_1_0_gets_the_body_without_chunks(program: Callable[[str], str], tmp_path: Path) -> None:
@@ -153,4 +153,4 @@ async def test_a_download_that_is_cut_off_ends_its_flow(program: Callable[[str],
             process.kill()
         flow = await here.memory.flow()
         assert flow.error == "the client closed the connection" and flow.response_body.outcome == "error"
-        await eventually(lambda: here.site.has_ended_early == ["/endless"])
+        await until(lambda: here.site.has_ended_early == ["/endless"])

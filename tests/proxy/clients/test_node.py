@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.proxy.clients.programs import npm_packages
-from tests.support.leftovers import eventually
 from tests.support.proxy_lab import Lab, lab, run
 from tests.support.proxy_site import pattern_sha256
+from tests.support.waiting import until
 
 HERE = Path(__file__).parent
 
@@ -43,7 +43,7 @@ async def test_undici_sees_what_the_origin_said(
         assert saw["parallel"] == ["0123456789"] * 30
         flow = await here.flow("/endless")
         assert (flow.error or "").startswith("the client") and flow.response_body.outcome == "error"
-        await eventually(lambda: here.site.has_ended_early == ["/endless"])
+        await until(lambda: here.site.has_ended_early == ["/endless"])
         whole = [flow for flow in here.memory.done if flow.target != "/endless"]
         assert len(whole) == 36
         assert {(flow.scheme, flow.status, flow.error) for flow in whole} == {(scheme, 200, None)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from dari.daemon.tcp_peer import tcp_peer_owner
 from dari.proxy.engine.client_process import ClientProcess, ProcessFinder, SocketHolders
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's socket table")
 OURSELVES = ClientProcess(os.getpid(), Path("/proc/self/comm").read_text().strip())
@@ -44,8 +44,7 @@ async def test_many_connections_at_once_are_looked_up_together() -> None:
     finder = ProcessFinder()
     made = [connected(socket.AF_INET, "127.0.0.1") for _ in range(30)]
     owners = [finder.look(client.getsockname(), listener.getsockname()) for listener, client, _ in made]
-    while any(owner.pid is None for owner in owners):  # noqa: ASYNC110 (an owner has no event)
-        await asyncio.sleep(0.001)
+    await until(lambda: not (any(owner.pid is None for owner in owners)))
     assert {ClientProcess(owner.pid or 0, owner.name or "") for owner in owners} == {OURSELVES}
     finder.close()
     for sockets in made:

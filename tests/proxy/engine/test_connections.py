@@ -11,6 +11,7 @@ import pytest
 from dari.proxy.engine.client import ClientConnection
 from tests.support.origins.origin import OK, Handler, Line, answering, origin
 from tests.support.proxy_engine import FAST, Memory, proxy, request, wire
+from tests.support.waiting import until
 
 
 async def test_one_connection_to_the_origin_serves_many_clients_in_turn() -> None:
@@ -369,8 +370,7 @@ async def test_a_client_that_ended_its_direction_is_probed_for_its_real_end() ->
         line.writer.write_eof()
         core = engine._core
         assert core is not None
-        while not any(isinstance(one, ClientConnection) and one._has_ended for one in core.connections):  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: any(isinstance(one, ClientConnection) and one._has_ended for one in core.connections))
         (client,) = (one for one in core.connections if isinstance(one, ClientConnection))
         sock = client.transport.get_extra_info("socket")
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

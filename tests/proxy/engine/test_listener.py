@@ -23,12 +23,12 @@ from dari.proxy.flow import Flow
 from tests.proxy.faults.process import many_files
 from tests.support.origins.origin import Line, origin
 from tests.support.proxy_engine import FAST, Memory, proxy, request, tunnel, wire
+from tests.support.waiting import until
 
 
 async def turns_until(is_so: Callable[[], bool]) -> None:
     """Sockets are closed on later turns of the loop; a leak never is, and runs into the test's deadline."""
-    while not is_so():  # noqa: ASYNC110 - nothing announces that a file descriptor is gone
-        await asyncio.sleep(0)
+    await until(is_so)
 
 
 class Answering(NoRules):

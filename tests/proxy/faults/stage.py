@@ -15,10 +15,11 @@ from pathlib import Path
 from dari.proxy.engine.config import EngineConfig
 from dari.proxy.engine.hooks import NoRules
 from dari.proxy.engine.listener import ProxyEngine
-from tests.support.leftovers import eventually, nothing_left
+from tests.support.leftovers import nothing_left
 from tests.support.origins.origin import Handler, Line, Origin, origin
 from tests.support.proxy_engine import FAST, Memory, Wire, proxy, tunnel, wire
 from tests.support.proxy_lab import OURS, THEIRS, unfinished
+from tests.support.waiting import until
 
 SCHEMES = ["http", "https"]
 
@@ -69,8 +70,8 @@ async def stage(
         async with nothing_left(), origin(handle, context) as there:
             async with proxy(config, memory, rules=NoRules(True), authority=OURS) as engine:
                 yield Stage(scheme, there, engine, memory)
-                await eventually(lambda: engine.connection_count == 0, lambda: f"{engine.connection_count} connections")
-            await eventually(lambda: len(memory.done) == len(memory.flows), lambda: unfinished(memory))
+                await until(lambda: engine.connection_count == 0, lambda: f"{engine.connection_count} connections")
+            await until(lambda: len(memory.done) == len(memory.flows), lambda: unfinished(memory))
 
 
 def rst(writer: asyncio.StreamWriter) -> None:

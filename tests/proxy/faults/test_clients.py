@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.proxy.faults.stage import SCHEMES, ended, stage
-from tests.support.leftovers import eventually
 from tests.support.origins.origin import Broken, Line
 from tests.support.proxy_engine import FAST, Wire, tunnel, wire
+from tests.support.waiting import until
 
 OVER = pytest.mark.parametrize("scheme", SCHEMES)
 HOW = pytest.mark.parametrize("how", ["resets", "closes"])
@@ -192,4 +192,4 @@ async def test_slow_heads_are_408_while_others_are_served() -> None:
         assert len(refused) == count and {flow.status for flow in refused} == {408}
         assert {flow.error for flow in refused} == {"the request's head did not arrive in time"}
         # Ended for good: the linger of a refused client is over as soon as it closes.
-        await eventually(lambda: here.engine.connection_count == 1)
+        await until(lambda: here.engine.connection_count == 1)

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.proxy.faults.stage import SCHEMES, ended, rst, sends, stage
-from tests.support.leftovers import eventually
 from tests.support.origins.origin import OK, Line
 from tests.support.proxy_engine import FAST
+from tests.support.waiting import until
 
 OVER = pytest.mark.parametrize("scheme", SCHEMES)
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
@@ -258,7 +258,7 @@ async def test_a_client_that_leaves_while_its_origin_is_dialled_leaves_nothing()
             async with here.line() as line:
                 port = listener.getsockname()[1]
                 await line.send(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-                await eventually(lambda: bool(here.memory.flows))
+                await until(lambda: bool(here.memory.flows))
                 line.reset()
             flow = await here.memory.flow()
             assert flow.error == "the client closed the connection" and flow.status is None

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.origins.origin import Line, origin
 from tests.support.proxy_tools import Crab, Refused, crab, tool_call
+from tests.support.waiting import until
 from tests.support.wire import Json
 
 PACKED = gzip.compress(json.dumps({"user": {"password": "hunter2"}, "items": [1, 2]}).encode())
@@ -235,5 +236,4 @@ async def test_a_wait_tells_how_far_it_is_and_ends_when_it_is_cancelled(
         listeners = tools.proxy.runtime.recording.ring.on_finished
         assert len(listeners) == 1
         tools.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}})
-        while listeners:  # noqa: ASYNC110 (a list has no event)
-            await asyncio.sleep(0)
+        await until(lambda: not listeners)

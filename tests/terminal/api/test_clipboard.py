@@ -12,9 +12,9 @@ import pytest
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.terminal.api import clipboard
 from dari.terminal.api.clipboard import PasteResult, PasteTarget, detect_kind, format_clip, is_safe, quote_fish
-from tests.support.panes import until
 from tests.support.terminal_service import House, house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 

@@ -10,9 +10,9 @@ import pytest
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.terminal.api.contexts import InjectedContext
 from dari.terminal.policy.config import Security
-from tests.support.panes import until
 from tests.support.terminal_service import House, approve, house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 SHELLS = ["bash", "zsh", "fish", "sh"]
 NASTY = """a'b"c $(touch pwned) `touch pwned` ; touch pwned; \\ %s !! \n 'touch pwned' $HOME"""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dari.errors import NeedsApproval, NotFound
-from tests.support.panes import until
 from tests.support.terminal_service import approve, house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 RECORDER = """
 import os, sys, termios, tty

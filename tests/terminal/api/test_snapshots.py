@@ -8,9 +8,9 @@ import pytest
 
 from dari.errors import Conflict, NeedsApproval, NotFound
 from dari.terminal.api import sessions
-from tests.support.panes import until
 from tests.support.terminal_service import House, house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 COUNTING = "touch started; while :; do sleep 0.05; done"
 

@@ -11,9 +11,9 @@ import pytest
 
 from dari.errors import NotFound
 from dari.terminal.api.workflow import WorkflowStep
-from tests.support.panes import until
 from tests.support.terminal_service import house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 DESIGN = json.loads(
     """

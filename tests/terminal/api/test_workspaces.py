@@ -8,9 +8,9 @@ import pytest
 
 from dari.errors import Conflict, Denied, InvalidInput, NotFound
 from dari.terminal.policy.config import Security
-from tests.support.panes import until
 from tests.support.terminal_service import house_in
 from tests.support.terminal_tools import client_in
+from tests.support.waiting import until
 
 OWN = """
 description = "mine"

@@ -10,7 +10,7 @@ import pytest
 
 from dari.errors import Failed
 from tests.support.cruxd import Served, cruxd
-from tests.support.panes import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 MEGABYTE = 1 << 20

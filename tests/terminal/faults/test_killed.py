@@ -12,7 +12,7 @@ import pytest
 from dari.daemon.unix_socket import answers
 from dari.errors import DariError
 from tests.support.cruxd import Served, below, cruxd, is_running
-from tests.support.panes import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

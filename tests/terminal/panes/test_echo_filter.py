@@ -13,7 +13,8 @@ from dari.errors import TimedOut
 from dari.terminal.engine.keys import parse_keys
 from dari.terminal.panes.echo_filter import EchoFilter, Teller
 from dari.terminal.panes.output_text import to_stream
-from tests.support.panes import pane_in, until
+from tests.support.panes import pane_in
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "dash"])

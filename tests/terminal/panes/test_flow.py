@@ -13,7 +13,8 @@ from dari.errors import Conflict
 from dari.process.spawner import Spawner
 from dari.terminal.panes import pty as pty_module
 from dari.terminal.panes.pane import Pane
-from tests.support.panes import pane_in, until
+from tests.support.panes import pane_in
+from tests.support.waiting import until
 
 
 async def test_panes_that_print_at_full_speed_leave_time_for_others(tmp_path: Path) -> None:

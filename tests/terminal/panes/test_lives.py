@@ -16,7 +16,8 @@ from dari.process.tag import children_of
 from dari.terminal.panes import events
 from dari.terminal.panes.events import PaneEvent
 from dari.terminal.panes.pane import Pane
-from tests.support.panes import pane_in, until
+from tests.support.panes import pane_in
+from tests.support.waiting import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -18,6 +18,7 @@ from dari.terminal.api.workflow import WorkflowStep
 from dari.terminal.policy.config import Security
 from dari.terminal.session_store import SavedCell, SavedPane, SavedSession, SavedTab, SavedWindow, SessionStore
 from tests.support.terminal_service import House, house_in
+from tests.support.waiting import until
 
 Way = Callable[[House, str], Awaitable[object]]
 
@@ -150,8 +151,7 @@ async def behind_a_password(house: House, command: str) -> object:
     await house.service.commands.execute("read -s secret", timeout_s=0.0)
     pane = house.multiplexer.find()
     async with asyncio.timeout(10):
-        while not pane.is_asking_secret and pane.has_echo:  # noqa: ASYNC110 (the kernel tells nobody)
-            await asyncio.sleep(0.01)
+        await until(lambda: not (not pane.is_asking_secret and pane.has_echo))
     return await house.service.commands.send_text(f"word\n{command}\n")
 
 
