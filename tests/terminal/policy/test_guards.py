@@ -4,7 +4,7 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dari.terminal.policy.ast import Dialect
@@ -94,6 +94,9 @@ _PIECES = st.sampled_from(
     st.lists(st.one_of(_PIECES, st.text(string.printable, max_size=3)), max_size=25),
     st.sampled_from(["bash", "zsh", "fish", "sh"]),
 )
+@example(["for <( &)) -S ("], "fish")
+@example(["case <("], "fish")
+@example(["[[ <("], "fish")
 def test_any_text_gets_a_verdict(pieces: list[str], dialect: Dialect) -> None:
     verdict = _POLICY.judge("".join(pieces), "/work", dialect)
     assert verdict.decision in ("allow", "ask", "deny") and verdict.reason

@@ -152,7 +152,7 @@ class CompoundReader(WordReader):
                 if self.text[self.position - 1] == ")":
                     return
                 continue
-            self.read_word()
+            self._next_word()
 
     def _test(self) -> None:
         """`[[ … ]]` runs what is substituted inside it, also in what it evaluates as numbers or as a name."""
@@ -170,7 +170,7 @@ class CompoundReader(WordReader):
             elif self.here in ";":
                 raise ShellError("; inside [[")
             else:
-                words.append(self.read_word()[0])
+                words.append(self._next_word())
 
     def _fish(self, word: str) -> bool:
         if word == "function":
@@ -234,7 +234,15 @@ class CompoundReader(WordReader):
                 return words
             if self.here in "&|<>()" and not self.opens_substitution():
                 raise ShellError(f"{self.here!r} is not expected in a list of words")
-            words.append(self.read_word()[0])
+            words.append(self._next_word())
+
+    def _next_word(self) -> Word:
+        """The word that stands here; where none does, a loop over words would never end."""
+        before = self.position
+        word, _ = self.read_word()
+        if self.position == before:
+            raise ShellError(f"{self.here!r} is not expected here")
+        return word
 
     def opens_substitution(self) -> bool:
         return (self.here in "<>" and self.text[self.position + 1 : self.position + 2] == "(") or (
