@@ -27,7 +27,7 @@ def test_a_disk_that_takes_no_file_fails_with_its_path_and_a_hint(tmp_path: Path
 
 
 def test_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_check, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(disk_check, "MIN_FREE_BYTES", 1 << 62)
     assert check_disk((tmp_path,)).status == "warning"
 
 
