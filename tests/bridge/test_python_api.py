@@ -85,7 +85,7 @@ async def test_several_servers_share_one_block(place: Place) -> None:
         assert (await servers.run([sys.executable, str(LAB)], env={"LAB_SAYS": "${x}"}).call("greet")).text == "${x}"
         with pytest.raises(NotFound, match="unknown server 'lob'"):
             servers["lob"]
-        with pytest.raises(InvalidInput, match="no command"):
+        with pytest.raises(InvalidInput, match="must be a list of words"):
             servers.run("npx server")
 
 

@@ -61,7 +61,9 @@ def test_no_limit_around_a_tool_ends_before_the_one_inside(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("agrees", [True, False])
-async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees: bool, tmp_path: Path) -> None:
+async def test_the_hub_drives_panes_of_the_daemon_and_a_person_decides_not_its_client(
+    agrees: bool, tmp_path: Path
+) -> None:
     place = CruxPaths(tmp_path / "crux" / "mcp.sock")
     (tmp_path / "victim").touch()
     async with house_in(tmp_path) as house:
@@ -70,7 +72,7 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
             registry = Registry()
             registry.add_tools(*TerminalTools(remote_service(ipc)).tools())
             server = Server(registry, Info(name="hub", version="1"))
-            hub = Client(server, {"action": "accept", "content": {"run": agrees}})
+            hub = Client(server, {"action": "accept", "content": {"run": True}})
             try:
                 await hub.start()
                 pane = await hub.call("crux_create_pane", direction="vertical", cwd=str(tmp_path))
@@ -78,8 +80,11 @@ async def test_the_hub_drives_panes_of_the_daemon_and_asks_its_own_client(agrees
                 done = await hub.call("crux_execute_command", command="echo far; false")
                 assert (done["stdout"], done["exit_code"]) == ("far", 1)
                 asked = await hub.call("crux_execute_command", command="rm victim")
-                assert len(hub.questions) == 1
-                assert ("error" in asked) is not agrees
+                assert (asked["error"]["name"], hub.questions) == ("needs_approval", [])
+                (entry,) = (await house.service.approvals.list_approvals()).waiting
+                await house.service.approvals.answer(entry.id, agrees, "somebody")
+                again = await hub.call("crux_execute_command", command="rm victim")
+                assert ("error" in again) is not agrees
                 missing = await hub.call("crux_get_output", pane_id="404")
                 assert missing["error"]["name"] == "not_found"
                 running = await hub.call("crux_execute_command", command="sleep 1000", timeout_ms=50)
