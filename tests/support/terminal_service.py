@@ -20,6 +20,7 @@ from dari.terminal.service import TerminalService, local_service
 class House:
     service: TerminalService
     multiplexer: Multiplexer
+    hub: ApprovalService
 
 
 def queue_here() -> ApprovalService:
@@ -35,4 +36,5 @@ async def approve(house: House, need: NeedsApproval) -> None:
 @asynccontextmanager
 async def house_in(home: Path, security: Security | None = None) -> AsyncIterator[House]:
     async with Multiplexer(security, home / "mcp.sock", home / "control") as multiplexer:
-        yield House(local_service(multiplexer, home / "sessions", hub=queue_here()), multiplexer)
+        hub = queue_here()
+        yield House(local_service(multiplexer, home / "sessions", hub=hub), multiplexer, hub)

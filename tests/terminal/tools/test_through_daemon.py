@@ -82,7 +82,7 @@ async def test_the_hub_drives_panes_of_the_daemon_and_a_person_decides_not_its_c
                 asked = await hub.call("crux_execute_command", command="rm victim")
                 assert (asked["error"]["name"], hub.questions) == ("needs_approval", [])
                 (entry,) = (await house.service.approvals.list_approvals()).waiting
-                await house.service.approvals.answer(entry.id, agrees, "somebody")
+                house.hub.decide(entry.id, approves=agrees, by="somebody")
                 again = await hub.call("crux_execute_command", command="rm victim")
                 assert ("error" in again) is not agrees
                 missing = await hub.call("crux_get_output", pane_id="404")
