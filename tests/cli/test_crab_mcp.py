@@ -98,8 +98,8 @@ def test_version_loads_nothing_of_ours_but_the_command() -> None:
 
 def test_the_tools_are_made_without_the_engine() -> None:
     program = (
-        "from pathlib import Path\nfrom dari import app\nfrom dari.proxy.daemon import Place, client\n"
-        "assert len(list(app.proxy_tools(client(Place(Path('nowhere')), 'mcp')))) > 60"
+        "from pathlib import Path\nfrom dari import app\nfrom dari.proxy.daemon import CrabPaths, crabd_client\n"
+        "assert len(list(app.proxy_tools(crabd_client(CrabPaths(Path('nowhere')), 'mcp')))) > 60"
     )
     assert not set(HEAVY) & loaded_by(program)
 

@@ -41,7 +41,7 @@ async def test_key_and_value_are_read_by_the_schema(tmp_path: Path, words: tuple
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("path=x", "head=many"), "head='many'"),
+        (("path=x", "head=many"), "got 'many'"),
         (("pth=x",), "did you mean path?"),
         (("path:={broken",), "path:= needs JSON"),
         (("lonely",), "path=lonely"),

@@ -190,7 +190,15 @@ def test_every_door_gives_the_same_errors(tool: str, client: Any, doors: dict[st
         errors = {name: _error(door.result(tool, **given)) for name, door in doors.items()}
         assert errors["socket"]["hint"] and errors["socket"]["message"], given
         for name in DOORS[1:]:
-            assert errors[name] == errors["socket"], name
+            assert _without_ids(errors[name]) == _without_ids(errors["socket"]), name
+
+
+def _without_ids(error: dict[str, Any]) -> dict[str, Any]:
+    """Every call that waits for a person has an approval of its own."""
+    return {
+        key: re.sub(r"(approval |approve …)[0-9a-f]+", r"\1ID", value) if isinstance(value, str) else value
+        for key, value in error.items()
+    }
 
 
 def test_every_door_tells_of_steps_and_output_as_they_come(client: Any, doors: dict[str, Door]) -> None:
