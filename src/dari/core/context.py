@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.scopes import Grant
+
+if TYPE_CHECKING:
+    from dari.core.audit.calls import CallRecord
+
+MAX_CLIENT_NAME_CHARS = 60
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -117,6 +122,8 @@ class Context(ABC):
 
     grant: Grant
     request_id: int | str
+    record: CallRecord | None = None
+    """The record of this call, where calls are recorded."""
     _asked = 0
 
     @abstractmethod
@@ -158,6 +165,12 @@ class Context(ABC):
     def client_name(self) -> str:
         """What the client calls itself; nothing vouches for it."""
         return ""
+
+    @property
+    def who(self) -> str:
+        """The caller as records name it: the principal, and what the client calls itself."""
+        name, principal = self.client_name, self.grant.principal
+        return f"{principal}:{name[:MAX_CLIENT_NAME_CHARS]}" if name else principal
 
     @property
     def is_stateless(self) -> bool:

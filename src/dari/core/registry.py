@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dari.core.events import Event, EventBus, ListChanged, ListKind, ResourceUpdated
 from dari.core.offer import Offer, is_same_listing
@@ -13,6 +13,9 @@ from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate, closeness
 from dari.core.tool import Tool, Toolkit, tools_of
 from dari.errors import Conflict
+
+if TYPE_CHECKING:
+    from dari.core.audit.calls import CallLog
 
 Watch = Callable[[str, bool], Awaitable[None] | None]
 """Told the URI, and whether somebody wants to hear of its updates now, or nobody does any more."""
@@ -53,6 +56,8 @@ class Registry:
         self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
         """By owner: who may know a URI that no list names."""
         self.on_close: list[Callable[[], None]] = []
+        self.call_log: Callable[[], CallLog | None] | None = None
+        """Where calls of its tools are recorded; None: nowhere. Asked with each call: a log may open with the first."""
 
     def close(self) -> None:
         """Nobody is served from it any more: end what keeps it up to date."""

@@ -103,6 +103,8 @@ class Tool(Struct, frozen=True):
     """The tool as another server lists it, with every field that server knows."""
     server: str = ""
     """The name of that server here; empty for a tool of ours."""
+    part: str = "bridge"
+    """Which part of Dari runs it, as the audit log names it."""
 
     def listing(self) -> dict[str, Any]:
         """The tool as `tools/list` shows it."""
@@ -173,6 +175,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
         is_async=is_async,
         timeout_s=spec.timeout_s,
         mirrored=find_header_params(input_schema),
+        part=prefix or "bridge",
     )
 
 

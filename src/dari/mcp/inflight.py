@@ -78,7 +78,7 @@ class InflightCall:
             if self._ended_by:
                 work.close()
                 raise asyncio.CancelledError
-            message, code = _render_result(request, render(await work)), 0
+            message, code = _render_value(request, await work, render), 0
         except asyncio.CancelledError:
             message, code = self._cancelled()
         except (Exception, SystemExit) as error:  # A library that exits must not take the server along.
@@ -98,7 +98,7 @@ class InflightCall:
             if isinstance(value, PendingResult):
                 self._wait(value, render)
                 return
-            message, code = self._cancelled() if self._ended_by else (_render_result(request, render(value)), 0)
+            message, code = self._cancelled() if self._ended_by else (_render_value(request, value, render), 0)
         except asyncio.CancelledError:
             message, code = self._cancelled()
         except Exception as error:
@@ -123,6 +123,8 @@ class InflightCall:
             return to_error_message(self._request, error)
         if not self._ended_by:
             return to_error_message(self._request, Failed("the tool cancelled itself", "try again"))
+        if self._request.record is not None:
+            self._request.record.raised(asyncio.CancelledError(self._ended_by))
         return b"", 0
 
     def _forget(self) -> None:
@@ -182,10 +184,28 @@ class InflightCalls:
 
 def to_error_message(request: Request, error: BaseException) -> tuple[bytes, int]:
     """The reply for an exception, and its JSON-RPC error code (0 when the reply is a result)."""
+    record_error(request, error)
     try:
         return _render_error(request, error)
     except Exception as untellable:  # e.g. a question that cannot be encoded
         return _render_error(request, untellable)
+
+
+def record_error(request: Request, error: BaseException) -> None:
+    """The end of a tool call that failed, for the audit log."""
+    if request.record is None:
+        return
+    if isinstance(error, InputRequired):
+        request.record.asked()
+    else:
+        request.record.raised(error)
+
+
+def _render_value(request: Request, value: Any, render: Render) -> bytes:
+    result = render(value)
+    if request.record is not None:
+        request.record.returned(value, len(result))
+    return _render_result(request, result)
 
 
 def _render_error(request: Request, error: BaseException) -> tuple[bytes, int]:

@@ -219,7 +219,8 @@ class Server:
     def _run(self, handler: methods.Handler, request: Request) -> bytes | None:
         try:
             return handler(request)
-        except RpcError:
+        except RpcError as fault:
+            inflight.record_error(request, fault)
             raise
         except (Exception, SystemExit) as error:
             request.channel.reply(*inflight.to_error_message(request, error))

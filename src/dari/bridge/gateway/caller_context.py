@@ -17,7 +17,6 @@ from dari.mcp.error_mapping import RpcError
 from dari.rpc.codec import decode_any, encode
 
 _CAPABILITIES = frozenset(CAPABILITIES.values())
-_MAX_NAME_CHARS = 60
 
 
 class CallerCannotAnswer(Unavailable):
@@ -47,10 +46,8 @@ class CallerContext:
         wants_progress = context.wants_progress
         declared = context.capabilities
         capabilities = {name: declared[name] for name in declared if name in _CAPABILITIES}
-        name = context.client_name
-        principal = context.grant.principal
         return Caller(
-            who=f"{principal}:{name[:_MAX_NAME_CHARS]}" if name else principal,
+            who=context.who,
             session=context.session_key,
             # A client that sees progress waits for a person; another one is told in time, and calls again.
             patience="long" if wants_progress else "short",

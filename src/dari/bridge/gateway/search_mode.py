@@ -103,7 +103,11 @@ class SearchTools:
             found = self._full.find_tool(name)
         if found is None:
             raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
+        if context.record is not None:
+            context.record.names(found, arguments)
         require_scope(found.scope, context.grant)
+        if context.record is not None and found.server:
+            context.record.leave()
         value = found.run(arguments, context)
         return await within_limit(found, value) if found.is_async else value
 

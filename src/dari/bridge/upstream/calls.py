@@ -22,10 +22,11 @@ from dari.bridge.upstream.server_requests import CURRENT_CALLER
 from dari.bridge.upstream.sessions import UpstreamSessions, UpstreamSupervisor
 from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.core.approvals import ApprovalQueue, ProposedCall
+from dari.core.audit.calls import outcome_of
 from dari.core.audit.log import AuditLog
 from dari.core.audit.record import Outcome
 from dari.core.pending import PendingResult
-from dari.errors import DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
+from dari.errors import DariError, Denied, NotFound, TimedOut, Unavailable
 from dari.mcp.client.errors import NotSent, RemoteError
 from dari.rpc.codec import UNREADABLE, decode_any, encode
 from dari.text.invisible import may_contain_hidden
@@ -351,6 +352,7 @@ class UpstreamCalls:
             self._id,
             tool,
             outcome,
+            part="bridge",
             who=caller.who,
             session=caller.session,
             ms=(perf_counter() - started) * 1000,
@@ -367,16 +369,6 @@ def _params(tool: UpstreamTool, arguments: bytes) -> bytes:
 def _may_repeat(error: BaseException | None, tool: UpstreamTool) -> bool:
     """It went away during the call, and the tool says that once more does no harm."""
     return isinstance(error, Unavailable) and tool.is_repeatable and not isinstance(error, NotSent)
-
-
-def outcome_of(error: BaseException) -> Outcome:
-    if isinstance(error, asyncio.CancelledError):
-        return "cancelled"
-    if isinstance(error, NeedsApproval):
-        return "held"
-    if isinstance(error, Denied):
-        return "denied"
-    return "timed_out" if isinstance(error, TimedOut) else "error"
 
 
 def _is_error(data: bytes) -> bool:

@@ -22,9 +22,9 @@ _CUT_CHARS = 1000
 _BREATH = 64
 
 PendingRecord = tuple[
-    float, RecordKind, str, str, Outcome | Literal[""], str, str, float, int, bytes, str, dict[str, Any] | None
+    float, RecordKind, str, str, str, Outcome | Literal[""], str, str, float, int, bytes, str, dict[str, Any] | None
 ]
-"""Unix time, kind, server, tool, outcome, who, session, ms, result bytes, arguments as JSON, error, detail."""
+"""Unix time, kind, part, server, tool, outcome, who, session, ms, result bytes, arguments as JSON, error, detail."""
 
 
 class ChainWriter:
@@ -83,11 +83,12 @@ class ChainWriter:
             self._fd = -1
 
     def _append(self, data: bytearray, last: Head, pending: PendingRecord) -> Head:
-        at, kind, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail = pending
+        at, kind, part, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail = pending
         record = AuditRecord(
             n=last.n + 1,
             at=datetime.fromtimestamp(at, UTC),
             kind=kind,
+            part=part,
             server=server,
             tool=tool,
             outcome=outcome,
@@ -168,7 +169,7 @@ class ChainWriter:
 
     def _write_own(self, at: float, kind: RecordKind, detail: dict[str, Any]) -> None:
         data = bytearray()
-        last = self._append(data, self._last, (at, kind, "", "", "", "", "", 0.0, 0, b"", "", detail))
+        last = self._append(data, self._last, (at, kind, "", "", "", "", "", "", 0.0, 0, b"", "", detail))
         self._put(data, last)
 
     def _put(self, data: bytearray, last: Head) -> None:
@@ -188,7 +189,7 @@ class ChainWriter:
 def _tellable(record: AuditRecord) -> AuditRecord:
     texts = {
         name: value.encode(errors="backslashreplace").decode()
-        for name in ("server", "tool", "who", "session", "error")
+        for name in ("part", "server", "tool", "who", "session", "error")
         if isinstance(value := getattr(record, name), str)
     }
     return msgspec.structs.replace(record, **texts, detail={"unwritable": repr(record.detail)[:200]}, arguments=UNSET)

@@ -86,6 +86,7 @@ class AuditLog:
         tool: str,
         outcome: Outcome,
         *,
+        part: str = "",
         who: str = "",
         session: str = "",
         ms: float = 0.0,
@@ -102,20 +103,20 @@ class AuditLog:
             self.lost += 1
             return
         self._queue.append(
-            (self._now(), "call", server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail)
+            (self._now(), "call", part, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail)
         )
         if not self._wake.is_set():
             self._wake.set()
 
     def note(self, kind: RecordKind, *, server: str = "", tool: str = "", who: str = "", **detail: Any) -> None:
         """Record what is no call: a decision of a person, or something about the log itself."""
-        self._queue.append((self._now(), kind, server, tool, "", who, "", 0.0, 0, b"", "", detail))
+        self._queue.append((self._now(), kind, "", server, tool, "", who, "", 0.0, 0, b"", "", detail))
         self._wake.set()
 
     def refuse(self, who: str, *, pid: int | None, reason: str, **detail: Any) -> None:
         """Record that something which only a person may do was refused to a caller."""
         told = {"event": "refused", **detail, "pid": pid, "reason": reason}
-        self._queue.append((self._now(), "decision", "", "", "denied", who, "", 0.0, 0, b"", "", told))
+        self._queue.append((self._now(), "decision", "", "", "", "denied", who, "", 0.0, 0, b"", "", told))
         self._wake.set()
 
     def check(self) -> None:

@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from dari.core.audit.record import AuditRecord, Outcome, RecordKind
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind, part_of
 from dari.core.audit.verify import records_backwards
 
 
 def query(
     directory: Path,
     *,
+    part: str | None = None,
     server: str | None = None,
     tool: str | None = None,
     who: str | None = None,
@@ -34,6 +35,7 @@ def query(
             and (until is None or record.at < until)
             and (outcome is None or record.outcome == outcome)
             and (kind is None or record.kind == kind)
+            and (part is None or part_of(record) == part)
             and (server is None or fnmatchcase(record.server, server))
             and (tool is None or fnmatchcase(record.tool, tool))
             and (who is None or fnmatchcase(record.who, who))

@@ -13,8 +13,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 Outcome = Literal["ok", "tool_error", "error", "denied", "held", "limited", "timed_out", "cancelled"]
-RecordKind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped"]
-"""`decision`: what a person did (pins, approvals). The others tell of the log itself."""
+RecordKind = Literal["call", "decision", "opened", "closed", "repaired", "pruned", "reopened", "dropped", "spooled"]
+"""`decision`: what a person did (pins, approvals). The others tell of the log itself; `spooled` comes after the
+records that the hub took over from the file of another process."""
 
 FIRST_PREV_HASH = "0" * 64
 """`prev` of the very first record."""
@@ -24,6 +25,8 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     n: int
     at: datetime
     kind: RecordKind = "call"
+    part: str = ""
+    """Which part ran the tool: `crab`, `crux`, `bridge`, `dari`; empty for an unknown tool and for what is no call."""
     server: str = ""
     tool: str = ""
     outcome: Outcome | Literal[""] = ""
@@ -49,3 +52,8 @@ decode = msgspec.json.Decoder(AuditRecord).decode
 
 def hash_of(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
+
+
+def part_of(record: AuditRecord) -> str:
+    """Which part the record tells of; the bridge wrote those of the time before there was more than one."""
+    return record.part or ("bridge" if record.kind == "call" and record.server else "")

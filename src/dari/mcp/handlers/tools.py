@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
+from dari.core.audit.calls import CallRecord
 from dari.core.content import (
     AudioContent,
     EmbeddedResource,
@@ -38,6 +39,9 @@ def call_tool(request: Request) -> bytes | None:
     name = request.params.name
     if name is UNSET:
         raise invalid_params("params.name is missing", "name the tool to call")
+    open_log = request.server.registry.call_log
+    if open_log is not None and (log := open_log()) is not None:
+        request.record = CallRecord(log, request, name, request.params.arguments or _NO_ARGUMENTS)
     tool = request.server.registry.tools.get(name)
     if tool is None:
         waiting = wait_for_list(request, "tools")
@@ -51,7 +55,7 @@ def call_tool(request: Request) -> bytes | None:
     value = _start(request, tool)
     renderer = render if tool.output_schema is None else render_structured
     if not tool.is_async:
-        return renderer(value)
+        return _ended(request, value, renderer(value))
     InflightCall(request, value, renderer, tool.timeout_s)
     return None
 
@@ -64,19 +68,30 @@ async def _call_later(request: Request, name: str, waiting: Coroutine[Any, Any, 
     value = _start(request, tool)
     if tool.is_async:
         value = await within_limit(tool, value)
-    return render(value) if tool.output_schema is None else render_structured(value)
+    return _ended(request, value, render(value) if tool.output_schema is None else render_structured(value))
+
+
+def _ended(request: Request, value: Any, result: bytes) -> bytes:
+    if request.record is not None:
+        request.record.returned(value, len(result))
+    return result
 
 
 def _start(request: Request, tool: Tool) -> Any:
     """What the tool returns; an awaitable of it when the tool is async."""
     params = request.params
     arguments = params.arguments or _NO_ARGUMENTS
+    record = request.record
+    if record is not None:
+        record.names(tool, arguments)
     if tool.mirrored and request.is_stateless and request.channel.headers is not None:
         check_parameters(request.channel.headers, tool, arguments)
     if tool.scope not in request.grant.scopes:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
         request.recall()
+    if record is not None and tool.server:
+        record.leave()
     try:
         return tool.run(arguments, request)
     except InvalidInput:

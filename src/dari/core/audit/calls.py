@@ -1,0 +1,106 @@
+"""One record for one tool call, whoever runs it: begun with the call, ended once with what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dari.core.content import ToolResult
+from dari.errors import DariError, Denied, NeedsApproval, TimedOut
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+    from dari.core.audit.record import Outcome
+    from dari.core.context import Context
+    from dari.core.tool import Tool
+
+MAX_NAME_CHARS = 200
+MAX_ERROR_CHARS = 500
+
+
+class CallLog(Protocol):
+    """Takes records of calls without blocking: the hub's log, or the spool of another process."""
+
+    def call(
+        self,
+        server: str,
+        tool: str,
+        outcome: Outcome,
+        *,
+        part: str = "",
+        who: str = "",
+        session: str = "",
+        ms: float = 0.0,
+        result_bytes: int = 0,
+        arguments: bytes = b"",
+        error: str = "",
+        detail: dict[str, Any] | None = None,
+    ) -> None: ...
+
+
+class CallRecord:
+    """The record of a call that runs. The first of `returned`, `raised` and `leave` ends it."""
+
+    __slots__ = ("_arguments", "_context", "_log", "_part", "_started", "_tool")
+
+    def __init__(self, log: CallLog, context: Context, tool: str, arguments: bytes | Raw) -> None:
+        self._log: CallLog | None = log
+        self._context = context
+        self._tool = tool
+        self._arguments = arguments
+        self._part = ""
+        self._started = perf_counter()
+
+    def names(self, tool: Tool, arguments: bytes | Raw) -> None:
+        """The tool that is meant: `call_tool` runs another one."""
+        self._tool, self._arguments, self._part = tool.name, arguments, tool.part
+
+    def leave(self) -> None:
+        """Somebody else records this call: the bridge does, for tools of other servers."""
+        self._log = None
+
+    def returned(self, value: Any, result_bytes: int) -> None:
+        is_error = isinstance(value, ToolResult) and value.is_error is True
+        self._end("tool_error" if is_error else "ok", result_bytes=result_bytes)
+
+    def raised(self, error: BaseException) -> None:
+        code = error.name if isinstance(error, DariError) else getattr(error, "code", None) or type(error).__name__
+        said = error.message if isinstance(error, DariError) else str(error)
+        self._end(outcome_of(error), error=said[:MAX_ERROR_CHARS], detail={"code": code})
+
+    def asked(self) -> None:
+        """The call ended with a question to its caller; with the answer comes another call."""
+        self._end("held", detail={"code": "input_required"})
+
+    def _end(
+        self, outcome: Outcome, *, result_bytes: int = 0, error: str = "", detail: dict[str, Any] | None = None
+    ) -> None:
+        log, context = self._log, self._context
+        if log is None:
+            return
+        self._log = None
+        log.call(
+            self._part,
+            self._tool[:MAX_NAME_CHARS],
+            outcome,
+            part=self._part,
+            who=context.who,
+            session=context.session_key,
+            ms=(perf_counter() - self._started) * 1000,
+            result_bytes=result_bytes,
+            arguments=bytes(self._arguments),
+            error=error,
+            detail=detail,
+        )
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    if isinstance(error, NeedsApproval):
+        return "held"
+    if isinstance(error, Denied):
+        return "denied"
+    return "timed_out" if isinstance(error, TimedOut) else "error"
