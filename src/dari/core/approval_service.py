@@ -80,7 +80,7 @@ class ApprovalService:
         except NeedsApproval as need:
             if (audit := self._audit()) is not None:
                 given = encode_any(arguments)
-                audit.call(server, tool, "held", who=who, session=session, arguments=given, error=need.message)
+                audit.hold(server, tool, who=who, session=session, arguments=given, error=need.message)
                 audit.flush(FLUSH_S)
             raise
 

@@ -119,6 +119,24 @@ class AuditLog:
         self._queue.append((self._now(), "decision", "", "", "", "denied", who, "", 0.0, 0, b"", "", told))
         self._wake.set()
 
+    def hold(self, server: str, tool: str, *, who: str, session: str, arguments: bytes, error: str) -> None:
+        """Record that a call of another process waits for a person. That process records the call itself."""
+        told = {"event": "approval asked"}
+        self._queue.append(
+            (self._now(), "decision", "", server, tool, "held", who, session, 0.0, 0, arguments, error, told)
+        )
+        self._wake.set()
+
+    def take_over(self, records: list[PendingRecord], file: str) -> bool:
+        """Write the records of a spool, in one batch that ends with a record of its name; False when it has to wait."""
+        if len(self._queue) >= self._limit:
+            return False
+        detail = {"file": file, "records": len(records)}
+        mark: PendingRecord = (self._now(), "spooled", "", "", "", "", "", "", 0.0, 0, b"", "", detail)
+        self._queue.extend([*records, mark])
+        self._wake.set()
+        return True
+
     def check(self) -> None:
         """Raise if a call could not be recorded now; a gateway asks before it makes one."""
         queued = len(self._queue)
