@@ -17,6 +17,8 @@ import pytest
 from dari.cli.audit import moment
 from dari.cli.main import main
 from dari.core.audit.log import AuditLog
+from dari.core.audit.redact import redact_json
+from dari.core.audit.spool import SPOOL_FOLDER, AuditSpool
 from tests.support.processes import wait_for_line
 
 DAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -255,3 +257,32 @@ def test_a_reader_that_leaves_early_is_no_error(filled: Log) -> None:
     script = f'"{sys.executable}" -m dari audit --follow | head -n 1'
     done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=20, check=False, start_new_session=True)
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
+
+
+def test_calls_of_one_part_are_asked_for_and_older_records_are_the_bridge_s(
+    filled: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled.call("crux", "crux_list_panes", part="crux", who="mcp:claude")
+    filled.call("git", "status", part="bridge", who="cli")
+    assert filled.log.flush()
+    assert main(["audit", "query", "--part", "crux", "--json"]) == 0
+    assert numbers(capsys.readouterr().out) == [7]
+    assert main(["audit", "query", "--part", "bridge", "--json"]) == 0
+    assert numbers(capsys.readouterr().out) == [8, 6, 5, 3, 2]
+    assert main(["audit", "--part", "crux"]) == 0
+    assert "ok         crux_list_panes  mcp:claude" in capsys.readouterr().out
+
+
+def test_records_that_wait_for_a_hub_are_shown_without_a_number(
+    filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool = AuditSpool(tmp_path / "bridge" / SPOOL_FOLDER, redact=redact_json)
+    spool.call("crab", "crab_ping", "ok", part="crab", who="mcp:claude", arguments=b'{"a":1}')
+    spool.call("crab", "crab_stop", "denied", part="crab", who="mcp:claude")
+    spool.close()
+    assert main(["audit", "query", "--part", "crab", "--outcome", "ok"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[0] == "w0" and "crab_ping" in line
+    assert main(["audit", "query", "--tool", "crab_ping", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arguments"] == {"a": 1}
+    assert main(["audit", "verify"]) == 0

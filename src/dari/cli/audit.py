@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import get_args
 
-from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of
+from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of, waiting
 from dari.core.audit.files import Head
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
 from dari.core.audit.verify import VerifyReport, last_record, verify
@@ -20,11 +20,13 @@ from dari.paths import home
 from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
+PARTS = ("crab", "crux", "bridge", "dari")
 BROKEN = 3
 _EPILOG = """\
 examples:
   dari audit                                  the last 20 records
   dari audit --follow --server 'git*'         watch one server; Ctrl-C ends it
+  dari audit --part crux                      what agents did in the terminal
   dari audit query --outcome denied --since 2h
   dari audit query --who 'mcp:*' --tool '*delete*' --since 2026-11-01 --json
   dari audit show 42                          one record with its arguments and its hashes
@@ -33,6 +35,7 @@ examples:
 
 --server, --tool and --who are globs. --since and --until take 90s, 15m, 2h, 7d, a date, or a time (2026-11-16T14:00).
 What ran beside the daemon (--no-daemon) has a log of its own; its records are numbered 1/7, 2/7 …
+Records that wait for the hub, because none runs, are shown with w0 in place of a number.
 guide: docs/guide/trust.md
 """
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -43,12 +46,13 @@ _TORN_WAIT_S = 0.4
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dari audit",
-        description="What went through the bridge: every call, every decision of a person, in a chain of hashes.",
+        description="Every tool call of every part and every decision of a person, in a chain of hashes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("word", nargs="?", choices=WORDS, default="tail", help="default: %(default)s")
     parser.add_argument("number", nargs="?", type=_number, metavar="N", help="show: the number of the record")
+    parser.add_argument("--part", choices=PARTS, help="calls of the proxy, the terminal, other servers, Dari itself")
     parser.add_argument("--server", metavar="GLOB", help="records of these servers")
     parser.add_argument("--tool", metavar="GLOB", help="records of these tools")
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
@@ -116,7 +120,9 @@ def line_of(record: AuditRecord, label: str = "") -> str:
     if record.kind != "call":
         told = [record.server, *(f"{name}={value}" for name, value in record.detail.items())]
         return _plain(f"{number}  {at}  {record.kind:<10} {' '.join(filter(None, told))}  {record.who}").rstrip()
-    name = f"{record.server}/{record.tool}" if record.tool else record.server
+    # A tool of ours has its part in its name.
+    is_named = record.tool.startswith(f"{record.server}_") and record.part == record.server
+    name = record.tool if is_named else "/".join(filter(None, (record.server, record.tool)))
     size = f"  {record.result_bytes} B" if record.result_bytes else ""
     error = f"  {record.error}" if record.error else ""
     return _plain(f"{number}  {at}  {record.outcome:<10} {name}  {record.who}  {record.ms:.1f} ms{size}{error}")
@@ -129,7 +135,8 @@ def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
     follows = is_tail and arguments.follow
     if follows:
         follower.mark()
-    found = newest(find(), filters, arguments.limit or (20 if is_tail else 100))
+    unwritten = [] if arguments.directory else waiting(home() / "bridge", filters)
+    found = newest(find(), filters, arguments.limit or (20 if is_tail else 100), unwritten)
     if is_tail:
         found.reverse()
     _print(found, arguments.json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,8 @@ import msgspec
 
 from dari.core.audit.files import LogFile, log_files, torn_bytes
 from dari.core.audit.query import query
-from dari.core.audit.record import AuditRecord, Outcome, RecordKind, decode
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind, decode, part_of
+from dari.core.audit.spool import SPOOL_FOLDER, read_spool, spooled
 from dari.core.audit.verify import records_backwards
 
 POLL_S = 0.25
@@ -22,6 +23,7 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Filters:
+    part: str | None = None
     server: str | None = None
     tool: str | None = None
     who: str | None = None
@@ -36,6 +38,7 @@ class Filters:
         globs = ((record.server, self.server), (record.tool, self.tool), (record.who, self.who))
         return (
             all(glob is None or fnmatchcase(value, glob) for value, glob in globs)
+            and self.part in (None, part_of(record))
             and self.outcome in (None, record.outcome)
             and self.kind in (None, record.kind)
             and (self.since is None or record.at >= self.since)
@@ -62,13 +65,27 @@ def logs_in(home: Path) -> list[Log]:
     return [Log(home / "audit"), *(Log(path, f"{path.name}/") for path in found)]
 
 
-def newest(logs: list[Log], filters: Filters, limit: int) -> list[Found]:
+def waiting(home: Path, filters: Filters) -> list[Found]:
+    """Records that other processes keep until a hub runs, without numbers: `w` stands for them."""
+    spool = home / SPOOL_FOLDER
+    found: list[Found] = []
+    for path in spooled(spool):
+        try:
+            records = [each.waiting() for each in read_spool(path)]
+        except FileNotFoundError:
+            continue  # the hub took it just now
+        found += [(Log(spool, "w"), one) for one in records if filters.match(one)]
+    return found
+
+
+def newest(logs: list[Log], filters: Filters, limit: int, waiting: Sequence[Found] = ()) -> list[Found]:
     """Records of all logs that match, newest first."""
     given = {name: getattr(filters, name) for name in Filters.__slots__}
     found = [(log, record) for log in logs for record in query(log.directory, limit=limit, **given)]
+    found += waiting
     # Within a log the number decides: clocks go back.
     found.sort(key=lambda one: (one[1].at, one[0].label, one[1].n), reverse=True)
-    return found[:limit] if len(logs) > 1 else found
+    return found[:limit]
 
 
 def record_of(log: Log, number: int) -> AuditRecord | None:

@@ -47,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
     commands.add_parser("approvals", help="calls that wait for a person: list, show, approve, deny, watch")
-    commands.add_parser("audit", help="the audit log of the bridge: tail, query, show, verify")
+    commands.add_parser("audit", help="the audit log of every part: tail, query, show, verify")
     return parser
 
 

@@ -21,13 +21,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dari.core.audit.record import Outcome, RecordKind
+from dari.core.audit.record import AuditRecord, Outcome, RecordKind
 from dari.errors import DariError
 from dari.paths import home, private_dir
 
@@ -65,6 +66,11 @@ class SpooledRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     arguments: Raw | UnsetType = UNSET
     error: str = ""
     detail: dict[str, Any] = {}
+
+    def waiting(self) -> AuditRecord:
+        """As people are shown it before it is in the log."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__ if name != "at"}
+        return AuditRecord(n=0, at=datetime.fromtimestamp(self.at, UTC), prev="", **told)
 
     def pending(self) -> PendingRecord:
         """As the log's writer takes it."""
