@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
+    from dari.core.audit.calls import CallLog
     from dari.core.tool import Tool
     from dari.daemon.client import DaemonClient
     from dari.terminal.service import TerminalService
@@ -67,9 +68,10 @@ def further_tokens() -> dict[str, Path]:
     return {"crab-mcp": CrabPaths().token("mcp"), "cruxd": CruxPaths.of_environment().http_token}
 
 
-def build(settings: ServeSettings) -> Server:
-    """The server with every toolkit that is built in."""
+def build(settings: ServeSettings, call_log: CallLog | None = None) -> Server:
+    """The server with every toolkit that is built in; its calls are recorded in `call_log`."""
     registry = Registry()
+    registry.call_log = None if call_log is None else lambda: call_log
     Toolkits(settings).add_to(registry)
     return _make_server(registry, is_strict=settings.protocol == "strict")
 
@@ -90,6 +92,7 @@ def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints
         is_strict=settings.protocol == "strict",
         add_built_ins=Toolkits(settings).add_to,
         approvals=bridge.approvals,
+        call_log=lambda: bridge.audit,
     )
     view = bridge.view(ClientEnvironment.of_process())
     return GatewayEndpoints(
@@ -112,6 +115,7 @@ def servers_for_clients(
 
         if options.get("no_servers") is True:
             registry = Registry()
+            registry.call_log = lambda: bridge.audit
             add_built_ins(registry)
             server = _make_server(registry, is_strict=is_strict)
             try:
@@ -124,7 +128,11 @@ def servers_for_clients(
         from dari.bridge.gateway.selection import read_selection
 
         served = ServerOptions(
-            instructions=INSTRUCTIONS, is_strict=is_strict, add_built_ins=add_built_ins, approvals=bridge.approvals
+            instructions=INSTRUCTIONS,
+            is_strict=is_strict,
+            add_built_ins=add_built_ins,
+            approvals=bridge.approvals,
+            call_log=lambda: bridge.audit,
         )
         endpoint = GatewayEndpoint(bridge.view(client), read_selection(options), served)
         endpoint.start()
@@ -179,9 +187,15 @@ def _make_server(registry: Registry, *, is_strict: bool) -> Server:
     return Server(registry, info, instructions=INSTRUCTIONS, strict=is_strict)
 
 
-def build_crab(client: DaemonClient, settings: ServeSettings, which: Literal["core", "all"] = "all") -> Server:
+def build_crab(
+    client: DaemonClient,
+    settings: ServeSettings,
+    which: Literal["core", "all"] = "all",
+    call_log: CallLog | None = None,
+) -> Server:
     """The server of design 000: the proxy's tools and nothing else."""
     registry = Registry()
+    registry.call_log = None if call_log is None else lambda: call_log
     registry.defer(lambda: proxy_tools(client, which))
     info = Info(name="crab-mcp", version=VERSION, title="Crab proxy")
     instructions = CRAB_INSTRUCTIONS if which == "all" else CRAB_CORE_INSTRUCTIONS

@@ -93,6 +93,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from dari import app
+    from dari.core.audit.spool import process_spool
     from dari.proxy.daemon import CrabPaths, crabd_client
     from dari.settings import ServeSettings
     from dari.transport.peer_uids import read_uids
@@ -118,10 +119,14 @@ async def _serve(arguments: argparse.Namespace) -> int:
         starts=arguments.ensure_daemon,
         daemon_path=arguments.daemon_path,
     ) as crabd:
-        server = app.build_crab(crabd, settings, arguments.tools)
-        if arguments.transport == "stdio":
-            return await _serve_stdio(server, settings, crabd if arguments.ensure_daemon else None)
-        return await _serve_http(server, settings, crabd, starts=arguments.ensure_daemon)
+        spool = process_spool()
+        server = app.build_crab(crabd, settings, arguments.tools, spool)
+        try:
+            if arguments.transport == "stdio":
+                return await _serve_stdio(server, settings, crabd if arguments.ensure_daemon else None)
+            return await _serve_http(server, settings, crabd, starts=arguments.ensure_daemon)
+        finally:
+            spool.close()
 
 
 async def _serve_stdio(server: Server, settings: ServeSettings, crabd: DaemonClient | None) -> int:

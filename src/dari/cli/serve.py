@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ def run_up(arguments: argparse.Namespace) -> int:
         try:
             if settings.has_servers:
                 return await _host(settings)
-            return await TransportSupervisor(app.build(settings), settings, announce=partial(_banner, settings)).run()
+            return await _serve_alone(settings)
         except Conflict:
             _refuse_second(app.socket_path())  # one that was started at the same time, or that holds the servers
             raise
@@ -99,6 +99,7 @@ async def _open_or_stop(forwarder: HubForwarder, supervisor: TransportSupervisor
 
 def serve_without_hub(none: NoHub, *, is_strict: bool, level: str) -> int:
     """Our own tools, in this process: on a disk that cannot be written, and inside a server of somebody's."""
+    from dari.core.audit.spool import process_spool
     from dari.core.scopes import MCP_GRANT
     from dari.transport.stdio import serve_stdio
 
@@ -109,7 +110,8 @@ def serve_without_hub(none: NoHub, *, is_strict: bool, level: str) -> int:
     settings = ServeSettings(protocol="strict" if is_strict else "negotiate")
 
     async def main() -> int:
-        await serve_stdio(app.build(settings), MCP_GRANT, head=none.unserved)
+        with closing(process_spool()) as spool:
+            await serve_stdio(app.build(settings, spool), MCP_GRANT, head=none.unserved)
         logger.info(log.format_event("stdio", "eof"))
         return 0
 
@@ -124,6 +126,15 @@ def _refuse_second(socket: Path) -> None:
     place = f"at {served.url}" if served.url else f"on {socket}"
     command = client_command("dari", served.url, served.token_path) if served.url else f"connect to {socket}"
     raise Conflict(f"Dari is up already {place} (pid {served.pid})", f"use that one: {command}")
+
+
+async def _serve_alone(settings: ServeSettings) -> int:
+    """Our own tools and nobody's servers."""
+    from dari.core.audit.spool import process_spool
+
+    with closing(process_spool()) as spool:
+        server = app.build(settings, spool)
+        return await TransportSupervisor(server, settings, announce=partial(_banner, settings)).run()
 
 
 async def _host(settings: ServeSettings) -> int:

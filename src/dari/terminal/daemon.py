@@ -46,6 +46,7 @@ async def serve(paths: CruxPaths, options: CruxOptions | None = None) -> None:
 @asynccontextmanager
 async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) -> AsyncIterator[None]:
     """The panes with both sockets open."""
+    from dari.core.audit.spool import process_spool
     from dari.core.scopes import MCP_GRANT
     from dari.daemon.server import DaemonServer
     from dari.settings import ServeSettings
@@ -70,7 +71,9 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         daemon = DaemonServer(
             paths, daemon_methods(service), lifetime=lifetime, on_refused=service.approvals.report_refusal
         )
-        server = build_server(service, multiplexer, options.rate)
+        spool = process_spool()
+        held.callback(spool.close)
+        server = build_server(service, multiplexer, options.rate, spool)
         await held.enter_async_context(daemon)
         held.callback(server.close)
         settings = ServeSettings(

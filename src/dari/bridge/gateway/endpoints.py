@@ -12,6 +12,7 @@ from dari.bridge.gateway.search_mode import search_registry
 from dari.bridge.gateway.selection import OWN, ServerSelection, select_servers, selected_patterns
 from dari.bridge.view import ServerView
 from dari.core.approvals import ApprovalQueue
+from dari.core.audit.calls import CallLog
 from dari.core.registry import Registry
 from dari.errors import DariError
 from dari.mcp.server import Info, Server
@@ -34,6 +35,7 @@ class ServerOptions:
     is_strict: bool = False
     add_built_ins: AddBuiltIns | None = None
     approvals: ApprovalQueue | None = None
+    call_log: Callable[[], CallLog | None] | None = None
 
 
 class GatewayEndpoint:
@@ -59,6 +61,7 @@ class GatewayEndpoint:
             is_alone=bool(choice.server),
         )
         shown = search_registry(self.full) if meant.mode == "search" else self.full
+        shown.call_log = options.call_log
         self.server = Server(shown, options.info, instructions=options.instructions, strict=options.is_strict)
         self.server.on_session_end.append(self._session_ended)
         self.gateway.on_log.append(self.server.log_to_sessions)

@@ -23,7 +23,7 @@ from dari.daemon.lifetime import Lifetime, run_daemon
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.paths import DaemonPaths
 from dari.daemon.unix_socket import answers, socket_address
-from dari.errors import Conflict, InvalidInput, Unavailable
+from dari.errors import Conflict, DariError, InvalidInput, Unavailable
 from dari.paths import FileId, file_id, log_hint, private_dir
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ async def host(
         held.callback((await _take(place)).release)
         ours = file_id(place.lock)
         await held.enter_async_context(bridge)
+        await held.enter_async_context(_taking_spools(bridge))
         control = DaemonServer(
             DaemonPaths(NAME, place.run_dir),
             (*exposed_methods(BridgeControl(bridge)), *exposed_methods(bridge.approval_service)),
@@ -188,6 +189,36 @@ async def _lock_lost(place: BridgePaths, ours: FileId) -> None:
                 return
         except OSError:
             return
+
+
+@asynccontextmanager
+async def _taking_spools(bridge: Bridge) -> AsyncIterator[None]:
+    """Meanwhile, records of other processes go into the log: those that waited for us, and those that come."""
+    from dari.core.audit.spool import SPOOL_FOLDER
+    from dari.core.audit.takeover import INTERVAL_S, SpoolTakeover
+
+    takeover = SpoolTakeover(bridge.home / SPOOL_FOLDER)
+
+    async def take() -> None:
+        try:
+            # The log is opened here, not in the thread: two that open it at once would open two.
+            if takeover.has_work() and (log := bridge.audit) is not None:
+                await asyncio.to_thread(takeover.take, log)
+        except (DariError, OSError) as error:
+            _log.warning("bridge event=spools_left: %s", error)
+
+    async def go_on() -> None:
+        while True:
+            await take()
+            await asyncio.sleep(INTERVAL_S)
+
+    taking = asyncio.create_task(go_on())
+    try:
+        yield
+    finally:
+        taking.cancel()
+        await asyncio.gather(taking, return_exceptions=True)
+        await take()
 
 
 def _record_refusal(bridge: Bridge, refusal: Refusal) -> None:

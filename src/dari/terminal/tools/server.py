@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from dari.core.audit.calls import CallLog
 from dari.core.context import Context
 from dari.core.rate_limit import ClientRateLimit
 from dari.core.registry import Registry
@@ -28,12 +29,18 @@ INSTRUCTIONS = (
 )
 
 
-def build_server(terminal: TerminalService, multiplexer: Multiplexer, rate: float | None = None) -> Server:
-    """A server of its own for the panes in this process."""
+def build_server(
+    terminal: TerminalService,
+    multiplexer: Multiplexer,
+    rate: float | None = None,
+    call_log: CallLog | None = None,
+) -> Server:
+    """A server of its own for the panes in this process; its calls are recorded in `call_log`."""
     from dari.terminal.tools.prompts import add_prompts
     from dari.terminal.tools.resources import add_resources
 
     registry = Registry()
+    registry.call_log = None if call_log is None else lambda: call_log
     tools = TerminalTools(terminal).tools()
     security = multiplexer.security
     rate, burst = (security.calls_per_second, security.calls_at_once) if rate is None else (rate, max(1, int(rate * 2)))
