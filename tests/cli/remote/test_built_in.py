@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dari.cli.remote import built_in
+from dari.core.audit.query import query
 from dari.core.registry import Registry
 from tests.support.demo_server import DemoTools
 from tests.support.remote_command import Done, Screen, Shop, shop
@@ -94,3 +95,19 @@ async def test_progress_and_questions_reach_the_person(tmp_path: Path, demo: Dem
         assert (await own(run, "call_tool", "demo_think")).code == 3
         done = await own(run, "call_tool", "demo_picture", "--output", "kept")
         assert (run.cwd / "kept/demo_picture-1.png").read_bytes() == b"\x89PNG"
+
+
+async def test_each_call_is_one_record(demo: DemoTools, tmp_path: Path) -> None:
+    async with shop(tmp_path) as run:
+        await own(run, "call_tool", "demo_echo", "text=a")
+        await own(run, "call_tool", "demo_missing")
+        await own(run, "call_tool", "demo_endless", "--timeout", "1")
+        log = run.bridge.audit
+        assert log is not None and log.flush()
+        found = query(log.directory, kind="call")[::-1]
+        assert [(one.part, one.tool, one.outcome) for one in found] == [
+            ("demo", "demo_echo", "ok"),
+            ("demo", "demo_missing", "error"),
+            ("demo", "demo_endless", "timed_out"),
+        ]
+        assert {one.who for one in found} == {"mcp:cli"}

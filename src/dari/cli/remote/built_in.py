@@ -22,6 +22,7 @@ from dari.cli.remote.describe import describe_tool
 from dari.cli.remote.elicitation import answer_server_request
 from dari.cli.remote.progress import ProgressLine
 from dari.cli.remote.render import add_output_options, make_content_store, show_result
+from dari.core.audit.calls import CallRecord
 from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
 from dari.core.scopes import MCP_GRANT
 from dari.core.tool import Tool
@@ -63,8 +64,26 @@ async def run_built_in(tool: Tool, arguments: bytes, context: CommandContext, ti
     """A `CallToolResult`; a failure of the tool is one too. InvalidInput when the arguments are wrong."""
     limit_s = tool.timeout_s if timeout_s is None else timeout_s
     tool_context = _ShellContext(context, tool.name)
+    log = context.bridge.audit
+    record = None if log is None else CallRecord(log, tool_context, tool.name, arguments)
+    if record is not None:
+        record.names(tool, arguments)
     try:
-        value = tool.run(arguments, tool_context)
+        result = await _run(tool, arguments, tool_context, limit_s, record)
+    except BaseException as error:
+        if record is not None:
+            record.raised(error)
+        raise
+    finally:
+        tool_context.close()
+    return Raw(result)
+
+
+async def _run(
+    tool: Tool, arguments: bytes, context: Context, limit_s: float | None, record: CallRecord | None
+) -> bytes:
+    try:
+        value = tool.run(arguments, context)
         if tool.is_async:
             async with asyncio.timeout(limit_s):
                 value = await value
@@ -73,10 +92,14 @@ async def run_built_in(tool: Tool, arguments: bytes, context: CommandContext, ti
     except TimeoutError as error:
         raise TimedOut(f"'{tool.name}' was not done in {limit_s:g} s", "allow more: --timeout MS") from error
     except (DariError, Exception) as error:
-        return Raw(error_result(to_dari_error(error, f"{tool.name} failed")))
-    finally:
-        tool_context.close()
-    return Raw((render if tool.output_schema is None else render_structured)(value))
+        failure = to_dari_error(error, f"{tool.name} failed")
+        if record is not None:
+            record.raised(failure)
+        return error_result(failure)
+    result = (render if tool.output_schema is None else render_structured)(value)
+    if record is not None:
+        record.returned(value, len(result))
+    return result
 
 
 class _ShellContext(Context):
