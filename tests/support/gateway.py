@@ -104,7 +104,11 @@ async def house(
 ) -> AsyncIterator[House]:
     place = Place(root, *servers, **top)
     async with place.bridge() as bridge:
-        manner = ServerOptions(add_built_ins=built_ins if own_tools else None, approvals=bridge.approvals)
+        manner = ServerOptions(
+            add_built_ins=built_ins if own_tools else None,
+            approvals=bridge.approvals,
+            call_log=lambda: bridge.audit,
+        )
         front = GatewayEndpoint(bridge.view(place.around()), choice, manner)
         opened = House(place, bridge, front)
         if starts:
