@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench import cold, http_load, stdio_load
+from bench import audit, cold, http_load, stdio_load
 from bench.contenders import ASGI, FASTMCP, OURS, SDK, Contender, present
 from bench.drivers.run import ClientRun, run_client
 from bench.messages import ECHO, ERAS, HANDSHAKE, LIST, Call, Era
@@ -121,6 +121,10 @@ def client_rate(plan: Plan) -> Iterator[Measurement[Contender]]:
             yield interleave(measurement, plan.rounds, running)
 
 
+def audit_cost(plan: Plan) -> Iterator[Measurement[Contender]]:
+    return audit.measure(plan.rounds, plan.seconds)
+
+
 MEASURES: dict[str, Callable[[Plan], Iterator[Measurement[Contender]]]] = {
     "call": call_rate,
     "latency": call_latency,
@@ -129,6 +133,7 @@ MEASURES: dict[str, Callable[[Plan], Iterator[Measurement[Contender]]]] = {
     "start": cold_start,
     "memory": memory,
     "client": client_rate,
+    "audit": audit_cost,
 }
 
 

@@ -21,7 +21,7 @@ def table(measurements: Sequence[Measurement[C]]) -> str:
 
 
 def rows(measurement: Measurement[C]) -> str:
-    return "\n".join(row(verdict) for verdict in measurement.verdicts())
+    return "\n".join([*(row(verdict) for verdict in measurement.verdicts()), *_limit_of(measurement)])
 
 
 def promises(measurements: Sequence[Measurement[C]]) -> str:
@@ -59,12 +59,15 @@ def count(measurements: Sequence[Measurement[C]]) -> int:
 
 
 def _promises_of(one: Measurement[C]) -> list[str]:
-    rows = [row(verdict) for verdict in one.verdicts() if verdict.target is not None]
-    if one.limit is not None:
-        ours = number(one.median(one.ours), one.unit)
-        mark = "missed" if one.is_over_limit else "met"
-        rows.append(f"| {one.name} | {ours} | – | | | ≤ {one.limit:g} {one.unit} | {mark} |")
-    return rows
+    return [*(row(verdict) for verdict in one.verdicts() if verdict.target is not None), *_limit_of(one)]
+
+
+def _limit_of(one: Measurement[C]) -> list[str]:
+    if one.limit is None:
+        return []
+    ours = number(one.median(one.ours), one.unit)
+    mark = "missed" if one.is_over_limit else "met"
+    return [f"| {one.name} | {ours} | – | | | ≤ {one.limit:g} {one.unit} | {mark} |"]
 
 
 def circumstances(rounds: int, seconds: int, cold_starts: int) -> str:

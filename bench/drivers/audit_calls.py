@@ -1,0 +1,143 @@
+"""Calls through our server in one process, with and without the audit log: rates, and the CPU that a record takes.
+
+`echo` shows what a record costs; `crab` is a real tool, a read of the proxy's rules in a crabd of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.servers.dari_tools import registry_of
+from dari.core.audit.calls import CallLog
+from dari.core.audit.log import AuditLog
+from dari.core.audit.redact import redact_json
+from dari.core.audit.spool import AuditSpool
+from dari.core.scopes import MCP_GRANT
+from dari.mcp.reply_channel import ReplyChannel
+from dari.mcp.server import Info, Server
+
+STOP_S = 0.5
+CALLS = {
+    "echo": {"name": "echo", "arguments": {"text": "hello there"}},
+    "crab": {"name": "crab_rules_list", "arguments": {"kind": "block"}},
+}
+
+
+class CountingWire(ReplyChannel):
+    """Keeps so many calls in flight until the time is over."""
+
+    def __init__(self, server: Server) -> None:
+        self.grant = MCP_GRANT
+        self.session = server.open_session(self)
+        self._server = server
+        self.calls = 0
+        self._until_s = 0.0
+        self._running = 0
+        self._done = asyncio.Event()
+        self._params = b""
+        self._sent = 0
+
+    def reply(self, message: bytes, code: int = 0) -> None:
+        self.calls += 1
+        self._running -= 1
+        assert not code and b'"isError":true' not in message, message
+        if time.perf_counter() < self._until_s:
+            asyncio.get_running_loop().call_soon(self._send)
+        elif not self._running:
+            self._done.set()
+
+    def emit(self, message: bytes) -> None:
+        pass
+
+    def initialize(self) -> None:
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        self._running += 1
+        self._server.receive(_request("initialize", params), self)
+
+    async def load(self, params: dict[str, Any], in_flight: int, seconds: float) -> None:
+        self.calls, self._until_s = 0, time.perf_counter() + seconds
+        self._params = json.dumps(params).encode()
+        self._done.clear()
+        for _ in range(in_flight):
+            self._send()
+        await self._done.wait()
+
+    def _send(self) -> None:
+        self._running += 1
+        self._sent += 1
+        body = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (self._sent, self._params)
+        self._server.receive(body, self)
+
+
+def _request(method: str, params: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 0, "method": method, "params": params}).encode()
+
+
+@asynccontextmanager
+async def _server(tool: str, home: Path) -> AsyncIterator[Server]:
+    if tool == "echo":
+        yield Server(registry_of(1), Info("bench", "1"))
+        return
+    from dari.app import build_crab
+    from dari.proxy.daemon import CrabPaths, crabd_client
+    from dari.settings import ServeSettings
+
+    place = CrabPaths(home / "run")
+    async with crabd_client(place, "cli") as crabd:
+        await crabd.call("system.ping")
+        try:
+            yield build_crab(crabd, ServeSettings())
+        finally:
+            await crabd.call("system.shutdown")
+    await asyncio.sleep(STOP_S)  # crabd still writes its state
+
+
+def _log(kind: str, home: Path) -> AuditLog | AuditSpool | None:
+    if kind == "log":
+        return AuditLog(home / "audit", redact=redact_json)
+    return AuditSpool(home / "spool", redact=redact_json) if kind == "spool" else None
+
+
+async def _measured(tool: str, kind: str, in_flight: int, seconds: float, home: Path) -> dict[str, float]:
+    async with _server(tool, home) as server:
+        log: AuditLog | AuditSpool | None = _log(kind, home)
+        sink: CallLog | None = log
+        server.registry.call_log = lambda: sink
+        wire = CountingWire(server)
+        wire.initialize()
+        await wire.load(CALLS[tool], in_flight, seconds / 3)
+        began_s, thread_s, process_s = time.perf_counter(), time.thread_time(), time.process_time()
+        await wire.load(CALLS[tool], in_flight, seconds)
+        took_s, loop_s = time.perf_counter() - began_s, time.thread_time() - thread_s
+        if log is not None:
+            log.close()
+        return {
+            "calls_per_s": wire.calls / took_s,
+            "loop_us": loop_s / wire.calls * 1e6,
+            "all_us": (time.process_time() - process_s) / wire.calls * 1e6,
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tool", choices=CALLS)
+    parser.add_argument("log", choices=("none", "log", "spool"))
+    parser.add_argument("--in-flight", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dari-audit-", ignore_cleanup_errors=True) as home:
+        os.environ["DARI_HOME"] = home
+        print(json.dumps(asyncio.run(_measured(given.tool, given.log, given.in_flight, given.seconds, Path(home)))))
+
+
+if __name__ == "__main__":
+    main()
