@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from dari.bridge.control import BridgeControl
 from dari.bridge.decisions import Decisions
 from dari.bridge.service import Bridge
 from dari.core.audit.query import query
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import serve_own_process
 from dari.errors import Conflict, DariError, Denied, Unavailable
 from tests.support.bridge import ME, Place, lab
 
@@ -21,6 +24,13 @@ from tests.support.bridge import ME, Place, lab
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("DARI_HOME", str(tmp_path / "dari"))
     return Place(tmp_path, lab(tmp_path, tools={"confirm": ["greet"]}))
+
+
+@pytest.fixture(autouse=True)
+def at_a_terminal() -> Iterator[None]:
+    """The tests decide as a command does that runs in this process."""
+    with serve_own_process(ALL_SCOPES):
+        yield
 
 
 def recorded(place: Place) -> list[tuple[str, str, str, dict[str, Any]]]:

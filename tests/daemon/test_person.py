@@ -11,6 +11,8 @@ from typing import Protocol
 import pytest
 
 from dari.daemon.ancestry import ancestors
+from dari.daemon.caller_scopes import limit_scopes, require_person, serve_own_process
+from dari.daemon.errors import NotAPerson
 from dari.daemon.person import PANE_BRAND, find_agent, is_mcp_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="marks and brands are read from /proc")
@@ -111,3 +113,12 @@ def test_command_lines_of_mcp_servers_are_recognised(argv: list[str]) -> None:
 @pytest.mark.parametrize("argv", [["dari", "approvals"], ["vim", "dari-mcp.md"], ["dari", "remote", "list"], []])
 def test_other_command_lines_are_not(argv: list[str]) -> None:
     assert not is_mcp_server(argv)
+
+
+def test_without_a_caller_nobody_is_a_person() -> None:
+    with pytest.raises(NotAPerson):
+        require_person("approving a call")
+    with limit_scopes(["admin"]), pytest.raises(NotAPerson):
+        require_person("approving a call")
+    with serve_own_process(["admin"]):
+        require_person("approving a call")

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.cli.remote.main import run
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import serve_own_process
 from dari.errors import InvalidInput
 
 WORKSHOP = Path(__file__).with_name("workshop.py")
@@ -118,7 +120,8 @@ class Shop:
 
     async def on(self, screen: Screen, *words: str, program: str = PROGRAM) -> Done:
         around = ClientEnvironment(self.home, self.cwd, dict(self.environ))
-        code = await run(program, list(words), screen, self.bridge, around)
+        with serve_own_process(ALL_SCOPES):
+            code = await run(program, list(words), screen, self.bridge, around)
         return Done(code, screen.shown, screen.told)
 
 

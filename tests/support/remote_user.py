@@ -15,6 +15,8 @@ from typing import Any
 from dari.bridge.config.locations import ClientEnvironment
 from dari.bridge.service import Bridge
 from dari.cli.remote.main import run
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import serve_own_process
 from dari.errors import InvalidInput
 
 LAB = Path(__file__).with_name("lab.py")
@@ -133,10 +135,12 @@ class Person:
     ) -> Answer:
         screen = Screen(answers, stdin, is_screen)
         if bridge is not None:
-            code = await run(program, list(words), screen, bridge, self.around())
+            with serve_own_process(ALL_SCOPES):
+                code = await run(program, list(words), screen, bridge, self.around())
         else:
             async with self.bridge() as one:
-                code = await run(program, list(words), screen, one, self.around())
+                with serve_own_process(ALL_SCOPES):
+                    code = await run(program, list(words), screen, one, self.around())
         return Answer(code, screen.printed, screen.told, tuple(screen.asked))
 
     def decisions(self) -> list[dict[str, Any]]:

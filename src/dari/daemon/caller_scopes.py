@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from msgspec import Struct
@@ -39,9 +39,14 @@ def serve_caller(caller: CallerIdentity) -> Iterator[None]:
 @contextmanager
 def limit_scopes(scopes: Iterable[str]) -> Iterator[None]:
     """What runs inside is done with these scopes, and no more than an outer caller has."""
-    caller = _CALLER.get() or CallerIdentity("", frozenset(), os.getpid())
+    caller = _CALLER.get() or CallerIdentity("", frozenset(), None)
     with serve_caller(replace(caller, scopes=frozenset(scopes))):
         yield
+
+
+def serve_own_process(scopes: Iterable[str]) -> AbstractContextManager[None]:
+    """What runs inside is done for whoever started this process: a command that does its work without a daemon."""
+    return serve_caller(CallerIdentity("cli", frozenset(scopes), os.getpid()))
 
 
 def current_caller() -> CallerIdentity | None:
@@ -64,9 +69,12 @@ def require_scope(scope: str, hint: str) -> None:
 def require_person(what: str) -> None:
     """Refuse the call unless it comes from a person's terminal: `admin` scope, and outside of what agents drive.
 
-    A command that runs in our own process, without a daemon, is judged by where this process runs.
+    Without a caller it is refused: our own process may be a daemon. A command without a daemon names itself as the
+    caller (`serve_own_process`).
     """
-    require_scope("admin", f"{what} is for a person")
     caller = _CALLER.get()
-    if reason := find_agent(os.getpid() if caller is None else caller.pid):
+    if caller is None:
+        raise NotAPerson(f"{what} is for a person, and the call has no caller", "use a terminal of your own")
+    require_scope("admin", f"{what} is for a person")
+    if reason := find_agent(caller.pid):
         raise NotAPerson(f"{what} is for a person, and {reason}", "use a terminal of your own, outside of any pane")

@@ -13,6 +13,8 @@ from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.cli.remote.main import run
 from dari.core.approvals import Approval
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import serve_own_process
 from dari.errors import Denied
 from tests.support.remote_user import Person, Watcher
 
@@ -121,7 +123,8 @@ async def test_nothing_waiting_is_no_failure(person: Person) -> None:
 @asynccontextmanager
 async def watching(person: Person, one: Waiting, screen: Watcher, *words: str) -> AsyncIterator[None]:
     command = run("dari remote", ["approvals", "--watch", *words], screen, one.bridge, person.around())
-    task = asyncio.create_task(command)
+    with serve_own_process(ALL_SCOPES):
+        task = asyncio.create_task(command)
     try:
         yield
     finally:

@@ -111,13 +111,16 @@ def run_here(program: str, argv: list[str]) -> int:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.service import Bridge
     from dari.cli.hub.paths import BridgePaths
+    from dari.core.scopes import ALL_SCOPES
+    from dari.daemon.caller_scopes import serve_own_process
 
     console = ProcessConsole()
 
     async def handle() -> int:
         place = BridgePaths()
         async with Bridge(place.state_dir, protected=place.protected, is_guest=True) as bridge:
-            return await run(program, argv, console, bridge, ClientEnvironment.of_process())
+            with serve_own_process(ALL_SCOPES):
+                return await run(program, argv, console, bridge, ClientEnvironment.of_process())
 
     try:
         return asyncio.run(handle())
