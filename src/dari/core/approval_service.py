@@ -9,6 +9,8 @@ asked, and an approval is good in that process alone, so nobody gains anything b
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,9 +26,11 @@ from dari.rpc.codec import encode as encode_any
 
 if TYPE_CHECKING:
     from dari.core.audit.log import AuditLog
+    from dari.daemon.session import Refusal
 
 MAX_WAIT_S = 3600.0
 FLUSH_S = 1.0
+_log = logging.getLogger("dari.approvals")
 
 
 class ApprovalList(Struct, frozen=True):
@@ -158,3 +162,25 @@ class ApprovalService:
 def _asker_pid() -> int:
     caller = current_caller()
     return 0 if caller is None else caller.pid or -1
+
+
+class RefusalReporter:
+    """`on_refused` of a daemon that is not the hub: has the hub record what only a person may do and was refused."""
+
+    def __init__(self, hub: ApprovalService, daemon: str) -> None:
+        self._hub = hub
+        self._daemon = daemon
+        self._reports: set[asyncio.Future[bool]] = set()
+
+    def __call__(self, refusal: Refusal) -> None:
+        told = self._hub.report_refusal(
+            self._daemon, refusal.method, refusal.principal, refusal.pid or 0, refusal.reason
+        )
+        task = asyncio.ensure_future(told)
+        self._reports.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Future[bool]) -> None:
+        self._reports.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("daemon=%s event=unrecorded error=%s", self._daemon, error)

@@ -41,6 +41,8 @@ class CrabPaths(DaemonPaths):
 
 async def serve(paths: CrabPaths) -> None:
     """Run until `system.shutdown`, SIGTERM or SIGINT."""
+    from dari.core.approval_service import RefusalReporter
+    from dari.core.hub_client import hub_approvals
     from dari.daemon.server import DaemonServer
     from dari.proxy.api.service import daemon_methods, local_service
     from dari.proxy.runtime import ProxyRuntime
@@ -49,7 +51,9 @@ async def serve(paths: CrabPaths) -> None:
         proxy = await ProxyRuntime.open(paths.state_dir)
         proxy.local_files.keep_out_of(paths.run_dir)
         try:
-            await DaemonServer(paths, daemon_methods(local_service(proxy, paths.socket)), on_stop=proxy.stop).serve()
+            methods = daemon_methods(local_service(proxy, paths.socket))
+            reporter = RefusalReporter(hub_approvals(), "crab")
+            await DaemonServer(paths, methods, on_stop=proxy.stop, on_refused=reporter).serve()
         finally:
             await proxy.close()
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dari.core.hub_client import hub_approvals
 from dari.daemon.errors import ScopeRequired
 from dari.proxy.daemon import crabd_client as daemon_client
 from tests.cli.proxy.test_rules import Client
+from tests.support.crux_command import end_hub
 from tests.support.origins.origin import Origin, answering
 from tests.support.proxy_command import JSON_BODY, Shell, dari, ran, serving
 
@@ -104,6 +109,15 @@ def test_a_large_compressed_body_comes_out_whole(shell: Shell, client: Client, h
     assert piped.stdout == PNG
 
 
+@pytest.fixture
+def hub(home: Path) -> Iterator[None]:
+    """It runs before crabd has a refusal to be recorded, and ends after crabd has."""
+    asyncio.run(hub_approvals("cli").list_approvals())
+    yield
+    end_hub()
+
+
+@pytest.mark.usefixtures("hub")
 def test_the_exact_bytes_are_not_for_agents(shell: Shell, client: Client, site: Origin) -> None:
     client.get(site.url("/"))
 
@@ -114,6 +128,26 @@ def test_the_exact_bytes_are_not_for_agents(shell: Shell, client: Client, site: 
     assert asyncio.run(ask_as("cli"))
     with pytest.raises(ScopeRequired):
         asyncio.run(ask_as("mcp"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="panes are recognised by what /proc shows")
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("traffic", "show", "1", "--reveal"),
+        ("traffic", "body", "1", "--reveal"),
+        ("traffic", "replay", "1", "--with-secrets"),
+        ("set", "listen", "0.0.0.0:0"),
+    ],
+)
+def test_a_persons_command_is_refused_in_a_pane(
+    shell: Shell, client: Client, site: Origin, words: tuple[str, ...]
+) -> None:
+    client.get(site.url("/"))
+    in_pane = {**os.environ, "CRUX_PANE": "1"}
+    said = subprocess.run(ran_command(*words), capture_output=True, text=True, timeout=40, env=in_pane)
+    assert said.returncode != 0 and "in a pane" in said.stderr, said
 
 
 def ran_command(*words: str) -> list[str]:

@@ -182,7 +182,7 @@ class RulesApi:
         added = await self._add(made)
         return _view(added.rule, 0, added.warnings)
 
-    @expose("rules.keep_credentials", "admin")
+    @expose("rules.keep_credentials", "admin", needs_person=True)
     async def keep_credentials(self, id: str, keeps: bool = True) -> RuleView:
         """Let a map_remote rule send cookies, tokens and passwords to another origin: for a person."""
         if not isinstance(self._book.get(id), MapRemoteRule):

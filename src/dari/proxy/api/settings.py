@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from dari.daemon.caller_scopes import require_scope
+from dari.daemon.caller_scopes import current_caller, require_person, require_scope
 from dari.daemon.stub import expose
 from dari.errors import Failed, InvalidInput
 from dari.proxy.access import parse_ip
@@ -143,7 +143,7 @@ class SettingsApi:
         now = self._runtime.configuration
         admits_more = not enabled or (now.client_allowlist.enabled and set(parsed) > set(now.client_allowlist.ips))
         if now.is_open_to_network and admits_more and now.client_allowlist != ClientRule(enabled, parsed):
-            require_scope("admin", _who(f"admitting other machines to {now.listen_addr}", "`dari proxy set allowlist`"))
+            _require_person(f"admitting other machines to {now.listen_addr}", "`dari proxy set allowlist`")
         await self._runtime.configure(client_allowlist=ClientRule(enabled, parsed))
         return Ok()
 
@@ -221,7 +221,7 @@ class SettingsApi:
             now = self._runtime.configuration
             if now.is_open_to_network and not blocks_private_targets and now.refuses_private_targets:
                 what = f"private targets for the other machines that reach {now.listen_addr}"
-                require_scope("admin", _who(what, "`dari proxy set policy --block-private off`"))
+                _require_person(what, "`dari proxy set policy --block-private off`")
             changes["blocks_private_targets"] = blocks_private_targets
             changes["permits_private_targets"] = not blocks_private_targets and now.is_open_to_network
         await self._runtime.configure(**changes)
@@ -232,7 +232,7 @@ class SettingsApi:
         now = self._runtime.configuration
         wanted = msgspec.structs.replace(now, **changes)
         if wanted.is_open_to_network and _listeners(wanted) - _listeners(now):
-            require_scope("admin", _who(f"listening on {wanted.listen_addr}, which other machines reach,", command))
+            _require_person(f"listening on {wanted.listen_addr}, which other machines reach,", command)
         if not wanted.is_open_to_network or not now.is_open_to_network:
             changes["permits_private_targets"] = False
         await self._runtime.configure(**changes)
@@ -259,8 +259,11 @@ def _listeners(configuration: Configuration) -> set[tuple[str, str, int]]:
     return bound
 
 
-def _who(what: str, command: str) -> str:
-    return f"{what} is decided by a person; ask them to run {command}"
+def _require_person(what: str, command: str) -> None:
+    """Refuse it to agents. Our own process, when it starts with these settings, has no caller to judge."""
+    require_scope("admin", f"{what} is decided by a person; ask them to run {command}")
+    if current_caller() is not None:
+        require_person(what)
 
 
 def _check_pem_path(path: str, hint: str) -> None:

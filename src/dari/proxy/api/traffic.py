@@ -152,7 +152,7 @@ class TrafficApi:
         """The named fields of one request, all of them by default."""
         return await self._show(request_id, rows_fields(fields) if fields else FIELDS, self._recording.redactor)
 
-    @expose("traffic.reveal", "admin")
+    @expose("traffic.reveal", "admin", needs_person=True)
     async def reveal(self, request_id: str) -> FlowView:
         """The same with its secrets: for a person, never for an agent."""
         return await self._show(request_id, FIELDS, REVEALED)
@@ -230,7 +230,7 @@ class TrafficApi:
             redactor=recording.redactor,
         )
 
-    @expose("traffic.reveal_body", "admin")
+    @expose("traffic.reveal_body", "admin", needs_person=True)
     async def reveal_body(
         self, request_id: str, direction: Literal["request", "response"] = "response", start: int = 0
     ) -> BodyChunk:
@@ -270,7 +270,7 @@ class TrafficApi:
         """Send it again with these changes; its secrets go along to the origin that they were recorded for, alone."""
         return await self._replay(request_id, edits, timeout_s, keeps_secrets=False)
 
-    @expose("traffic.replay_with_secrets", "admin")
+    @expose("traffic.replay_with_secrets", "admin", needs_person=True)
     async def replay_with_secrets(
         self, request_id: str, edits: RequestEdits = _UNCHANGED, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> SentRequest:
@@ -312,7 +312,7 @@ class TrafficApi:
         pieces = self._har(wanted, limit, self._recording.redactor, include_bodies=include_bodies)
         return await self._write_har(path, pieces, overwrite=overwrite)
 
-    @expose("traffic.reveal_har", "admin", is_slow=True)
+    @expose("traffic.reveal_har", "admin", needs_person=True, is_slow=True)
     async def reveal_har(
         self,
         path: str | None = None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,15 +18,13 @@ from typing import Any, ParamSpec, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from dari.core.approval_service import MAX_WAIT_S, ApprovalService
+from dari.core.approval_service import MAX_WAIT_S, ApprovalService, RefusalReporter
 from dari.core.approvals import Approval
 from dari.daemon.caller_scopes import current_caller
-from dari.daemon.session import Refusal
 from dari.daemon.stub import expose, exposed_name
 from dari.errors import Denied, NeedsApproval
 
 LIFETIME_S = 600.0
-_log = logging.getLogger("dari.terminal")
 SERVER = "crux"
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,7 +106,8 @@ class ApprovalsApi:
         self.on_change: Callable[[], None] = lambda: None
         """Called when something begins or ends to wait."""
         self._watching: dict[str, asyncio.Task[None]] = {}
-        self._reports: set[asyncio.Future[bool]] = set()
+        self.report_refusal = RefusalReporter(hub, SERVER)
+        """Has the hub record that something which only a person may do was refused here."""
 
     @property
     def count(self) -> int:
@@ -160,18 +158,6 @@ class ApprovalsApi:
         if current_caller() is not None:
             raise Denied("a form's answer is relayed by the process that showed it", "use crux approvals")
         await self._hub.relay(id, is_approved, f"the person at {client or 'a client'}")
-
-    def report_refusal(self, refusal: Refusal) -> None:
-        """Have the hub record that something which only a person may do was refused here."""
-        told = self._hub.report_refusal(SERVER, refusal.method, refusal.principal, refusal.pid or 0, refusal.reason)
-        task = asyncio.ensure_future(told)
-        self._reports.add(task)
-        task.add_done_callback(self._forget_report)
-
-    def _forget_report(self, task: asyncio.Future[bool]) -> None:
-        self._reports.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("daemon=cruxd event=unrecorded error=%s", error)
 
     def close(self) -> None:
         for task in self._watching.values():
