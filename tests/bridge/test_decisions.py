@@ -104,7 +104,7 @@ async def test_what_is_refused_is_not_recorded(place: Place) -> None:
         with pytest.raises(DariError):
             Decisions(bridge, "ann").let_through("nothing")
         assert len(bridge.pins.held("lab")) == 2
-    assert recorded(place) == []
+    assert [(one[3]["event"], one[3].get("id")) for one in recorded(place)] == [("refused", "nothing")]
 
 
 async def test_one_content_seen_under_two_capability_profiles_is_one_decision(place: Place) -> None:

@@ -21,7 +21,7 @@ from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
 from dari.core.scopes import ADMIN, CONTROL, READ
 from dari.daemon.caller_scopes import current_caller, require_person
 from dari.daemon.stub import expose
-from dari.errors import Denied, InvalidInput, NeedsApproval
+from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.rpc.codec import encode as encode_any
 
 if TYPE_CHECKING:
@@ -130,7 +130,11 @@ class ApprovalService:
         except Denied as error:
             self.record_refusal(what, error.message, id=id)
             raise
-        return self._answer(id, approves, by, reason, for_session)
+        try:
+            return self._answer(id, approves, by, reason, for_session)
+        except (Conflict, NotFound) as error:  # answered, used up or never asked for: somebody tries an id again
+            self.record_refusal(what, error.message, id=id)
+            raise
 
     def record_refusal(self, what: str, reason: str, **detail: Any) -> None:
         audit = self._audit()

@@ -83,6 +83,7 @@ async def host(
         if is_ours(peer.pid) and not (peer.pid is not None and is_own_daemon(peer.pid)):
             if bridge.audit is not None:
                 bridge.audit.refuse("server", pid=peer.pid, reason="a server that the hub runs", what="connecting")
+                bridge.audit.flush(FLUSH_S)
             raise PermissionError(f"process {peer.pid} belongs to a server that the bridge runs")
         return peer
 
