@@ -64,6 +64,17 @@ async def test_a_child_without_a_network_cannot_read_what_is_ours(person: Path, 
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
+async def test_what_lies_beside_a_file_of_ours_in_a_folder_of_ours_is_hidden_too(
+    person: Path, wrapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (require_bubblewrap if wrapped else require_kernel)()
+    monkeypatch.setenv("CREWX_MCP_JSON", str(person / "data/dari/servers.json"))
+    (person / "data/dari/servers.json").write_text(SECRET)
+    walls = Confinement("enforce", None, "none", uses_bubblewrap=wrapped)
+    assert await read_by_child(person / "data/dari/mcp.token", walls) == "no"
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["landlock", "bubblewrap"])
 @pytest.mark.parametrize("path", ["home/notes.txt", "elsewhere/free.txt", "/etc/hostname", "/dev/null"])
 async def test_it_reads_everything_else_as_before(person: Path, path: str, wrapped: bool) -> None:
     (require_bubblewrap if wrapped else require_kernel)()

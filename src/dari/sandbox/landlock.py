@@ -116,15 +116,21 @@ class Ruleset:
             self.descriptor = -1
 
 
-def allow_all_but(rules: Ruleset, hidden: Sequence[Path], version: int) -> None:
-    """Grant everything that does not lie in one of these (real) paths.
+def allow_all_but(
+    rules: Ruleset, hidden: Sequence[Path], version: int, rights: Right | None = None, below: Path = Path("/")
+) -> None:
+    """Grant these rights, by default all, to everything below a folder that does not lie in one of these (real) paths.
 
     Landlock only grants, and whatever is granted for a folder holds below it: so all that lies beside the hidden paths
     is granted one by one. In the folders above them names can be listed, and what is there now can be used; a new file
     directly in one of them (in the home itself) cannot be made.
     """
-    every = handled_rights(version) & ~Right.RESOLVE_UNIX
-    above = {folder for path in hidden for folder in path.parents}
+    every = handled_rights(version) & ~Right.RESOLVE_UNIX if rights is None else rights
+    # One that lies in another is hidden with it; its neighbours must not be granted on its account.
+    hidden = [path for path in hidden if not any(folder in hidden for folder in path.parents)]
+    above = {folder for path in hidden for folder in path.parents if folder.is_relative_to(below)}
+    if not above:
+        rules.allow(below, every)
     for folder in above:
         rules.allow(folder, Right.READ_DIR)
         try:
