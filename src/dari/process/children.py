@@ -133,7 +133,7 @@ class Children:
                 return
             try:
                 async with asyncio.timeout(LAUNCH_S):
-                    complaint = await _read_to_end(prepared.status)
+                    complaint = await read_to_end(prepared.status)
             except TimeoutError:
                 complaint = f"0 launch: not done in {LAUNCH_S:g} s"
             if not complaint:
@@ -177,7 +177,7 @@ class Children:
                     pass
 
 
-async def _read_to_end(descriptor: int) -> str:
+async def read_to_end(descriptor: int) -> str:
     """All of a pipe, without a thread."""
     loop = asyncio.get_running_loop()
     done = loop.create_future()

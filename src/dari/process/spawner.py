@@ -77,9 +77,12 @@ class Spawner:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, terminal: int) -> SpawnedProcess:
+    async def start(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, terminal: int, inherited: Sequence[int] = ()
+    ) -> SpawnedProcess:
         """Run a program in a session of its own with `terminal` as its controlling terminal.
 
+        It has the descriptors in `inherited` by the same numbers, and no others but its terminal.
         InvalidInput when the directory does not exist, NotFound when the program does not.
         """
         token = secrets.token_hex(16)
@@ -90,11 +93,12 @@ class Spawner:
             number = self._number
             sockets = [(str(path), path.lstat().st_ino) for path in self.sockets if path.is_socket()]
             wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token, "sockets": sockets}
+            wish["inherited"] = list(inherited)
             told = asyncio.get_running_loop().create_future()
             self._starting[number] = told
             data = msgspec.json.encode(wish) + b"\n"
             try:
-                await self._send(line, data, terminal)
+                await self._send(line, data, [terminal, *inherited])
                 pid = await asyncio.wait_for(told, START_S)
             except TimeoutError:
                 raise Unavailable(f"{argv[0]} was not started in {START_S:.0f} s", "try again") from None
@@ -152,10 +156,10 @@ class Spawner:
         asyncio.get_running_loop().add_reader(ours, self._hear)
         return ours
 
-    async def _send(self, line: socket.socket, data: bytes, descriptor: int | None = None) -> None:
+    async def _send(self, line: socket.socket, data: bytes, descriptors: Sequence[int] = ()) -> None:
         first = data
-        if descriptor is not None:
-            sent = socket.send_fds(line, [data[:4096]], [descriptor])
+        if descriptors:
+            sent = socket.send_fds(line, [data[:4096]], descriptors)
             first = data[sent:]
         await asyncio.get_running_loop().sock_sendall(line, first)
 

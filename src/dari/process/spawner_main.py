@@ -127,14 +127,16 @@ class SpawnerMain:
     def _obey(self, wish: dict) -> None:  # type: ignore[type-arg]
         if "start" in wish:
             terminal = self._descriptors.pop(0)
+            inherited = {number: self._descriptors.pop(0) for number in wish["inherited"]}
             self._sockets = wish["sockets"]
             try:
-                pid = _start(wish["argv"], wish["env"], wish["cwd"], terminal)
+                pid = _start(wish["argv"], wish["env"], wish["cwd"], terminal, inherited)
             except OSError as error:
                 self._say(failed=wish["start"], errno=error.errno, reason=error.strerror or str(error))
                 return
             finally:
-                os.close(terminal)
+                for descriptor in (terminal, *inherited.values()):
+                    os.close(descriptor)
             self._tokens[pid] = wish["token"]
             self._leaders[pid] = pid
             self._brief(pid=pid, token=wish["token"])
@@ -205,20 +207,32 @@ class SpawnerMain:
                 self._reap()
 
 
-def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int) -> int:
-    """Fork and exec on the terminal; OSError when the program or the directory cannot be used."""
+def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inherited: dict[int, int]) -> int:
+    """Fork and exec on the terminal; OSError when the program or the directory cannot be used.
+
+    `inherited` are descriptors to hand on, by the numbers that the program knows them by.
+    """
     problem, teller = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.set_inheritable(teller, False)
+            # Out of the way of the numbers that are wanted.
+            above = max((2, *inherited)) + 1
+            teller = fcntl.fcntl(teller, fcntl.F_DUPFD_CLOEXEC, above)
+            moved = {number: fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, above) for number, one in inherited.items()}
+            terminal = fcntl.fcntl(terminal, fcntl.F_DUPFD_CLOEXEC, above)
             os.setsid()
             _brand()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
             for descriptor in (0, 1, 2):
                 os.dup2(terminal, descriptor)
-            os.closerange(3, teller)
-            os.closerange(teller + 1, 1024)
+            for number, one in moved.items():
+                os.dup2(one, number)
+            first = 3
+            for number in sorted((teller, *moved)):
+                os.closerange(first, number)
+                first = number + 1
+            os.closerange(first, 1024)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
