@@ -32,9 +32,7 @@ def bubblewrap_command(
             "--bind" if wanted[ROOT] else "--ro-bind",
             "/",
             "/",
-            "--dev-bind",
-            "/dev",
-            "/dev",
+            *(["--dev-bind", "/dev", "/dev"] if wanted[ROOT] else ["--dev", "/dev"]),
             "--proc",
             "/proc",
         ]

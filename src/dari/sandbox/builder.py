@@ -71,7 +71,9 @@ def build_command(
     protected = _present(protected)
     if not confinement.is_off:
         warnings += _guard(
-            confinement, protected, can_hide=wraps_in_bubblewrap(confinement, machine) or _is_seatbelt(machine)
+            confinement,
+            protected,
+            can_hide=wraps_in_bubblewrap(confinement, machine) or _is_seatbelt(machine) or confinement.reads_all,
         )
         warnings += _unhidden(confinement, protected, machine)
     prepared = SandboxedCommand([str(program), *arguments], dict(environment), findings, warnings)
@@ -156,6 +158,8 @@ def _prepare_linux(
             *_ca_files(prepared.environment),
             *(allowed.path for allowed in confinement.paths or () if allowed.access == "ro"),
         ]
+        if confinement.reads_all:
+            readable = [bubblewrap.ROOT]
         writable = [allowed.path for allowed in confinement.paths or () if allowed.access == "rw"]
         writable += [prepared.scratch] if prepared.scratch is not None else []
         if wraps_in_bubblewrap(confinement, machine):
@@ -219,17 +223,23 @@ def _landlock_orders(
     if hides:
         landlock.allow_all_but(rules, protected, machine.landlock_abi)
     if confines:
+        # Where no mount hides our own folders, all but them is granted.
+        hidden = protected if confinement.reads_all and not prepared.is_wrapped else ()
         for path in readable:
-            rules.allow(path, landlock.READ)
+            landlock.allow_all_but(rules, hidden, machine.landlock_abi, landlock.READ, path)
         for path in writable:
-            rules.allow(path, landlock.WRITE)
-        for device in system_paths.DEVICES:
+            landlock.allow_all_but(rules, hidden, machine.landlock_abi, landlock.WRITE, path)
+        for device in (*map(Path, system_paths.DEVICES), *confinement.devices):
             if os.path.exists(device):
-                rules.allow(Path(device), landlock.DEVICE)
-        if prepared.is_wrapped:
+                rules.allow(device, landlock.DEVICE)
+        if prepared.is_wrapped and not confinement.reads_all:
             known = landlock.handled_rights(machine.landlock_abi)
             rights = {"/proc": landlock.READ, "/dev": landlock.READ | landlock.DEVICE, "/tmp": landlock.WRITE}
             orders = [f"landlock-path {rules.descriptor} {rights[path] & known:d} {path}" for path in bubblewrap.FRESH]
+        elif prepared.is_wrapped:
+            known = landlock.handled_rights(machine.landlock_abi)
+            rights = {"/proc": landlock.READ, "/dev": landlock.READ | landlock.DEVICE}
+            orders = [f"landlock-path {rules.descriptor} {rights[path] & known:d} {path}" for path in rights]
     return [*orders, f"landlock {rules.descriptor}"]
 
 

@@ -41,6 +41,10 @@ class Confinement(Struct, frozen=True):
     """A temporary folder of its own, as TMPDIR, removed at the end. Only where `paths` is given."""
     uses_bubblewrap: bool = True
     """Add namespaces where bubblewrap is installed and the profile confines paths."""
+    reads_all: bool = False
+    """Everything but our own folders may be read. `paths` then says what may be written."""
+    devices: tuple[Path, ...] = ()
+    """Device files to open besides /dev/null and its kin: the terminal of a pane."""
 
     @property
     def is_off(self) -> bool:

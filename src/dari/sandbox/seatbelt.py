@@ -19,12 +19,13 @@ def seatbelt_profile(confinement: Confinement, installation: Iterable[Path], hid
     """The rules in Apple's language; the last one that matches decides."""
     lines = ["(version 1)", "(allow default)"]
     if confinement.paths is not None:
-        lines += ["(deny file-read-data)", "(deny file-write*)"]
+        lines += [*([] if confinement.reads_all else ["(deny file-read-data)"]), "(deny file-write*)"]
         places = [*map(Path, READABLE), *installation, *(allowed.path for allowed in confinement.paths)]
         lines += [f"(allow file-read-data (subpath {_quoted(path)}))" for path in dict.fromkeys(places)]
         writable = [allowed.path for allowed in confinement.paths if allowed.access == "rw"]
         lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in writable]
-        lines += [f"(allow file-read-data file-write-data (literal {_quoted(Path(path))}))" for path in DEVICES]
+        devices = [*map(Path, DEVICES), *confinement.devices]
+        lines += [f"(allow file-read-data file-write-data (literal {_quoted(path)}))" for path in devices]
     # After what is allowed: the last rule decides, and our own folders are nobody's.
     lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in hidden]
     if confinement.network != "all":
