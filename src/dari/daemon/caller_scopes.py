@@ -66,6 +66,12 @@ def require_scope(scope: str, hint: str) -> None:
         raise ScopeRequired("insufficient scope", f"this call needs scope '{scope}': {hint}")
 
 
+def is_person() -> bool:
+    """Whether the call comes from a person's terminal, as `require_person` wants it."""
+    caller = _CALLER.get()
+    return caller is not None and "admin" in caller.scopes and not find_agent(caller.pid)
+
+
 def require_person(what: str) -> None:
     """Refuse the call unless it comes from a person's terminal: `admin` scope, and outside of what agents drive.
 

@@ -64,6 +64,7 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
         multiplexer.set_variables(load_variables(environ))
         if sys.stdin is not None and sys.stdin.isatty():
             multiplexer.adopt_environment(os.environ)
+        multiplexer.hide(paths.run_dir, paths.state_dir)
         multiplexer.own_sockets(paths.mcp_socket, paths.socket)
         service = local_service(
             multiplexer, paths.sessions, lifetime.stop, lambda: len(server.sessions) + daemon.connections

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dari.errors import Conflict, DariError, InvalidInput, NotFound, Unavailable
+from dari.daemon.caller_scopes import CallerIdentity, current_caller, is_person
+from dari.errors import Conflict, DariError, Denied, InvalidInput, NotFound, Unavailable
 from dari.process.spawner import Spawner
 from dari.terminal.engine.engine import Engine, make_engine
 from dari.terminal.input_policy import PaneInputPolicy, PolicyEnforcer
@@ -26,9 +29,11 @@ from dari.terminal.window_manager import PanePlacement, WindowManager
 
 MAX_ENDED = 20
 MAX_NAME_CHARS = 64
+JUDGED_S = 1.0
 
 if TYPE_CHECKING:
     from dari.terminal.api.approvals import ApprovalsApi
+    from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class Multiplexer:
         self._environments: dict[str, dict[str, str]] = {}
         self._control_path = control_path
         self._controls: dict[str, OutOfBandChannel] = {}
+        self._hidden = [path for path in (socket_path, control_path) if path is not None]
+        self._judged: tuple[CallerIdentity | None, float, bool] = (None, 0.0, False)
         self._count = 0
         self._opening = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
@@ -138,6 +145,10 @@ class Multiplexer:
 
     def input_guard(self, pane: Pane) -> PaneInputPolicy:
         return self._inputs[pane.id]
+
+    def hide(self, *paths: Path) -> None:
+        """Folders of ours besides the usual ones, which confined panes do not see."""
+        self._hidden += paths
 
     def own_sockets(self, *paths: Path) -> None:
         """What is removed, besides all programs, when this process is killed."""
@@ -202,6 +213,7 @@ class Multiplexer:
     ) -> Pane:
         """Start a shell or a program in a new pane. Its place is found before it starts, or nothing is changed."""
         self._check_name(name)
+        sandbox = self._choose_sandbox()
         await self.warm()
         async with self._opening:
             # They are counted as crux_list_panes shows them; those whose program has ended make room.
@@ -231,10 +243,11 @@ class Multiplexer:
                     cwd=place,
                     command=command,
                     shell=shell,
-                    env=self._with_control(new, {**self._settings, **(env or {})}),
+                    env=self._with_control(new, {**self._settings, **(env or {})}, sandbox),
                     base=self._person,
                     socket_path=str(self.socket_path or ""),
                     engine=engine,
+                    sandbox=sandbox,
                 )
             except BaseException:
                 self.windows.remove(new)
@@ -262,6 +275,7 @@ class Multiplexer:
         old = self.find(pane_id)
         if old.is_alive and not force:
             raise Conflict(f"pane {old.id} still runs {old.name}", "close it first, or use force")
+        sandbox = self._choose_sandbox()
         async with self._opening:
             place = self._checked_place(cwd or old.cwd())
             await old.close(force=True)
@@ -275,9 +289,10 @@ class Multiplexer:
                 cwd=place,
                 command=command,
                 shell=shell,
-                env=self._with_control(old.id, {**self._settings, **(env or {})}),
+                env=self._with_control(old.id, {**self._settings, **(env or {})}, sandbox),
                 base=self._person,
                 socket_path=str(self.socket_path or ""),
+                sandbox=sandbox,
             )
             self._inputs.pop(old.id).close()
             self._environments[pane.id] = dict(env or {})
@@ -286,6 +301,8 @@ class Multiplexer:
 
     def _adopt(self, pane: Pane) -> None:
         self._panes[pane.id] = pane
+        if self.security.sandbox != "off" and not pane.is_confined:
+            pane.admit_input = self._admit_person
         self._inputs[pane.id] = PaneInputPolicy(pane, self.guard)
         pane.events.subscribe(lambda event: self.changes.publish(PaneChanged(pane.id, event)))
         self.changes.publish(PaneOpened(pane.id))
@@ -335,11 +352,41 @@ class Multiplexer:
         if control is not None:
             control.remove()
 
-    def _with_control(self, pane_id: str, env: Mapping[str, str] | None) -> dict[str, str]:
+    def _choose_sandbox(self) -> WorkspaceSandbox | None:
+        """For a pane that this call opens: none where crux.toml wants none, or for a person's command."""
+        if self.security.sandbox == "off" or is_person():
+            return None
+        from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox
+
+        source = [Path(self.security.source)] if self.security.source else []
+        return WorkspaceSandbox([*self._hidden, *source])
+
+    def _admit_person(self) -> None:
+        if not self._is_person():
+            raise Denied(
+                "this pane is a person's, and not confined to a workspace",
+                "open one of your own: crux_create_pane",
+            )
+
+    def _is_person(self) -> bool:
+        """Found out once a second and process: a person types faster than /proc is read."""
+        caller, now = current_caller(), time.monotonic()
+        if caller is None or caller.pid is None:
+            return False
+        if self._judged[0] != caller or now - self._judged[1] > JUDGED_S:
+            self._judged = (caller, now, is_person())
+        return self._judged[2]
+
+    def _with_control(
+        self, pane_id: str, env: Mapping[str, str] | None, sandbox: WorkspaceSandbox | None
+    ) -> dict[str, str]:
         given = dict(env or {})
         if self._control_path is None:
             return given
-        control = self._controls[pane_id] = OutOfBandChannel(self._control_path / pane_id)
+        # Our own folders are hidden from a confined pane.
+        folder = self._control_path / pane_id if sandbox is None else Path(tempfile.mkdtemp(prefix="crux-pane-"))
+        self._forget_control(pane_id)
+        control = self._controls[pane_id] = OutOfBandChannel(folder)
         return {**given, "CRUX_CONTROL": control.make()}
 
     def _named(self, name: str) -> Pane | None:

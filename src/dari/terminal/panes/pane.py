@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from dari.errors import Conflict
 from dari.process.spawner import SpawnedProcess, Spawner
@@ -25,6 +25,10 @@ from dari.terminal.panes.processes import ProcessInfo, describe, directory_of
 from dari.terminal.panes.prompts import PromptLine
 from dari.terminal.panes.pty import Pty
 from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
+
+if TYPE_CHECKING:
+    from dari.sandbox.builder import SandboxedCommand
+    from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox
 
 ENTER_S = 1.0
 _REOPEN = "open another with crux_create_pane"
@@ -69,6 +73,11 @@ class Pane:
         self._cwd = engine.cwd
         self._input_mark = 0
         self._is_closed = False
+        self._confined: SandboxedCommand | None = None
+        self._discarding: asyncio.Future[None] | None = None
+        self._program_pid = 0  # where it is not the one that was started
+        self.admit_input: Callable[[], None] = lambda: None
+        """Called before anything is typed; raises to refuse it."""
         engine.on_osc = self._intake.hear
         engine.hears_prompts = False
         engine.on_reply = self._reply
@@ -99,11 +108,12 @@ class Pane:
         prefer: Literal["auto", "ghostty", "bittty"] = "auto",
         engine: Engine | None = None,
         is_plain: bool = False,
+        sandbox: WorkspaceSandbox | None = None,
     ) -> Pane:
         """Start a shell, or `command`, on a new terminal.
 
         `env` is added to the pane's own environment, which `base` replaces by a person's; `engine` is a screen to
-        go on with; `is_plain` leaves the user's own start files of the shell out.
+        go on with; `is_plain` leaves the user's own start files of the shell out; `sandbox` confines the program.
         """
         screen = engine or make_engine(cols, rows, history_rows, prefer)
         cols, rows = screen.cols, screen.rows
@@ -113,17 +123,45 @@ class Pane:
         pty = Pty(cols, rows)
         pane = cls(pane_id, name or os.path.basename(launch.argv[0]), screen, pty, launch)
         try:
-            kept = await keepers.start(launch.argv, env=launch.env, cwd=place, terminal=pty.slave)
+            if sandbox is None:
+                kept = await keepers.start(launch.argv, env=launch.env, cwd=place, terminal=pty.slave)
+            else:
+                kept = await pane._start_confined(keepers, sandbox, place)
         except BaseException:
+            if pane._confined is not None:
+                pane._confined.discard()
             pty.close()
             raise
         pane._adopt(keepers, kept)
         return pane
 
+    async def _start_confined(self, keepers: Spawner, sandbox: WorkspaceSandbox, place: str) -> SpawnedProcess:
+        prepared = self._confined = sandbox.prepare(self._launch, place, self._pty.tty)
+        kept = await keepers.start(
+            prepared.command,
+            env=prepared.environment,
+            cwd=place,
+            terminal=self._pty.slave,
+            inherited=prepared.inherited,
+        )
+        prepared.hand_over()
+        try:
+            await sandbox.await_launch(prepared)
+        except BaseException:
+            await keepers.end(kept, hangup_s=0, term_s=0)
+            raise
+        self._program_pid = sandbox.find_program_pid(prepared, kept.pid)
+        return kept
+
+    def _discard_sandbox(self) -> None:
+        """Remove its temporary folder, in a thread: a program may have left much there."""
+        if self._confined is not None:
+            self._discarding = asyncio.get_running_loop().run_in_executor(None, self._confined.discard)
+
     def _adopt(self, keepers: Spawner, kept: SpawnedProcess) -> None:
         self._keepers, self._kept = keepers, kept
         kept.on_exit = self._exit
-        self.commands.start(kept.pid)
+        self.commands.start(self.pid)
         self._pty.attach()
         if kept.exit_code is not None:
             self._exit(kept.exit_code)
@@ -132,7 +170,12 @@ class Pane:
 
     @property
     def pid(self) -> int:
-        return 0 if self._kept is None else self._kept.pid
+        return 0 if self._kept is None else self._program_pid or self._kept.pid
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the kernel keeps its programs in the workspace."""
+        return self._confined is not None
 
     @property
     def kind(self) -> ShellKind | None:
@@ -243,6 +286,7 @@ class Pane:
         await self.write(b"".join(map(self.engine.encode_key, keys)))
 
     def _put(self, data: bytes, *, is_command: bool = False) -> None:
+        self.admit_input()
         if not self.is_alive:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         if self._line.typed(data, self.commands.zone, is_command=is_command):
@@ -378,6 +422,7 @@ class Pane:
         self.commands.end(code)
         self.events.publish(events.Exited(code))
         self._exited.set()
+        self._discard_sandbox()
 
     async def exited(self) -> int:
         """Wait for the first program to end; its exit code, 128 + N for signal N."""
@@ -398,4 +443,6 @@ class Pane:
         if self._keepers is not None and self._kept is not None:
             await self._keepers.end(self._kept)
             self._exit(self._kept.exit_code if self._kept.exit_code is not None else -signal.SIGHUP)
+        if self._discarding is not None:
+            await self._discarding
         self._pty.close()

@@ -13,6 +13,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -45,6 +46,8 @@ class Security(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     calls_per_second: int = 100
     """By one client; 0: no limit."""
     calls_at_once: int = 400
+    sandbox: Literal["off", "workspace"] = "off"
+    """workspace: panes that agents open are confined by the kernel, and agents type into no others."""
     source: str = ""
 
 
@@ -143,6 +146,7 @@ _EXPECTED = {
     "elicitation_clients": 'write a list of client names, such as ["claude-code"]',
     "calls_per_second": "write a number, such as 100, or 0 for no limit",
     "calls_at_once": "write a number, such as 400",
+    "sandbox": 'write "off" or "workspace"',
 }
 
 
