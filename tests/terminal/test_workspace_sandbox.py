@@ -24,8 +24,8 @@ from dari.terminal.panes.shell_integration import plan_launch
 from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox, is_workspace
 from dari.terminal.paths import CruxPaths
 from dari.terminal.policy.config import Security, parse_security
-from tests.cli.crux.rig import Crux, crux_in
-from tests.sandbox.requirements import require_bubblewrap
+from tests.support.crux_command import Crux, crux_in
+from tests.support.requirements import require_bubblewrap
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not probe_capabilities().landlock_abi, reason="panes are confined by Landlock"
