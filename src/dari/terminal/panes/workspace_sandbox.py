@@ -91,7 +91,9 @@ class WorkspaceSandbox:
             said = f"0 launch: not done in {LAUNCH_S:g} s"
         if said != READY:
             what = said.removeprefix(READY).partition(" ")[2] or "the sandbox ended before the program began"
-            raise Unavailable(f"the pane was not opened: {what}", "dari doctor tells what this machine can confine")
+            raise Unavailable(
+                f"the pane was not opened: {what}", "dari remote doctor tells what this machine can confine"
+            )
 
     def find_program_pid(self, prepared: SandboxedCommand, pid: int) -> int:
         """The process of the program itself. Below bubblewrap that is the child of the namespace's first process."""
