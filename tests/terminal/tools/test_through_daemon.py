@@ -10,6 +10,8 @@ import pytest
 
 from dari.app import proxy_tools
 from dari.core.registry import Registry
+from dari.core.scopes import ALL_SCOPES
+from dari.daemon.caller_scopes import serve_own_process
 from dari.daemon.client import DEFAULT_TIMEOUT_S, DaemonClient
 from dari.daemon.server import DaemonServer
 from dari.daemon.unix_socket import answers
@@ -82,7 +84,8 @@ async def test_the_hub_drives_panes_of_the_daemon_and_a_person_decides_not_its_c
                 asked = await hub.call("crux_execute_command", command="rm victim")
                 assert (asked["error"]["name"], hub.questions) == ("needs_approval", [])
                 (entry,) = (await house.service.approvals.list_approvals()).waiting
-                house.hub.decide(entry.id, approves=agrees, by="somebody")
+                with serve_own_process(ALL_SCOPES):
+                    house.hub.decide(entry.id, approves=agrees, by="somebody")
                 again = await hub.call("crux_execute_command", command="rm victim")
                 assert ("error" in again) is not agrees
                 missing = await hub.call("crux_get_output", pane_id="404")
