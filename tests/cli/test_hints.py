@@ -15,6 +15,7 @@ import pytest
 from dari.cli.kit.parser import HelpRequested
 from dari.cli.remote.main import commands_of, load, parser_of
 from dari.errors import InvalidInput
+from tests.support.crab_processes import end_crabd
 from tests.support.remote_command import Shop, shop
 
 SOURCES = Path(__file__).parents[2] / "src/dari"
@@ -180,6 +181,8 @@ def test_a_hint_of_crux_names_commands_of_crux(
     monkeypatch.setenv("HOME", str(tmp_path))
     code = _exit_code(lambda: main(words))
     said = capsys.readouterr().err
+    if (tmp_path / "none.sock").exists():
+        assert _exit_code(lambda: main(["kill-server"])) == 0
     assert code in (1, 2, 3) and "error: " in said
     named = list(hints_in(said))
     assert [each for each in named if each[0] != "crux" or not takes(*each)] == []
@@ -206,7 +209,10 @@ def test_a_hint_of_the_proxy_names_commands_of_the_proxy(
     from dari.cli.main import main
 
     monkeypatch.setenv("DARI_HOME", str(tmp_path))
-    code = _exit_code(lambda: main(["proxy", "--run-dir", str(tmp_path / "none"), *words]))
+    try:
+        code = _exit_code(lambda: main(["proxy", "--run-dir", str(tmp_path / "none"), *words]))
+    finally:
+        end_crabd(tmp_path / "none")
     said = capsys.readouterr().err
     assert code in (1, 2, 3)
     named = list(hints_in(said))
