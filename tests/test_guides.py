@@ -52,15 +52,18 @@ async def test_the_toolkit_of_the_guide_serves_its_tools(tmp_path: Path) -> None
 async def test_the_shell_script_of_the_guide_gets_two_replies(tmp_path: Path) -> None:
     script = next(block for block in blocks("connect.md", "sh") if block.startswith("printf"))
     bin_folder = Path(sys.executable).parent
+    env = {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "DARI_HOME": str(tmp_path)}
     process = await asyncio.create_subprocess_exec(
         "/bin/sh",
         "-c",
         script,
-        env={"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "DARI_HOME": str(tmp_path)},
+        env=env,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
     output, _ = await process.communicate()
+    stop = await asyncio.create_subprocess_exec(str(bin_folder / "dari"), "remote", "daemon", "stop", env=env)
+    assert await stop.wait() == 0
     replies = {reply["id"]: reply for reply in map(json.loads, output.splitlines())}
     assert replies[1]["result"]["serverInfo"]["name"] == "dari"
     assert replies[2]["result"]["structuredContent"]["dari"]
