@@ -47,7 +47,7 @@ async def _engine() -> AsyncIterator[int]:
     from dari.proxy.engine.hooks import NoRules
     from dari.proxy.engine.listener import ProxyEngine
     from dari.proxy.recording.bodies import BodyStore
-    from dari.proxy.recording.recorder import Recorder
+    from dari.proxy.recording.recording import Recorder
     from dari.proxy.recording.ring import Ring
 
     with tempfile.TemporaryDirectory() as folder:

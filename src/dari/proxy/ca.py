@@ -53,7 +53,7 @@ class CertificateAuthority:
     @classmethod
     def generate(cls, name: str = "Crab Proxy CA", days: int = 3650, key_type: KeyType = "ec") -> CertificateAuthority:
         if not 1 <= days <= 36500:
-            raise InvalidInput(f"{days} is no number of days for a CA", "use 1 to 36500")
+            raise InvalidInput(f"days must be between 1 and 36500, got {days}", "choose a shorter or longer time")
         key = _make_key(key_type)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_NAME_CHARS])])
         now = datetime.datetime.now(datetime.UTC)

@@ -90,7 +90,7 @@ def _charset(data: bytes, head: Headers, kind: str) -> str | None:
     if b"\0" in data[:8192]:
         return None
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)  # a character cut at the end is no fault
+        codecs.getincrementaldecoder("utf-8")().decode(data)  # a character that is cut off at the end is allowed
     except UnicodeDecodeError:
         controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in data[:1024])
         return "windows-1252" if controls * 50 <= min(len(data), 1024) else None

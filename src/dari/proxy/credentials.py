@@ -1,6 +1,6 @@
 """Credentials stay with the origin they were recorded for: another scheme, host or port does not get them.
 
-Used where a request of somebody else is sent on: replay, map_remote, a breakpoint that changes the URL, a mock that
+Used where another client's request is sent on: replay, map_remote, a breakpoint that changes the URL, a mock that
 answers for another site. What the caller gives itself (a header that is set, a new body) is the caller's own.
 """
 
@@ -37,7 +37,7 @@ class StrippedBody(NamedTuple):
 
 
 def origin_of(url: str) -> Origin | None:
-    """None for what is no URL: it is nobody's origin."""
+    """None where the text is not a URL and thus has no origin."""
     try:
         parts = urlsplit(url)
         scheme = parts.scheme.lower()

@@ -1,6 +1,6 @@
 """One request through the proxy, as it happened. The engine is the only writer; everyone else reads.
 
-Structs rather than dataclasses: made in C, a fifth of the time, once per request. They are no part of any cycle.
+Structs rather than dataclasses: made in C, a fifth of the time, once per request. They never form a cycle.
 Stored flows are arrays (`array_like`): a new field goes to the end, none is ever removed or moved.
 """
 

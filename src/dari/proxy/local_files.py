@@ -24,7 +24,7 @@ def own_folders() -> tuple[Path, ...]:
 
 
 class LocalFiles:
-    """Files below the roots. In roots that nobody named, hidden files and folders stay out: `~/.ssh`, `~/.aws`."""
+    """Files below the roots. In default roots, hidden files and folders stay out: `~/.ssh`, `~/.aws`."""
 
     def __init__(self, roots: Iterable[str] = (), *, hides_hidden: bool = True) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)

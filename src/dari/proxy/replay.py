@@ -23,7 +23,7 @@ from dari.text.redact import MARK
 if TYPE_CHECKING:
     from dari.proxy.runtime import ProxyRuntime
 
-# Each belongs to one connection, or is made anew by whoever sends.
+# Each belongs to one connection, or is made anew by the sender.
 _PER_HOP = {
     b"connection",
     b"proxy-connection",
@@ -51,7 +51,7 @@ class RequestEdits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     remove_headers: list[str] = []
     body: str | None = None
     body_b64: bytes | None = None
-    """A body that is no text; wins over `body`. Base64 where it travels as JSON."""
+    """A binary body; wins over `body`. Base64 in JSON."""
 
 
 class Replay(msgspec.Struct, frozen=True):

@@ -62,7 +62,7 @@ _REFUSED = LocalResponse(502, ((b"Content-Type", b"text/plain; charset=utf-8"),)
 
 
 class Sent(NamedTuple):
-    """A request of our own that comes in by the front door, known by its peer address."""
+    """A request that we send through the listener ourselves, known by its peer address."""
 
     replay_of: int | None
     arrived: asyncio.Future[Flow]
@@ -94,7 +94,7 @@ class RuleAdapter:
         if found is RECORDED or (found.is_recorded and not found.rule_ids and not found.status_rewrites):
             return PASS
         if not found.is_recorded:
-            return _SILENT if sent is None else PASS  # whoever sends a request wants to see it
+            return _SILENT if sent is None else PASS  # the sender of a request wants to see it
         return self._decision(found, flow)
 
     def respond(self, flow: Flow, status: int) -> int:

@@ -1,20 +1,24 @@
-"""The parts of one proxy, put together: engine, rules, recording, throttle, gate, CA, and what is kept on disk."""
+"""The parts of one proxy, put together: engine, rules, recording, throttle, access, CA, and state on disk.
+
+The CA is loaded at its first use: that imports 60 ms of cryptography, which a start need not wait for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from dari.errors import DariError
+from dari.errors import DariError, InvalidInput
+from dari.paths import read_regular
 from dari.proxy.access import ClientAllowlist, PrivateTargetPolicy, ProxyAccess
 from dari.proxy.api.breakpoints import BreakpointsApi
 from dari.proxy.configuration import Configuration, shown_address
-from dari.proxy.deferred_ca import deferred
 from dari.proxy.engine.listener import ProxyEngine
 from dari.proxy.errors import ProxyAlreadyRunning, ProxyNotRunning
 from dari.proxy.local_files import LocalFiles
@@ -26,7 +30,38 @@ from dari.proxy.throttle import FlowThrottle, Throttle
 from dari.text.redact import Redactor
 
 if TYPE_CHECKING:
-    from dari.proxy.ca import CertificateAuthority  # 60 ms of cryptography that a start can do without
+    from dari.proxy.ca import CertificateAuthority
+
+_MAX_BYTES = 1024 * 1024
+
+
+class DeferredAuthority:
+    """Behaves like the authority in its files, which it reads when it is first asked for something."""
+
+    def __init__(self, certificate_file: Path, key_file: Path) -> None:
+        """Raises InvalidInput for files that are not there, or that are plainly something else."""
+        self._files = certificate_file, key_file
+        for file, word in ((certificate_file, b"CERTIFICATE"), (key_file, b"PRIVATE KEY")):
+            try:
+                data = read_regular(file, _MAX_BYTES)
+            except OSError as error:
+                raise InvalidInput(f"cannot read {file}: {error.strerror}", "check both paths") from error
+            if b"-----BEGIN " not in data or word not in data:
+                raise InvalidInput(f"{file} must be a PEM file with a {word.decode().lower()}", "load the CA again")
+
+    @cached_property
+    def loaded(self) -> CertificateAuthority:
+        from dari.proxy.ca import CertificateAuthority
+
+        return CertificateAuthority.load(*self._files)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loaded, name)
+
+
+def deferred(certificate_file: Path, key_file: Path) -> CertificateAuthority:
+    return cast("CertificateAuthority", DeferredAuthority(certificate_file, key_file))
+
 
 logger = logging.getLogger("dari.proxy")
 
@@ -93,7 +128,7 @@ class ProxyRuntime:
             logger.info("event=proxy_started address=%s", self.address)
 
     async def stop(self) -> None:
-        """No error when it does not run. Whoever stops it does not want it at the next start, either."""
+        """Stop it if it runs. It then does not start with the daemon the next time, either."""
         async with self._changing:
             await self._stop_engine()
             if self.configuration.is_running:

@@ -69,7 +69,7 @@ MAX_BPS = 2**50
 
 
 class ThrottleSettings(Struct, frozen=True):
-    """Replaced whole, as `engine.set_throttle` does. Rates are bytes per second; 0 is no limit."""
+    """Replaced whole, as `engine.set_throttle` does. Rates are bytes per second; 0: unlimited."""
 
     enabled: bool = False
     latency_ms: int = 0

@@ -118,7 +118,7 @@ async def test_what_is_no_regular_file_is_refused_at_once(
             if name in CERTIFICATES:
                 paths["device"] = "/dev/zero"
             for path in paths.values():
-                with pytest.raises(InvalidInput, match="regular file"):
+                with pytest.raises(InvalidInput):
                     await (READERS | CERTIFICATES)[name](rig, path)
 
 

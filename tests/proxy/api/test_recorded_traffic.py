@@ -11,7 +11,7 @@ from dari.proxy import replay
 from dari.proxy.engine.hooks import RecorderHook as EngineRecorder
 from dari.proxy.flow import Flow
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.wait import wait_for
+from dari.proxy.query.search import wait_for
 from dari.proxy.recording.recording import Recording, RecordingLimits
 from dari.text.redact import Redactor as RealRedactor
 from tests.support.flows import SECRET, Hiding, flow, running

@@ -16,7 +16,7 @@ from dari.proxy.flow import Flow, Tls, WebSocketFrame
 from dari.proxy.formats import har, har_import
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import REVEALED
+from dari.text.redact import REVEALED
 from tests.support.flows import SECRET, Hiding, flow, tunnel
 
 

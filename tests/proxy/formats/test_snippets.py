@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dari.errors import Conflict
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.formats import snippets
-from dari.proxy.redactor import REVEALED
+from dari.text.redact import REVEALED
 from tests.support.flows import SECRET, Hiding, flow, tunnel
 
 

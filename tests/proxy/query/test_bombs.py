@@ -72,5 +72,5 @@ async def test_of_a_long_body_only_what_can_be_shown_becomes_text(
 
 def test_a_har_file_of_millions_of_empty_entries_is_refused_before_it_is_read() -> None:
     data = b'{"log":{"entries":[' + b"{}," * 4_000_001 + b"{}]}}"
-    with pytest.raises(InvalidInput, match="4,000,000 objects"):
+    with pytest.raises(InvalidInput, match="4,000,000"):
         har_import.load(data, iter(range(10)).__next__)

@@ -10,7 +10,7 @@ from dari.errors import InvalidInput
 from dari.proxy.flow import Flow
 from dari.proxy.query import filters
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.redactor import REVEALED
+from dari.text.redact import REVEALED
 from tests.support.flows import SECRET, Hiding, flow, running
 
 

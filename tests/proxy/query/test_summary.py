@@ -5,7 +5,7 @@ import pytest
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import Sources
 from dari.proxy.query.summary import percentile, summarize, template
-from dari.proxy.redactor import REVEALED
+from dari.text.redact import REVEALED
 from tests.support.flows import SECRET, Hiding, flow, running, tunnel
 
 

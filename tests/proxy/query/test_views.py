@@ -9,7 +9,7 @@ import pytest
 from dari.errors import InvalidInput
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import REVEALED
+from dari.text.redact import REVEALED
 from tests.support.flows import SECRET, Hiding, flow
 
 JSON = [(b"Content-Type", b"application/json")]

@@ -6,7 +6,7 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.wait import MAX_WAITING, wait_for
+from dari.proxy.query.search import MAX_WAITING, wait_for
 from dari.proxy.recording.ring import Ring
 from tests.support.flows import flow
 

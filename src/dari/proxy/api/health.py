@@ -156,7 +156,9 @@ class HealthApi:
         if host in ("127.0.0.1", "::1") or host.startswith("127.") or now.client_allowlist.enabled:
             return HealthCheck("clients", "ok", "this machine and listed devices only")
         hint = "crab_engine_set_client_allowlist names the devices that may use it"
-        return HealthCheck("clients", "warning", f"anybody who reaches {now.listen_addr} may use the proxy", hint)
+        return HealthCheck(
+            "clients", "warning", f"every machine that reaches {now.listen_addr} may use the proxy", hint
+        )
 
     def _notes(self) -> list[HealthCheck]:
         return [HealthCheck("start", "warning", note, "") for note in self._runtime.files.notes]

@@ -131,7 +131,7 @@ class SettingsApi:
     @expose("engine.set_transparent", "control")
     async def set_transparent(self, enabled: bool = False, listen_port: int = 8889) -> Ok:
         if not 1 <= listen_port <= 65535:
-            raise InvalidInput(f"listen_port {listen_port} is no port", "give 1 to 65535")
+            raise InvalidInput(f"listen_port must be between 1 and 65535, got {listen_port}", "choose another port")
         wanted = Transparent(enabled, listen_port)
         await self._configure_listeners(f"`dari proxy set transparent on --port {listen_port}`", transparent=wanted)
         return Ok()
@@ -239,7 +239,7 @@ class SettingsApi:
 
     @expose("engine.load_ca", "control")
     async def load_ca(self, cert_path: str, key_path: str) -> SettingsChanged:
-        """Sign with this CA from now on. Both files are read at once, so a wrong one is told here."""
+        """Sign with this CA from now on. Both files are read at once, so a wrong one fails here."""
         for path in (cert_path, key_path):
             _check_pem_path(path, "give the absolute paths of the PEM certificate and its key")
         from dari.proxy.ca import CertificateAuthority
@@ -290,6 +290,6 @@ def _check_certificates(ca_file: str | None, pairs: Iterable[ClientCertificate])
             context.load_cert_chain(pair.cert_path, pair.key_path, password="")
         except (ssl.SSLError, OSError) as error:
             raise InvalidInput(
-                f"{pair.cert_path} and {pair.key_path} are no certificate with its key: {error}",
+                f"{pair.cert_path} and {pair.key_path} must be a certificate with its key: {error}",
                 "give both as PEM, the key without a password",
             ) from None

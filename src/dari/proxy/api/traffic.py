@@ -29,14 +29,21 @@ from dari.proxy.formats.log import Cleared, LogPage
 from dari.proxy.query import views
 from dari.proxy.query.fields import DEFAULT_FIELDS, FIELDS, row_of, rows_fields
 from dari.proxy.query.filters import TrafficFilter
-from dari.proxy.query.search import DEFAULT_LIMIT_FLOWS, DEFAULT_TOKEN_BUDGET, Scan, SearchResult, Sources, search
+from dari.proxy.query.search import (
+    DEFAULT_LIMIT_FLOWS,
+    DEFAULT_TOKEN_BUDGET,
+    MAX_TIMEOUT_S,
+    Scan,
+    SearchResult,
+    Sources,
+    search,
+    wait_for,
+)
 from dari.proxy.query.summary import DEFAULT_GROUPS, Summary, summarize
 from dari.proxy.query.views import BodyView
-from dari.proxy.query.wait import MAX_TIMEOUT_S, wait_for
 from dari.proxy.recording.ring import MAX_FLOWS, Slot
-from dari.proxy.redactor import REVEALED, Redactor
 from dari.proxy.replay import RequestEdits, Sender, SentRequest
-from dari.text.redact import redact_secrets
+from dari.text.redact import REVEALED, Redactor, redact_secrets
 
 if TYPE_CHECKING:
     from dari.proxy.runtime import ProxyRuntime

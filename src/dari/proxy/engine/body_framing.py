@@ -29,7 +29,7 @@ _SIZE, _DATA, _DATA_END, _TRAILER, _DONE = range(5)
 
 
 class BadChunk(ValueError):
-    """The bytes are no chunked body."""
+    """The bytes break the chunked framing."""
 
 
 class ChunkScanner:

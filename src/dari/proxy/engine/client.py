@@ -286,7 +286,7 @@ class ClientConnection(FlowControlledProtocol):
         is_done = body is None
         if host in CERT_PAGE_HOSTS and target.scheme == "http":
             exchange.upload.note_request(payload, is_done)
-            exchange.answer(core.portal.answer(head.method, target.path), "cert_portal")
+            exchange.answer(core.cert_page.answer(head.method, target.path), "cert_portal")
             return
         exchange.upload.begin(raw, payload, is_done)
 

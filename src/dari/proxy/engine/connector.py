@@ -224,7 +224,7 @@ class _Waiter(asyncio.Protocol, Generic[T]):
 
 
 class FarEnd(FlowControlledProtocol):
-    """The far end of a tunnel before it is joined: a server may speak first, which `on_news` is told."""
+    """The far end of a tunnel before it is joined: a server may speak first, which calls `on_news`."""
 
     def __init__(self, on_news: Callable[[], None] | None = None) -> None:
         self._on_news = on_news

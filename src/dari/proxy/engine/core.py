@@ -80,7 +80,7 @@ class EngineContext:
         self.authority = authority
         # They refused another one's certificates.
         self.pinned.clear()
-        self.portal = CertPage(authority)
+        self.cert_page = CertPage(authority)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dari.proxy.engine import response_heads
+from dari.proxy.engine import response_writer
 from dari.proxy.engine.flow_control import PAUSED, PEER_FULL
 from dari.proxy.engine.heads import BadHead, ResponseHead
 from dari.proxy.engine.hooks import PASS, Decision, HeadEdit
@@ -100,7 +100,7 @@ class Download:
             self._edit_when_whole()
 
     def upstream_failed(self, reason: str) -> None:
-        """What the origin sent is no HTTP."""
+        """The origin's bytes are not HTTP."""
         exchange = self._exchange
         exchange.upstream = None
         self._held = None
@@ -140,7 +140,7 @@ class Download:
         early = exchange.client.hand_over()
         upstream.free(~0)
         tap = WebSocketTap(flow, head.headers, core.recorder if flow.is_recorded else None)
-        exchange.client.transport.write(response_heads.switching_head(head))
+        exchange.client.transport.write(response_writer.switching_head(head))
         tunnel = join(core, flow, exchange.client.transport, upstream.transport, early, tap.feed)
         if rest:
             tunnel.origin.data_received(rest)
@@ -187,7 +187,7 @@ class Download:
         assert held is not None and self._body_edit is not None
         if held.is_done and self._body_edit is not _unchanged:
             body = self._body_edit(b"".join(held.payload))
-            head = response_heads.with_length(held.head, len(body))
+            head = response_writer.with_length(held.head, len(body))
             self._held = _Held(head, held.status, body, [body] if body else [], True)
         elif not held.is_done:
             most_bytes = BODY_WAIT_BYTES if self._body_edit is _unchanged else self._exchange.core.config.edit_bytes
@@ -222,7 +222,7 @@ class Download:
                 exchange.drop_upstream()
                 raw, payload, is_done = edit.body, [edit.body], True
             try:
-                head = response_heads.edited_head(head, edit)
+                head = response_writer.edited_head(head, edit)
             except BadHead as error:
                 exchange.fail(error.status, str(error))
                 return

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dari.proxy.engine import response_heads
+from dari.proxy.engine import response_writer
 from dari.proxy.engine.body_framing import note_body
 from dari.proxy.engine.connector import ConnectFailed, FarEnd
 from dari.proxy.engine.download import Download
@@ -99,7 +99,7 @@ class Exchange:
         self.note_head()
         flow.status = status = answer.status if self.decision is PASS else self.core.rules.respond(flow, answer.status)
         try:
-            flow.response_headers, wire = response_heads.local_head(self, source, answer.status, status)
+            flow.response_headers, wire = response_writer.local_head(self, source, answer.status, status)
         except BadHead as error:
             source.close()
             self.break_off(str(error), "upstream_error")
@@ -213,7 +213,7 @@ class Exchange:
         """End the client's connection so that it cannot take the response for a whole one."""
         is_told_by_close = not self.writer.is_http2 and (
             self.source is not None
-            or (self.reply is not None and not self.dechunks and response_heads.shows_its_end(self.reply))
+            or (self.reply is not None and not self.dechunks and response_writer.shows_its_end(self.reply))
         )
         if not is_told_by_close:
             self.break_off(reason, event)

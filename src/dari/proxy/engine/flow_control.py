@@ -38,7 +38,7 @@ class FlowControlledProtocol(asyncio.Protocol):
     _sliced: Sliced[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
+        # uvloop's transports do not derive from asyncio's.
         self.transport = cast(asyncio.Transport, transport)
 
     def hold(self, reason: int) -> None:

@@ -1,4 +1,4 @@
-"""Responses made here: refusals, mapped files and texts, portal pages."""
+"""Responses made here: refusals, mapped files and texts, pages of the certificate site."""
 
 from __future__ import annotations
 

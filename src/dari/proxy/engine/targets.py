@@ -56,7 +56,7 @@ def tunnel_target(url: bytes) -> Authority:
 def url_target(url: str) -> RequestTarget:
     """The place an absolute URL names."""
     if "://" not in url:
-        raise BadTarget(f"{url[:80]!r} is no absolute URL")
+        raise BadTarget(f"the URL must be absolute, got {url[:80]!r}")
     try:
         value = url.encode("ascii")
     except UnicodeEncodeError as error:

@@ -184,7 +184,7 @@ class Upload:
         try:
             exchange.target = url_target(url)
         except BadTarget as error:
-            exchange.fail(502, f"the new URL is no URL: {error}")
+            exchange.fail(502, f"the rule's new URL is not valid: {error}")
             return False
         host = exchange.target.authority.host
         is_multiplexed = exchange.writer.is_http2 and exchange.target.scheme == "https"

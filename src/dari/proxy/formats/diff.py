@@ -12,11 +12,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dari.proxy import content_coding, headers, urls
+from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow, Headers
+from dari.proxy.formats import har
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import HIDING, Redactor
+from dari.text.redact import HIDING, Redactor
 
 Path = tuple[str | int, ...]
 # Aligning two long lists is quadratic; past this they are compared place by place.
@@ -161,7 +162,7 @@ def _value(
 def _urls(a: Flow, b: Flow, redactor: Redactor) -> Iterator[FieldChange]:
     given = [a.url, b.url, redactor.url(a.url), redactor.url(b.url)]
     for name in ("scheme", "netloc", "path", "fragment"):
-        values = [getattr(urls.split_url(url), name) for url in given]
+        values = [getattr(har.split_url(url), name) for url in given]
         yield from _value("url", name.replace("netloc", "host"), *values)
     yield from _lists("query", *map(_query, given))
 
@@ -185,7 +186,7 @@ def _joined(values: list[str] | None) -> str | None:
 
 def _query(url: str) -> Lists:
     found: Lists = {}
-    for name, value in urls.query_pairs(url):
+    for name, value in har.query_pairs(url):
         found.setdefault(name, []).append(value)
     return found
 

@@ -13,7 +13,7 @@ from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.formats import log
 from dari.proxy.query import views
 from dari.proxy.recording.ring import Ring, Slot
-from dari.proxy.redactor import HIDING, Redactor
+from dari.text.redact import HIDING, Redactor
 
 PREVIEW_CHARS = 2048
 MAX_RECORDS = 1000
@@ -175,5 +175,5 @@ def _preview(body: Body, head: Headers, redactor: Redactor) -> str | None:
         return f"<binary {headers.mime(head) or 'data'}, {body.size_bytes} bytes>"
     if len(text) <= PREVIEW_CHARS:
         return redactor.body(text, headers.mime(head))
-    # Redact before the cut: half a token is a token to whoever knows the other half.
+    # Redact before the cut: half a token helps an attacker who knows the other half.
     return redactor.body(text, headers.mime(head))[:PREVIEW_CHARS] + "...(truncated)"

@@ -12,18 +12,32 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import msgspec
 
-from dari.proxy import content_coding, headers, urls
+from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import HIDING, REVEALED, Redactor
 from dari.rpc.codec import encode
-from dari.text.redact import redact_secrets
+from dari.text.redact import HIDING, REVEALED, Redactor, redact_secrets
 from dari.text.redact.patterns import hide_patterns
 from dari.version import VERSION
+
+
+def split_url(url: str) -> SplitResult:
+    """Like `urlsplit`, but `http://[oops` is one odd path instead of an error."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", url, "", "")
+
+
+def query_pairs(url: str) -> list[tuple[str, str]]:
+    """The fields of the query in order."""
+    return parse_qsl(split_url(url).query, keep_blank_values=True)
+
 
 MAX_HAR_BODY_BYTES = 4 * 1024 * 1024
 
@@ -99,7 +113,7 @@ def _request(flow: Flow, bodies: BodyStore | None, redactor: Redactor, body_byte
         "httpVersion": _version(flow.http_version),
         "cookies": _cookies(headers.value(block, b"cookie")),
         "headers": _pairs(block),
-        "queryString": [{"name": name, "value": value} for name, value in urls.query_pairs(url)],
+        "queryString": [{"name": name, "value": value} for name, value in query_pairs(url)],
         "headersSize": -1,
         "bodySize": _size(flow, True, redactor),
     }

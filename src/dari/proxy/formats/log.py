@@ -12,8 +12,8 @@ from dari.proxy import content_coding, headers
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.query import views
 from dari.proxy.recording.ring import Mark, Note, Ring, Slot
-from dari.proxy.redactor import HIDING, REVEALED, Redactor
 from dari.rpc.codec import encode
+from dari.text.redact import HIDING, REVEALED, Redactor
 
 LEVEL = 2
 MAX_LOG_RECORDS = 1000
@@ -94,20 +94,25 @@ def sample_b64(body: Body, head: Headers, redactor: Redactor) -> str:
     return base64.b64encode(sample).decode()
 
 
-class _Once:
+class _Once(Redactor):
     """Hides secrets in a URL once for the five records that show it."""
 
     def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
         self._urls: dict[str, str] = {}
-        self.headers = redactor.headers
-        self.body = redactor.body
-        self._url = redactor.url
+
+    def headers(self, headers: Headers) -> Headers:
+        return self._redactor.headers(headers)
 
     def url(self, url: str) -> str:
         shown = self._urls.get(url)
         if shown is None:
-            shown = self._urls[url] = self._url(url)
+            shown = self._urls[url] = self._redactor.url(url)
         return shown
+
+    def body(self, text: str, mime: str) -> str:
+        return self._redactor.body(text, mime)
 
 
 def _parts(flow: Flow) -> Iterator[int]:

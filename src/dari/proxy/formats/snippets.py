@@ -10,8 +10,8 @@ from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow, Headers
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import HIDING, REVEALED, Redactor
 from dari.proxy.replay import sent_headers
+from dari.text.redact import HIDING, REVEALED, Redactor
 
 # The kernel takes 128 KiB in one argument (MAX_ARG_STRLEN).
 _ARGUMENT_BYTES = 100_000

@@ -12,7 +12,7 @@ from dari.proxy import headers
 from dari.proxy.flow import Flow, Tls, WebSocketFrame
 from dari.proxy.query import filters, views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import Redactor
+from dari.text.redact import Redactor
 
 DEFAULT_FIELDS = (
     "request_id",

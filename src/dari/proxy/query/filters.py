@@ -14,7 +14,7 @@ from dari.proxy import content_coding, headers
 from dari.proxy.flow import Flow
 from dari.proxy.query import views
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import HIDING, REVEALED, Redactor
+from dari.text.redact import HIDING, REVEALED, Redactor
 from dari.text.regex import GuardedRegex
 
 MAX_PATTERN_CHARS = 300
@@ -50,12 +50,6 @@ class TrafficFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     event: str | None = None
     process: str | None = None
     """In the name of the process, or its pid."""
-
-
-def host_of(flow: Flow) -> str:
-    """Lower case, without port and brackets."""
-    name, _ = _split_port(flow.authority)
-    return name
 
 
 def is_error(flow: Flow) -> bool:

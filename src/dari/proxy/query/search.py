@@ -1,12 +1,13 @@
-"""Flows by filter, newest first, in pages that fit a model's context.
+"""Flows by filter: those recorded, newest first, in pages that fit a model's context; or the next one that comes.
 
-Recent flows are tested in memory, because that is where requests that still run are and where no flush has to be
-waited for; older ones are narrowed down by SQLite's indices and tested the same way. Ids fall from page to page, so a
-cursor stays good while new flows arrive.
+Recent flows are tested in memory, because running requests are only there and no flush has to be waited for; older
+ones are narrowed down by SQLite's indices and tested the same way. Ids fall from page to page, so a cursor stays good
+while new flows arrive.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
 import zlib
@@ -21,9 +22,10 @@ from dari.proxy.query import filters
 from dari.proxy.query.fields import DEFAULT_FIELDS, row_of, rows_fields
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.recording.bodies import BodyStore
+from dari.proxy.recording.ring import Ring, Slot
 from dari.proxy.recording.store import FlowStore
-from dari.proxy.redactor import HIDING, Redactor
 from dari.rpc.codec import encode
+from dari.text.redact import HIDING, Redactor
 
 DEFAULT_LIMIT_FLOWS = 50
 MAX_LIMIT_FLOWS = 500
@@ -166,7 +168,7 @@ def _before(cursor: str | None, wanted: TrafficFilter) -> int | None:
     except ValueError:
         version = ""
     if version != "1" or not 0 <= before_id < 2**63:
-        raise InvalidInput(f"{cursor!r} is no cursor", "pass next_cursor of the page before, unchanged")
+        raise InvalidInput(f"cursor must be the next_cursor of the page before, got {cursor!r}", "pass it unchanged")
     if mark != _mark(wanted):
         raise InvalidInput(
             "the cursor belongs to another filter", "keep the filter while paging, or leave the cursor out"
@@ -176,3 +178,70 @@ def _before(cursor: str | None, wanted: TrafficFilter) -> int | None:
 
 def _mark(wanted: TrafficFilter) -> str:
     return f"{zlib.crc32(encode(wanted)):08x}"
+
+
+MAX_TIMEOUT_S = 300.0
+MAX_WAITING = 64
+
+
+async def wait_for(
+    ring: Ring,
+    wanted: TrafficFilter,
+    timeout_s: float = 30,
+    *,
+    after_id: int | None = None,
+    after_seq: int | None = None,
+    bodies: BodyStore | None = None,
+    redactor: Redactor = HIDING,
+) -> Flow | None:
+    """The first finished flow that fits, or nothing when the time is over.
+
+    `after_id` and `after_seq` also accept one that finished before the call: of those that began after this id, or
+    ended after this number of the log. Without them only what finishes from now on counts.
+    """
+    if not 0 <= timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidInput(f"timeout must be 0 to {MAX_TIMEOUT_S:g} s, not {timeout_s:g}", "wait again when it is over")
+    if len(ring.on_finished) >= MAX_WAITING:
+        raise InvalidInput(f"{MAX_WAITING} waits are running", "end one of them first")
+    test = filters.test_of(wanted, bodies, redactor)
+    seen = _seen(ring, after_id, after_seq)
+    for slot in seen:
+        if test(slot.flow):
+            return slot.flow
+    return await _next(ring, test, timeout_s)
+
+
+async def _next(ring: Ring, test: filters.Test, timeout_s: float) -> Flow | None:
+    arrived: asyncio.Future[Flow] = asyncio.get_running_loop().create_future()
+
+    def told(slot: Slot) -> None:
+        if arrived.done():
+            return
+        try:
+            if test(slot.flow):
+                arrived.set_result(slot.flow)
+        except Exception as error:  # belongs to the waiting caller, not to the request that woke it
+            arrived.set_exception(error)
+
+    ring.on_finished.append(told)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await arrived
+    except TimeoutError:
+        return None
+    finally:
+        ring.on_finished.remove(told)
+
+
+def _seen(ring: Ring, after_id: int | None, after_seq: int | None) -> list[Slot]:
+    """Finished flows after the mark, in the order in which they ended."""
+    if after_id is None and after_seq is None:
+        return []
+    return [
+        mark
+        for first_seq, mark in ring.marks_after(after_seq or 0)
+        if isinstance(mark, Slot)
+        and first_seq == mark.end_seq
+        and first_seq > (after_seq or 0)
+        and mark.flow.id > (after_id or 0)
+    ]

@@ -12,7 +12,7 @@ from dari.proxy.flow import Flow
 from dari.proxy.query import filters, views
 from dari.proxy.query.filters import TrafficFilter
 from dari.proxy.query.search import Scan, Sources
-from dari.proxy.redactor import Redactor
+from dari.text.redact import Redactor
 
 DEFAULT_GROUPS = 50
 _ID = re.compile(

@@ -12,8 +12,7 @@ from dari.errors import InvalidInput
 from dari.proxy import content_coding, headers
 from dari.proxy.flow import Body, Flow, Headers
 from dari.proxy.recording.bodies import BodyStore
-from dari.proxy.redactor import HIDING, REVEALED, Redactor
-from dari.text.redact import MARK
+from dari.text.redact import HIDING, MARK, REVEALED, Redactor
 
 MAX_CHARS = 32_000
 _PRETTY_BYTES = 2 * 1024 * 1024

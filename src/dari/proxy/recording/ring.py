@@ -68,7 +68,7 @@ class Ring:
         self.capacity = capacity
         self.last_seq = last_seq
         self.on_finished: list[Callable[[Slot], None]] = []
-        """Called with each flow that ends. Empty most of the time: whoever waits adds itself."""
+        """Called with each flow that ends. Empty most of the time: a wait adds itself."""
         self._slots: dict[int, Slot] = {}
         self._seqs: list[int] = []
         self._marks: list[Mark] = []

@@ -32,7 +32,7 @@ BATCH_S = 0.05
 OPEN_S = 1.0
 """A request that runs for longer is written before it ends, so that one that hangs is not lost with the process."""
 CRASH_GAP = 20_000
-"""What a crash can leave unwritten: a second of the fastest engine. An id that somebody saw must not come again."""
+"""What a crash can leave unwritten: a second of the fastest engine. An id that was seen must not come again."""
 
 # Nothing here may ever change: a database of today is what the next version finds.
 # No index, and only the columns that are cheap to fill: each would cost every request 1 to 3 µs, and a search walks

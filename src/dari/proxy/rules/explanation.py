@@ -9,11 +9,11 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.errors import InvalidInput
-from dari.proxy.rules.lint import warnings_about
 from dari.proxy.rules.matched import Decryption, MatchedRules
 from dari.proxy.rules.rule import KINDS, AllowRule, AnyRule
 from dari.proxy.rules.ruleset import RuleSet
 from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, Site, split_authority
+from dari.proxy.rules.validation import warnings_about
 
 MAX_MISSES = 20
 """Per kind; rules that nearly match come first, the rest is counted."""
@@ -146,7 +146,7 @@ def _miss(
     matched: list[RuleVerdict],
     decision: MatchedRules,
 ) -> RuleVerdict:
-    """The reason closest to a match: a disabled rule that fits nothing is told as not matching."""
+    """The reason closest to a match: a disabled rule that would not match is reported as not matching."""
 
     def finding(verdict: Verdict, detail: str = "") -> RuleVerdict:
         return RuleVerdict(rule.id, rule.matcher, verdict, detail)

@@ -54,7 +54,7 @@ def dump(book: RuleStore) -> RulesDump:
 
 
 def remove_allow(book: RuleStore, matcher: str) -> int:
-    """All allow rules with this text; 0 is no error. Likewise below, where filters are ANDed."""
+    """All allow rules with this text; removing none is allowed. Likewise below, where filters are ANDed."""
     return book.remove_where(AllowRule, matcher)
 
 

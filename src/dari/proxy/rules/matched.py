@@ -48,7 +48,7 @@ class MatchedRules(Struct, frozen=True):
     mock: MockRule | None = None
     map_remote: MapRemoteRule | None = None
     mapped_url: str | None = None
-    """The final URL of map_remote, even if it is no URL: `map_remote_problem` then says why, and the answer is 502."""
+    """The final URL of map_remote, even if not valid: `map_remote_problem` then says why, and the answer is 502."""
     map_remote_problem: str | None = None
     status_rewrites: tuple[StatusRewriteRule, ...] = ()
     """Those whose matcher fits; `status_for` picks by status."""

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
 from dari.proxy.rules import conditions
-from dari.proxy.rules.conditions import Condition
-from dari.proxy.rules.regexes import SafeRegex
+from dari.proxy.rules.conditions import Condition, SafeRegex
 from dari.proxy.rules.site import DEFAULT_PORTS, SCHEMES, AuthorityPattern, Site, split_authority
 
 MatcherKind = Literal["prefix", "glob", "regex"]

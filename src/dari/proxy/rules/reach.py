@@ -144,7 +144,7 @@ def _meet(one: LiveRule, other: LiveRule) -> bool:
 
 
 def _is_meant(request: SampleRequest, extent: Extent) -> bool:
-    """`other.test` is a prefix of `other.test.example.com`, too, which nobody has in mind."""
+    """`other.test` is a prefix of `other.test.example.com`, too, which is seldom meant."""
     return any(GlobCondition(host).holds(request.site.host) for host in extent.hosts)
 
 

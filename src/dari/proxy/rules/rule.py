@@ -114,7 +114,7 @@ class BodyReplaceRule(Rule, frozen=True, kw_only=True, tag="body_replace"):
     on: Direction = "response"
 
     def apply(self, body: bytes) -> bytes:
-        """The body must be decoded (no gzip); bytes that are no text stay as they are."""
+        """The body must be decoded (no gzip); binary bodies stay as they are."""
         text = self.text.encode()
         return text if self.find is None else body.replace(self.find.encode(), text)
 
@@ -139,7 +139,7 @@ class FaultRule(Rule, frozen=True, kw_only=True, tag="fault"):
 
 
 class BreakpointRule(Rule, frozen=True, kw_only=True, tag="breakpoint"):
-    """Hold the request or the response until somebody resumes it, or the time limit passes."""
+    """Hold the request or the response until it is resumed, or the time limit passes."""
 
     kind: ClassVar[str] = "breakpoint"
     on: Direction = "request"

@@ -10,12 +10,11 @@ from msgspec import Struct
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.proxy.rules.explanation import Explanation, explain
-from dari.proxy.rules.lint import warnings_about
 from dari.proxy.rules.matchers import Matcher
 from dari.proxy.rules.reach import Obstacle, newly_hidden, obstacles
 from dari.proxy.rules.rule import KINDS, AnyRule, BreakpointRule, FaultRule, Rule
 from dari.proxy.rules.ruleset import HitCounts, RuleSet, matcher_of
-from dari.proxy.rules.validation import check_rule
+from dari.proxy.rules.validation import check_rule, warnings_about
 
 FILE_VERSION = 1
 
@@ -84,7 +83,7 @@ R = TypeVar("R", bound=Rule)
 
 
 class RulesChanged(NamedTuple):
-    """Told to listeners after the new set is in force."""
+    """Sent to listeners once the new set is in force."""
 
     revision: int
     action: str

@@ -105,5 +105,5 @@ class DaemonTools:
         except InvalidInput as error:
             if error.hint:
                 raise
-            raise InvalidInput(error.message, f"correct the params of {method}; a null is no value here") from error
+            raise InvalidInput(error.message, f"correct the params of {method}; null is not allowed here") from error
         return result if isinstance(result, dict) else {"result": result}

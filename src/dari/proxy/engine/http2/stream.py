@@ -161,7 +161,7 @@ class Http2Stream(asyncio.Transport):
         return pieces
 
     def take_end(self) -> Headers | None:
-        """The trailers, if the end has arrived; it is not told again."""
+        """The trailers, if the end has arrived; returned once."""
         if self.has_received_end:
             self._has_told_end = True
         return self._their_trailers if self.has_received_end else None
@@ -195,7 +195,7 @@ class Http2Stream(asyncio.Transport):
     # Ends.
 
     def reset(self, code: ErrorCodes, reason: str | None = None) -> None:
-        """End it for both sides; the owner is told when there is a reason that it does not know."""
+        """End it for both sides; the owner gets a reason that it does not know yet."""
         if not self._is_closing:
             self.lost()
             self.session.reset_stream(self, code)
