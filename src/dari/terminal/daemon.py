@@ -1,7 +1,7 @@
 """`cruxd`: the panes behind Unix sockets, MCP on one and the commands of design 002 §6 on the other.
 
-Panes live on when clients leave. The daemon ends when somebody asks for it, or when its last pane has ended and
-nobody was connected for ten minutes (`--idle`).
+Panes live on when clients leave. The daemon ends on request, or when its last pane has ended and no
+client was connected for ten minutes (`--idle`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class CruxOptions:
     rate: float | None = None
     """Calls a second and client; None for the usual one, 0 for no limit."""
     announce: Callable[[str, str], None] | None = None
-    """Told the URL and the token file once HTTP listens."""
+    """Called with the URL and the token file once HTTP listens."""
     allowed_uids: tuple[int, ...] | None = ()
     """Users that may connect over TCP besides ours; None: every user."""
 
 
 async def serve(paths: CruxPaths, options: CruxOptions | None = None) -> None:
-    """Run until `crux:server/kill`, SIGTERM, SIGINT, or nobody needs it any more."""
+    """Run until `crux:server/kill`, SIGTERM, SIGINT, or until it is idle."""
     options = options or CruxOptions()
     lifetime = Lifetime(options.idle_s)
     await run_daemon(_terminal(paths, options, lifetime), lifetime)

@@ -1,4 +1,4 @@
-"""The policy at the door of every pane: what would run is judged before it is sent.
+"""The policy in front of every pane: what would run is judged before it is sent.
 
 Allowed texts pass, denied ones raise `Denied`. What a person has to agree to raises `NeedsApproval`; the same call with
 `approved` set to that message passes, so what was agreed to is what runs, and nothing else.
@@ -67,7 +67,7 @@ class PolicyEnforcer:
             raise NeedsApproval(message, verdict.hint or "a person has to agree")
 
     def check_danger(self, lines: Sequence[str], cwd: str, approved: str = "") -> None:
-        """Lines for a program that is no shell: asked about or denied where one would be dangerous at a prompt.
+        """Lines for a program other than a shell: asked about or denied where a line would be dangerous at a prompt.
 
         The program may end before it has read them all, and what is left goes to the shell.
         """
@@ -91,11 +91,11 @@ class PolicyEnforcer:
         """The same for a pane that is to be opened: its variables and its shell can run something, too."""
         for name in env or {}:
             if not _NAME.fullmatch(name):
-                raise InvalidInput(f"{name!r} is no name of a variable", "use letters, digits and underscores")
+                raise InvalidInput(
+                    f"a variable name must have letters, digits and _ only, got {name!r}", "rename the variable"
+                )
         if shell and kind_of(shell) is None:
-            raise InvalidInput(
-                f"{shell!r} is no shell that we know", "one of bash, zsh, fish, sh, or run it as a command"
-            )
+            raise InvalidInput(f"shell must be bash, zsh, fish or sh, got {shell!r}", "run other programs as a command")
         lines = [
             " ".join(f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()),
             "" if "/" not in shell or _is_usual(shell) else shlex.quote(shell),
@@ -115,7 +115,7 @@ class PolicyEnforcer:
 
 
 class PaneInputPolicy:
-    """Follows what is typed into one pane, by whomever, and judges what Enter would run."""
+    """Follows all typing into one pane, and judges the line that Enter would run."""
 
     def __init__(self, pane: Pane, guard: PolicyEnforcer) -> None:
         self._pane = pane
@@ -187,7 +187,7 @@ class PaneInputPolicy:
         return text
 
     def _reader(self) -> Literal["shell", "lines", "keys"]:
-        """Who gets what is typed now: a shell, a program that reads lines from the kernel, or one that reads keys.
+        """Which program gets the typing: a shell, a program that reads lines from the kernel, or one that reads keys.
 
         Lines that a program does not read are the shell's next ones. A line that is not shown is an answer to the
         program: a password.

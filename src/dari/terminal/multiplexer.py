@@ -134,11 +134,11 @@ class Multiplexer:
 
     @property
     def start_place(self) -> str:
-        """Where a pane begins that is told nothing: at home, or in the first directory that is allowed."""
+        """Where a pane begins by default: at home, or in the first allowed directory."""
         return next(iter(self.security.allowed_directories), "~")
 
     def _checked_place(self, cwd: str) -> str:
-        """Whoever asks, no pane begins outside the allowed directories."""
+        """No pane begins outside the allowed directories, for any caller."""
         place = os.path.abspath(os.path.expanduser(cwd or self.start_place))
         self.guard.check("", place)
         return place if cwd or os.path.isdir(place) else ""  # a home that is not there is nobody's mistake
@@ -151,7 +151,7 @@ class Multiplexer:
         self._hidden += paths
 
     def own_sockets(self, *paths: Path) -> None:
-        """What is removed, besides all programs, when this process is killed."""
+        """Files to remove, besides ending all programs, when this process is killed."""
         self._keepers.sockets = paths
 
     def adopt_environment(self, environ: Mapping[str, str]) -> None:
@@ -159,7 +159,7 @@ class Multiplexer:
         self._person = of_person(environ)
 
     def set_variables(self, settings: Mapping[str, str]) -> None:
-        """For every pane, whoever started the daemon; what a pane itself is given comes after them."""
+        """Variables of every pane, however the daemon was started; those given for one pane come after them."""
         self._settings = dict(settings)
 
     async def run_quietly(self, pane: Pane, script: str, timeout_s: float = 5.0) -> bytes:
@@ -404,10 +404,11 @@ class Multiplexer:
     def _check_name(self, name: str) -> None:
         if len(name) > MAX_NAME_CHARS or not name.isprintable():
             raise InvalidInput(
-                f"{name[:80]!r} is no name for a pane", f"use at most {MAX_NAME_CHARS} printable characters"
+                f"a pane name must have at most {MAX_NAME_CHARS} printable characters, got {name[:80]!r}",
+                "choose another name",
             )
 
 
 def _load_engine() -> None:
-    with suppress(Unavailable):  # whoever opens a pane is told why
+    with suppress(Unavailable):  # opening a pane reports the reason
         make_engine(1, 1).close()

@@ -127,12 +127,14 @@ def load_variables(environ: Mapping[str, str]) -> dict[str, str]:
     found = table.get("environment", {}) if isinstance(table, dict) else {}
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InvalidInput(
-            "terminal.environment of crux.toml is no table of texts", 'write [terminal.environment] and NAME = "value"'
+            "terminal.environment of crux.toml must be a table of strings",
+            'write [terminal.environment] and NAME = "value"',
         )
     for name, value in found.items():
         if not _NAME.fullmatch(name) or "\0" in value:
             raise InvalidInput(
-                f"terminal.environment of crux.toml: {name!r} is no variable", "use letters, digits and _"
+                f"terminal.environment of crux.toml: a name must have letters, digits and _ only, got {name!r}",
+                "rename it",
             )
     return found
 

@@ -33,7 +33,7 @@ class CruxPaths(DaemonPaths):
 
     @classmethod
     def of_environment(cls, mcp_socket: AnyPath | None = None, config: AnyPath | None = None) -> CruxPaths:
-        """What is not given is taken from CRUX_SOCKET and CRUX_CONFIG."""
+        """CRUX_SOCKET and CRUX_CONFIG stand in for arguments that are not given."""
         return cls(mcp_socket or os.environ.get("CRUX_SOCKET") or None, config or os.environ.get("CRUX_CONFIG") or None)
 
     @property

@@ -38,11 +38,10 @@ from dari.terminal.api.input_method import InputMethodApi
 from dari.terminal.api.output_analysis import OutputAnalysisApi
 from dari.terminal.api.panes import ChangesApi, PanesApi
 from dari.terminal.api.screen import ScreenApi
-from dari.terminal.api.scripts import ScriptsApi
+from dari.terminal.api.scripts import ScriptsApi, TmuxApi
 from dari.terminal.api.server import ServerApi
 from dari.terminal.api.sessions import SessionsApi, SnapshotsApi
 from dari.terminal.api.streams import StreamsApi
-from dari.terminal.api.tmux import TmuxApi
 from dari.terminal.api.views import ViewsApi
 from dari.terminal.api.workflow import WorkflowApi
 from dari.terminal.api.workspaces import WorkspacesApi

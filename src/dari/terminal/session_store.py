@@ -132,7 +132,7 @@ class SessionStore:
         try:
             session = _decoder.decode(_unpacked(packed))
         except (zlib.error, msgspec.DecodeError, ValueError) as error:
-            raise Failed(f"{path} is no session of this version: {error}", "save it anew") from error
+            raise Failed(f"{path} must be a session of this version: {error}", "save the session again") from error
         if session.format != FORMAT:
             raise Failed(f"{path} has format {session.format}, this release reads {FORMAT}", "save it anew")
         return session
@@ -156,7 +156,8 @@ class SessionStore:
     def _path(self, session_id: str) -> Path:
         if not _NAME.fullmatch(session_id):
             raise InvalidInput(
-                f"{session_id[:80]!r} is no name of a {self._noun}", "use letters, digits, dot, dash and underscore"
+                f"a {self._noun} name must have letters, digits, '.', '-' and '_' only, got {session_id[:80]!r}",
+                "rename it",
             )
         return self._directory / f"{session_id}{SUFFIX}"
 

@@ -12,7 +12,7 @@ from dari.terminal.layout.presets import Preset
 from dari.terminal.layout.windows import Layout, Tab, Window
 
 COLS, ROWS = 200, 50
-"""Of a window that nobody looks at: two panes side by side still show lines of 99 columns."""
+"""Size of a window without a viewer: two panes side by side still show lines of 99 columns."""
 LEAST_COLS, LEAST_ROWS = 40, 8
 """A split that would leave less opens a tab instead."""
 
@@ -172,7 +172,7 @@ class WindowManager:
         self.put(resized)
 
     def resize_window(self, window_id: str, cols: int, rows: int) -> None:
-        """Somebody looks at it with a terminal of this size."""
+        """A viewer shows it in a terminal of this size."""
         self.layout = self.layout.resize_window(window_id, cols, rows)
 
     def arrange(self, pane: str, preset: Preset, main_size: int | str | None = None) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.errors import InvalidInput, NotFound
+from dari.errors import InvalidInput, NotFound, TimedOut
 from dari.terminal.api import follow
 from tests.support.terminal_service import house_in
+from tests.support.waiting import until
 
 
 def test_a_program_waits_for_a_reader_that_is_behind_and_goes_on_when_it_stays_away(
@@ -34,6 +35,41 @@ def test_a_program_waits_for_a_reader_that_is_behind_and_goes_on_when_it_stays_a
             assert rest.exit_code == 0
 
     monkeypatch.setattr(follow, "AWAY_S", 0.3)
+    asyncio.run(run())
+
+
+def test_a_command_that_waits_for_its_reader_is_interrupted_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house, asyncio.timeout(30):
+            begun = await house.service.follow.start("yes")
+            pane = house.multiplexer.find()
+            record = pane.commands.records[-1]
+            await until(lambda: record.capture.total_bytes > follow.BEHIND_BYTES)
+            ended = await house.service.commands.interrupt_command(begun.command_id)
+            assert (ended.status, ended.exit_code) == ("done", 130)
+            assert (await pane.execute("echo free")).output == "free"
+
+    monkeypatch.setattr(follow, "AWAY_S", 60.0)
+    asyncio.run(run())
+
+
+def test_a_command_that_ignores_an_interrupt_waits_for_its_reader_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with house_in(tmp_path) as house, asyncio.timeout(30):
+            await house.service.follow.start("(trap '' INT; exec yes)")
+            pane = house.multiplexer.find()
+            record = pane.commands.records[-1]
+            await until(lambda: record.capture.total_bytes > follow.BEHIND_BYTES)
+            result = await pane.interrupt(record.id, timeout_s=0.1)
+            assert result is not None and result.status == "running"
+            with pytest.raises(TimedOut):
+                await pane.wait_for("y", timeout_s=0.3)
+
+    monkeypatch.setattr(follow, "AWAY_S", 60.0)
     asyncio.run(run())
 
 

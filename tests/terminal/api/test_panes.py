@@ -109,7 +109,7 @@ async def test_a_pane_is_found_by_its_name_unless_two_have_it(tmp_path: Path) ->
         await house.service.panes.spawn_pane(name="backend")
         assert house.multiplexer.find("backend").id == "1"
         await house.service.panes.spawn_pane(name="backend")
-        with pytest.raises(InvalidInput, match="2 panes"):
+        with pytest.raises(InvalidInput, match="backend"):
             house.multiplexer.find("backend")
         await house.service.panes.rename_pane("tests", "2")
         assert house.multiplexer.find("tests").id == "2"

@@ -66,9 +66,9 @@ def test_no_size_breaks_it(engine_name: str, alternate: str) -> None:
 
 @pytest.mark.parametrize("size", [(0, 5), (5, 0), (-1, 5), (5001, 5), (5, 5001)])
 def test_an_impossible_size_is_refused(size: tuple[int, int]) -> None:
-    with pytest.raises(InvalidInput, match="no size"):
+    with pytest.raises(InvalidInput):
         make_engine(*size)
-    with pytest.raises(InvalidInput, match="no size"):
+    with pytest.raises(InvalidInput):
         screen("ghostty").resize(*size)
 
 

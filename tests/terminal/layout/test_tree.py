@@ -145,12 +145,6 @@ def test_half_of_eighty_columns_is_forty_and_thirty_nine_with_the_border_between
     assert [(area.left, area.cols) for area in tree.areas().values()] == [(0, 40), (41, 39)]
 
 
-def test_neighbours_share_a_border() -> None:
-    tree = Tree.of("a", 80, 24).split("a", "b", "horizontal").split("b", "c", "vertical", size=5)
-    assert tree.neighbour("a", "right") == "b" and tree.neighbour("c", "up") == "b"
-    assert tree.neighbour("c", "left") == "a" and tree.neighbour("a", "left") is None
-
-
 @pytest.mark.parametrize("text", ["", "zzzz,1x1,0,0,0", "0000,80x24,0,0,0", "b25d", "b25d,80x24,0,0,0{"])
 def test_a_layout_with_a_wrong_checksum_or_form_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):

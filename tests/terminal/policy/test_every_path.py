@@ -225,7 +225,7 @@ async def test_the_key_by_which_the_terminal_speaks_to_a_shell_is_not_typed_by_a
     async with house_in(tmp_path) as house:
         await house.service.commands.execute("true")
         for pieces in (["\x1b[7701~"], ["\x1b[77", "01~"], [*"\x1b[7701~"]):
-            with pytest.raises(InvalidInput, match="own word"):
+            with pytest.raises(InvalidInput):
                 for piece in pieces:
                     await house.service.commands.send_text(piece)
             await house.service.commands.send_keys("C-c")

@@ -10,7 +10,7 @@ from PIL.Image import Image
 from dari.terminal.engine.engine import make_engine
 from dari.terminal.engine.grid import Rgb
 from dari.terminal.screenshot.canvas import Metrics
-from dari.terminal.screenshot.captures import ScreenCapture
+from dari.terminal.screenshot.diff import ScreenCapture
 from dari.terminal.screenshot.fonts import Fonts
 from dari.terminal.screenshot.painter import Painter, Picture
 

@@ -11,8 +11,7 @@ import pytest
 
 from dari.errors import InvalidInput
 from dari.terminal.engine.engine import make_engine
-from dari.terminal.screenshot.captures import ScreenCapture
-from dari.terminal.screenshot.diff import ScreenDiff, visual_diff
+from dari.terminal.screenshot.diff import ScreenCapture, ScreenDiff, visual_diff
 from tests.terminal.screenshot.shots import capture, painter
 
 MARK = (255, 64, 160)

@@ -9,9 +9,8 @@ import pytest
 from PIL import ImageFont
 
 from dari.errors import InvalidInput, Unavailable
-from dari.terminal.screenshot.fonts import _CJK, _EMOJI, _LATIN, _OTHERS, Fonts, FontSource
+from dari.terminal.screenshot.fonts import _CJK, _EMOJI, _LATIN, _OTHERS, PRIVATE, Fonts, FontSource, Sfnt
 from dari.terminal.screenshot.painter import Painter
-from dari.terminal.screenshot.sfnt import PRIVATE, Sfnt
 from tests.terminal.screenshot.shots import capture, shoot
 
 

@@ -176,7 +176,7 @@ def test_a_picture_that_would_be_too_large_is_refused() -> None:
 
 
 def test_nothing_heavy_is_imported_before_a_picture_is_asked_for() -> None:
-    modules = "painter diff captures fonts glyphs"
+    modules = "painter diff fonts glyphs"
     code = "import sys\n" + "\n".join(f"import dari.terminal.screenshot.{one}" for one in modules.split())
     code += "\nprint([one for one in ('PIL', 'numpy', 'pymupdf_fonts', 'lzma') if one in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)

@@ -6,9 +6,8 @@ import unicodedata
 
 import pytest
 
-from dari.terminal.screenshot.box_drawing import read_arms
 from dari.terminal.screenshot.canvas import Canvas
-from dari.terminal.screenshot.shapes import draw_shape
+from dari.terminal.screenshot.shapes import draw_shape, read_arms
 from tests.terminal.screenshot.shots import BLACK, WHITE, painter, shoot
 
 SIZES = [(10, 20), (9, 18), (7, 15), (13, 27), (24, 48)]

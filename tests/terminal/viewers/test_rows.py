@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from dari.terminal.engine.engine import make_engine
-from dari.terminal.viewers.rows import color, write_row
+from dari.terminal.viewers.frames import color, write_row
 
 STYLED = (
     b"plain \x1b[1mbold\x1b[0m \x1b[31;44mred on blue\x1b[0m \x1b[7minverse\x1b[27m \x1b[4munder\x1b[4:3mcurly\x1b[0m "

@@ -146,7 +146,8 @@ class ApprovalsApi:
     async def list_approvals(self) -> ApprovalEntries:
         """What waits, oldest first; what was answered, newest first."""
         found = await self._hub.list_approvals()
-        return ApprovalEntries([to_entry(each) for each in found.waiting], [to_entry(each) for each in found.answered])
+        calls = [each for each in found.waiting if each.expires_unix]
+        return ApprovalEntries([to_entry(each) for each in calls], [to_entry(each) for each in found.answered])
 
     @expose("crux:approval/answer", "admin", needs_person=True)
     async def answer(self, question_id: str, is_approved: bool, by: str = "", reason: str = "") -> ApprovalEntry:

@@ -1,6 +1,6 @@
 """Windows shown live to people: a viewer asks for the next frame, and gets it when something has changed.
 
-A window is as large as the smallest terminal that looks at it. Who does not ask any more is no viewer any more.
+A window is as large as the smallest terminal that looks at it. A viewer that stops asking is removed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from dari.terminal.engine.keys import Key
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 from dari.terminal.viewers.copy_mode import CopyMode
-from dari.terminal.viewers.frames import ViewFrame
-from dari.terminal.viewers.rows import Depth
+from dari.terminal.viewers.frames import Depth, ViewFrame
 from dari.terminal.viewers.viewer import Viewer
 
 FRAME_S = 1 / 60
@@ -159,7 +158,7 @@ class AttachApi:
         row: int,
         modifiers: list[Modifiers] | None = None,
     ) -> Success:
-        """The mouse at a cell of the window: a click takes the focus, programs that want to know are told."""
+        """The mouse at a cell of the window: a click takes the focus; programs that asked for the mouse get it."""
         found = self._known(viewer)
         under = found.pane_at(col, row)
         if under is None:
@@ -197,7 +196,7 @@ class AttachApi:
         text: str = "",
         is_upwards: bool = False,
     ) -> CopyModeResult:
-        """Look back in the focused pane with a cursor. `copy` returns what is selected, and leaves the mode."""
+        """Look back in the focused pane with a cursor. `copy` returns the selection, and leaves the mode."""
         found = self._known(viewer)
         pane = found.focused
         if pane is None:
@@ -246,7 +245,7 @@ class AttachApi:
             await asyncio.sleep(pause)
         while True:
             viewer.changed.clear()
-            self._fit(viewer.window_id)  # whoever changed the layout may have changed the size, too
+            self._fit(viewer.window_id)  # the change of layout may have changed the size, too
             frame = viewer.frame(known)
             if frame is None and loop.time() >= deadline:
                 return ViewFrame(version=known)
@@ -286,7 +285,7 @@ class AttachApi:
             self._fit(viewer.window_id)
 
     def _fit(self, window_id: str) -> None:
-        """The window as large as the smallest terminal that shows it; as it is when nobody does."""
+        """The window as large as the smallest terminal that shows it; unchanged when none does."""
         sizes = [viewer.size for viewer in self._viewers.values() if viewer.window_id == window_id]
         window = next((each for each in self._all.windows.all if each.id == window_id), None)
         if not sizes or window is None:

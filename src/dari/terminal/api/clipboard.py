@@ -43,7 +43,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class ClipInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`text` is empty for what is no text; `from_pane` for what came from no pane."""
+    """`text` is empty for binary data, `from_pane` for data that did not come from a pane."""
 
     id: str
     kind: str
@@ -160,7 +160,7 @@ def _suited(text: str, kind: Kind, target: PasteTarget) -> Form:
 
 
 def _formatted(text: str, indent: int) -> str:
-    """Members and numbers stay as they were written; text that is no JSON stays as it is."""
+    """Members and numbers stay as they were written; other text is returned unchanged."""
     try:
         return msgspec.json.format(text.strip(), indent=indent if indent else -1)
     except (msgspec.DecodeError, RecursionError):
@@ -232,7 +232,7 @@ class ClipboardApi:
     ) -> ClipList:
         """Clips, newest first; of one kind, from one pane, or the one with this id."""
         if not 0 < limit <= MAX_CLIPS:
-            raise InvalidInput(f"{limit} is no number of clips", f"ask for 1…{MAX_CLIPS}")
+            raise InvalidInput(f"limit must be between 1 and {MAX_CLIPS}, got {limit}", "ask for fewer clips")
         wanted = self._all.find(pane_id).id if pane_id else ""
         found = [self._find(clip_id)] if clip_id else list(reversed(self._clips))
         found = [clip for clip in found if (not kind or clip.kind == kind) and (not wanted or clip.from_pane == wanted)]
@@ -261,7 +261,7 @@ class ClipboardApi:
         a Conflict unless `allow_lines`. What a shell would run is judged by the policy as if it was typed.
         """
         if form not in FORMS:
-            raise InvalidInput(f"{form!r} is no form", "one of " + ", ".join(FORMS))
+            raise InvalidInput(f"form must be one of {', '.join(FORMS)}, got {form!r}", "choose one of them")
         pane = self._all.find(pane_id)
         if text and clip_id:
             raise InvalidInput("both a text and a clip were given", "give one of them")

@@ -1,4 +1,4 @@
-"""What is sent to panes: commands, text, keys, pastes; and waiting for what they print."""
+"""Input to panes (commands, text, keys, pastes), and waits for their output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.screen import Scrollback, last_lines
 from dari.terminal.engine.keys import parse_keys, type_text
 from dari.terminal.input_policy import text_of_keys
+from dari.terminal.limits import DEFAULT_WAIT_S, check_wait
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord, CommandResult
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.pane import Pane
 
-MAX_WAIT_S = 3600.0
 SHOWN_LINES = 20
 
 
@@ -76,14 +76,14 @@ class CommandsApi:
         if pane.kind is not None and pane.commands.zone == "unknown":
             await pane.commands.ready(PROMPT_S)  # it was only just opened: its start is not the command's time
         limit_s = self._all.security.command_timeout_ms / 1000 if timeout_s is None else timeout_s
-        result = await pane.execute(command, _patience(limit_s))
+        result = await pane.execute(command, check_wait(limit_s))
         return _executed(pane, result)
 
     @expose("crux:command/wait", "read", ends_with_caller=True)
-    async def wait_command(self, command_id: str, timeout_s: float = 30.0) -> ExecuteResult:
+    async def wait_command(self, command_id: str, timeout_s: float = DEFAULT_WAIT_S) -> ExecuteResult:
         """Go on waiting for a command that was still running."""
         pane, own_id = self._command(command_id)
-        return _executed(pane, await pane.wait_command(own_id, _patience(timeout_s)))
+        return _executed(pane, await pane.wait_command(own_id, check_wait(timeout_s)))
 
     @expose("crux:command/interrupt", "control")
     async def interrupt_command(self, command_id: str) -> ExecuteResult:
@@ -94,7 +94,7 @@ class CommandsApi:
 
     @expose("crux:command/output", "read")
     async def command_output(self, command_id: str, offset: int = 0, limit: int = 0) -> Scrollback:
-        """Lines of what a command printed; a limit of zero is no limit."""
+        """Lines of what a command printed; a limit of 0 returns all of them."""
         pane, own_id = self._command(command_id)
         lines = pane.commands.find(own_id).output.split("\n")
         shown = lines[offset : offset + limit] if limit else lines[offset:]
@@ -137,18 +137,23 @@ class CommandsApi:
 
     @expose("crux:pane/wait-for", "read", ends_with_caller=True)
     async def wait_for(
-        self, pattern: str, pane_id: str = "", is_regex: bool = True, timeout_s: float = 30.0, since: int | None = None
+        self,
+        pattern: str,
+        pane_id: str = "",
+        is_regex: bool = True,
+        timeout_s: float = DEFAULT_WAIT_S,
+        since: int | None = None,
     ) -> WaitResult:
         """Wait for output that matches, also what came already: since the last input or the begin of the running
         command, or since the mark `since`. What was typed does not count."""
         return await wait_for_text(self._all.find(pane_id), pattern, is_regex, timeout_s, since)
 
     @expose("crux:pane/wait-exit", "read", ends_with_caller=True)
-    async def wait_exit(self, pane_id: str = "", timeout_s: float = 30.0) -> int | None:
+    async def wait_exit(self, pane_id: str = "", timeout_s: float = DEFAULT_WAIT_S) -> int | None:
         """The exit code of the pane's program; None when it still runs after the time."""
         pane = self._all.find(pane_id)
         try:
-            return await asyncio.wait_for(pane.exited(), _patience(timeout_s))
+            return await asyncio.wait_for(pane.exited(), check_wait(timeout_s))
         except TimeoutError:
             return None
 
@@ -165,7 +170,7 @@ async def wait_for_text(pane: Pane, pattern: str, is_regex: bool, timeout_s: flo
     began = time.perf_counter()
     reason = ""
     try:
-        found = await pane.wait_for(pattern, is_regex=is_regex, timeout_s=_patience(timeout_s), since=since)
+        found = await pane.wait_for(pattern, is_regex=is_regex, timeout_s=check_wait(timeout_s), since=since)
     except TimedOut:
         reason = "timeout"
     except Conflict:
@@ -199,12 +204,6 @@ def _executed(pane: Pane, result: CommandResult) -> ExecuteResult:
         end_known_by=result.end_known_by,
         mark=result.mark,
     )
-
-
-def _patience(timeout_s: float) -> float:
-    if not 0 <= timeout_s <= MAX_WAIT_S:
-        raise InvalidInput(f"{timeout_s:g} s is no time to wait", f"give 0…{MAX_WAIT_S:g} s, and wait again")
-    return timeout_s
 
 
 async def start_command(multiplexer: Multiplexer, pane: Pane, command: str, approved: str = "") -> CommandRecord:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dari.daemon.stub import expose
-from dari.errors import InvalidInput, NotFound
+from dari.errors import NotFound
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
+from dari.terminal.limits import DEFAULT_WAIT_S, MAX_POLL_S, check_wait
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import TAIL_BYTES, CommandRecord
@@ -28,9 +29,8 @@ BEHIND_BYTES = TAIL_BYTES // 2
 """A reader so far behind makes the program wait; less than what a record keeps."""
 GATHER_S = 0.02
 QUIET_S = 0.25
-"""A line without its end (a question, a progress bar) is told after this."""
+"""A line without its end (a prompt, a progress bar) is sent after this time."""
 AWAY_S = 3.0
-MAX_WAIT_S = 600.0
 
 
 class StartedCommand(Struct, frozen=True):
@@ -70,13 +70,14 @@ class FollowApi:
         return StartedCommand(command_id=command_id, pane_id=pane.id)
 
     @expose("crux:command/follow", "read", ends_with_caller=True)
-    async def follow(self, command_id: str, mark: int = 0, seen: int = 0, timeout_s: float = 30.0) -> CommandOutput:
+    async def follow(
+        self, command_id: str, mark: int = 0, seen: int = 0, timeout_s: float = DEFAULT_WAIT_S
+    ) -> CommandOutput:
         """Lines that the command printed after the mark; a line without its end when there is more than was `seen`.
 
         At once when there is something, else as soon as there is; nothing after the time.
         """
-        if not 0 <= timeout_s <= MAX_WAIT_S:
-            raise InvalidInput(f"{timeout_s:g} s is no time to wait", f"give 0…{MAX_WAIT_S:g} s, and ask again")
+        check_wait(timeout_s, MAX_POLL_S)
         pane_id, colon, own_id = command_id.partition(":")
         if not colon or pane_id not in self._all.panes:
             raise NotFound(f"there is no command {command_id!r}", "use the command_id that crux_execute_command gave")

@@ -1,4 +1,4 @@
-"""Text typed with an input method: syllables and words are composed here, and only what is committed is sent."""
+"""Text typed with an input method: composed here; only committed text is sent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class InputMethodApi:
         what was committed, or after the time with `is_echoed` false: a program that asks for a password shows nothing.
         """
         if not 0 <= timeout_s <= MAX_ECHO_S:
-            raise InvalidInput(f"{timeout_s:g} s is no time to wait for an echo", f"give 0…{MAX_ECHO_S:g} s")
+            raise InvalidInput(
+                f"timeout_s must be between 0 and {MAX_ECHO_S:g}, got {timeout_s:g}",
+                "an echo comes at once or not at all",
+            )
         plan = await asyncio.to_thread(type_with_ime, text, language, mode, script=script, shows_preedit=preedit)
         pane = self._all.find(pane_id)
         writes: list[str | Key] = [*plan.writes, Key("enter")] if enter else list(plan.writes)
@@ -109,7 +112,7 @@ def _shown(pane: Pane) -> str:
 
 
 async def _echoed(pane: Pane, text: str, before: int, timeout_s: float) -> bool:
-    """Told by the output itself as it comes."""
+    """Follows the output as it comes."""
     news = asyncio.Event()
     stop = pane.events.subscribe(lambda event: news.set())
     try:

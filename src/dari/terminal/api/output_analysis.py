@@ -19,7 +19,7 @@ from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.pane import Pane
 
 if TYPE_CHECKING:
-    from dari.terminal.screenshot.captures import ScreenCapture
+    from dari.terminal.screenshot.diff import ScreenCapture
     from dari.terminal.screenshot.painter import Painter
 
 MAX_READ_CHARS = 2_000_000
@@ -204,8 +204,7 @@ class OutputAnalysisApi:
     @expose("crux:pane/visual-diff", "read", is_slow=True)
     async def visual_diff(self, before: str = "", after: str = "", pane_id: str = "") -> VisualDiff:
         """Compare two captures; without `after` the pane as it is now, without `before` its last capture."""
-        from dari.terminal.screenshot.captures import ScreenCapture
-        from dari.terminal.screenshot.diff import visual_diff
+        from dari.terminal.screenshot.diff import ScreenCapture, visual_diff
 
         old_info, old = self._find(before) if before else self._last_of(self._all.find(pane_id))
         new_info, new = self._find(after) if after else self._keep(self._all.find(pane_id or old_info.pane_id), 0)
@@ -263,7 +262,7 @@ class OutputAnalysisApi:
     # Captures
 
     def _keep(self, pane: Pane, history_rows: int) -> tuple[CaptureInfo, bytes]:
-        from dari.terminal.screenshot.captures import ScreenCapture
+        from dari.terminal.screenshot.diff import ScreenCapture
 
         capture: ScreenCapture = ScreenCapture.of(pane.engine, pane.id, -min(history_rows, pane.engine.history))
         data = capture.stored()

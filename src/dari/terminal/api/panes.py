@@ -14,6 +14,7 @@ from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import Success, WaitResult, wait_for_text
 from dari.terminal.layout.cells import Orientation
 from dari.terminal.layout.presets import find_preset
+from dari.terminal.limits import DEFAULT_WAIT_S
 from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged, PaneGone
 from dari.terminal.panes.execution import PROMPT_S
 from dari.terminal.panes.expect import make_matcher
@@ -85,7 +86,7 @@ class PanesApi:
         focus: bool = True,
         wait_for: str = "",
         is_regex: bool = True,
-        timeout_s: float = 30.0,
+        timeout_s: float = DEFAULT_WAIT_S,
     ) -> CreatedPane:
         """Open a pane beside `target`; `command` is typed into its shell, `argv` is run instead of a shell.
 
@@ -127,7 +128,7 @@ class PanesApi:
     async def resize_pane(self, pane_id: str = "", cols: int = 0, rows: int = 0) -> ResizeResult:
         """Zero keeps a size; neighbours give or take the cells, a window without any changes its own size."""
         if cols < 0 or rows < 0 or not (cols or rows) or cols > 2000 or rows > 2000:
-            raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give 1…2000 columns and rows")
+            raise InvalidInput(f"a pane must have 1…2000 columns and rows, got {cols}×{rows}", "choose another size")
         pane = self._all.find(pane_id)
         self._all.windows.resize(pane.id, cols or None, rows or None)
         self._all.fit()
@@ -158,7 +159,7 @@ class PanesApi:
 
     @expose("crux:window/resize", "control")
     async def resize_window(self, window_id: str, cols: int, rows: int) -> Success:
-        """The size of the terminal that somebody looks at it with."""
+        """The size of the terminal that shows it."""
         self._all.windows.resize_window(window_id, cols, rows)
         self._all.fit()
         return Success()
@@ -221,7 +222,7 @@ class ChangesApi:
         multiplexer.changes.subscribe(self._hear)
 
     @expose("crux:pane/changes", "read", ends_with_caller=True)
-    async def changes(self, seen: int = 0, timeout_s: float = 30.0) -> PaneChanges:
+    async def changes(self, seen: int = 0, timeout_s: float = DEFAULT_WAIT_S) -> PaneChanges:
         """What happened after the version `seen`, once something has; the same version after the time. 0: at once."""
         if seen == self._version:
             told: asyncio.Future[None] = asyncio.get_running_loop().create_future()

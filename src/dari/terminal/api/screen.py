@@ -166,7 +166,7 @@ class ScreenApi:
     async def get_scrollback(self, pane_id: str = "", offset: int | None = None, limit: int = 1000) -> Scrollback:
         """`limit` lines from `offset`, counted from the oldest line that is kept; without it the newest ones."""
         if offset is not None and offset < 0:
-            raise InvalidInput(f"{offset} is no offset", "count from 0, the oldest line")
+            raise InvalidInput(f"offset must be 0 or more, got {offset}", "0 is the oldest line")
         lines = all_lines(self._all.find(pane_id).engine)
         start = max(0, len(lines) - _count(limit)) if offset is None else offset
         shown = lines[start : start + _count(limit)]
@@ -277,10 +277,10 @@ def _between(pane: Pane, start: tuple[int, int], end: tuple[int, int]) -> str:
 def check_history(rows: int) -> None:
     """A picture of ten thousand rows is 180 MB that nobody can look at."""
     if not 0 <= rows <= MAX_HISTORY_ROWS:
-        raise InvalidInput(f"{rows} is no number of rows above the screen", f"give 0…{MAX_HISTORY_ROWS}")
+        raise InvalidInput(f"history rows must be between 0 and {MAX_HISTORY_ROWS}, got {rows}", "ask for fewer rows")
 
 
 def _count(lines: int) -> int:
     if not 0 < lines <= MAX_LINES:
-        raise InvalidInput(f"{lines} is no number of lines", f"ask for 1…{MAX_LINES}")
+        raise InvalidInput(f"lines must be between 1 and {MAX_LINES}, got {lines}", "ask for fewer lines")
     return lines

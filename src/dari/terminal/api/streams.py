@@ -12,9 +12,10 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.daemon.stub import expose
-from dari.errors import InvalidInput, NotFound
+from dari.errors import NotFound
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
+from dari.terminal.limits import DEFAULT_WAIT_S, MAX_POLL_S, check_wait
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandRecord
@@ -25,11 +26,10 @@ from dari.terminal.panes.pane import Pane
 CHUNK_BYTES = 64 * 1024
 """Of one event."""
 GATHER_S = 0.05
-"""Output comes in many pieces; they are told together."""
+"""Output comes in many pieces; those within this time are sent together."""
 QUIET_S = 0.25
-"""A line without its end (a question, a progress bar) is told after this."""
+"""A line without its end (a prompt, a progress bar) is sent after this time."""
 REST_CHARS = 4096
-MAX_WAIT_S = 600.0
 
 
 class StreamEvent(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -87,7 +87,7 @@ class StreamsApi:
         pane_id: str,
         mark: int,
         command_id: str = "",
-        timeout_s: float = 30.0,
+        timeout_s: float = DEFAULT_WAIT_S,
         until: str = "",
         is_regex: bool = True,
         rest: str = "",
@@ -96,8 +96,7 @@ class StreamsApi:
 
         An event `exit` is the last one of a command, or of the pane. `until` is looked for in each line.
         """
-        if not 0 <= timeout_s <= MAX_WAIT_S:
-            raise InvalidInput(f"{timeout_s:g} s is no time to wait", f"give 0…{MAX_WAIT_S:g} s, and ask again")
+        check_wait(timeout_s, MAX_POLL_S)
         matcher = make_matcher(until, is_regex) if until else None
         pane = self._all.find(pane_id)
         follower = _Follower(pane, self._record(pane, command_id), mark)

@@ -1,4 +1,4 @@
-"""What is open, row by row, and the moves that people and scripts make in it; `attach.py` shows it live."""
+"""Windows, tabs and panes as rows, and operations on them for people and scripts; `attach.py` shows them live."""
 
 from __future__ import annotations
 
@@ -186,7 +186,9 @@ class ViewsApi:
     async def rename(self, id: str, name: str) -> Success:
         """Name a window or a tab."""
         if len(name) > 64 or not name.isprintable():
-            raise InvalidInput(f"{name[:80]!r} is no name", "use at most 64 printable characters")
+            raise InvalidInput(
+                f"a name must have at most 64 printable characters, got {name[:80]!r}", "choose another name"
+            )
         self._all.windows.layout = self._all.windows.layout.rename(id, name)
         return Success()
 

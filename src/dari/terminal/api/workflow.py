@@ -20,6 +20,7 @@ from dari.errors import Conflict, DariError, InvalidInput, NotFound
 from dari.terminal.api.approvals import approvable, approved_message
 from dari.terminal.api.commands import start_command
 from dari.terminal.input_policy import PendingText, check_all
+from dari.terminal.limits import DEFAULT_WAIT_S, MAX_WAIT_MS, MAX_WAIT_S
 from dari.terminal.multiplexer import Multiplexer
 from dari.terminal.panes.commands import CommandRecord
 from dari.terminal.panes.expect import QUIET_S, make_matcher
@@ -27,7 +28,6 @@ from dari.terminal.panes.pane import Pane
 from dari.terminal.window_manager import PanePlacement
 
 MAX_STEPS = 50
-MAX_STEP_S = 3600.0
 MAX_OUTPUT_CHARS = 8000
 END_S = 3.0
 
@@ -84,7 +84,7 @@ class WorkflowStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     command: Annotated[str, Meta(description="a line of shell, such as npm start")] = ""
     wait_for: Annotated[str, Meta(description="text that makes the step ready, such as listening on")] = ""
     regex: Annotated[bool, Meta(description="true: wait_for is a regular expression")] = False
-    timeout_ms: Annotated[int, Meta(description="milliseconds for this step, 0 to 3600000")] = 120_000
+    timeout_ms: Annotated[int, Meta(description=f"milliseconds for this step, 1 to {MAX_WAIT_MS}")] = 120_000
     group: Annotated[str, Meta(description="neighbours of one group run at the same time")] = ""
     cwd: Annotated[str, Meta(description="directory of a pane that is opened for the step")] = ""
     allow_failure: Annotated[bool, Meta(description="true: the rest goes on when it fails")] = False
@@ -165,13 +165,13 @@ class WorkflowApi:
         )
 
     @expose("crux:pane/coordinate-steps", "read", ends_with_caller=True)
-    async def follow_steps(self, watch: str, seen: int = 0, timeout_s: float = 30.0) -> StepEvents:
+    async def follow_steps(self, watch: str, seen: int = 0, timeout_s: float = DEFAULT_WAIT_S) -> StepEvents:
         """What happened after the first `seen` events to the steps of the call with that word, before or after it came.
 
         Empty after the time, and when there was no such call.
         """
         with self._telling(watch) as told:
-            return StepEvents(await told.after(max(0, seen), min(max(0.0, timeout_s), MAX_STEP_S)))
+            return StepEvents(await told.after(max(0, seen), min(max(0.0, timeout_s), MAX_WAIT_S)))
 
     @contextmanager
     def _telling(self, watch: str) -> Iterator[_Told]:
@@ -306,10 +306,8 @@ class WorkflowApi:
         for at, step in enumerate(steps, 1):
             if not step.command and not step.wait_for:
                 raise InvalidInput(f"step {at} has no command and nothing to wait for", "give one of them, or both")
-            if not 0 < step.timeout_ms <= MAX_STEP_S * 1000:
-                raise InvalidInput(
-                    f"step {at}: timeout_ms {step.timeout_ms} is out of range", f"give 1…{MAX_STEP_S * 1000:g}"
-                )
+            if not 0 < step.timeout_ms <= MAX_WAIT_MS:
+                raise InvalidInput(f"step {at}: timeout_ms {step.timeout_ms} is out of range", f"give 1…{MAX_WAIT_MS}")
             if step.wait_for:
                 make_matcher(step.wait_for, step.regex)
             if step.pane and _is_id(step.pane):

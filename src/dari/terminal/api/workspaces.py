@@ -140,7 +140,9 @@ class WorkspacesApi:
             path = os.path.join(path, os.path.expanduser(part)) if part else path
         path = os.path.abspath(path)
         if not os.path.isdir(path):
-            raise InvalidInput(f"pane {pane}: {path} is no directory", "give cwd, or correct the workspace")
+            raise InvalidInput(
+                f"pane {pane}: cwd must be a directory, got {path}", "give cwd, or correct the workspace"
+            )
         return path
 
     def _check(self, workspace: Workspace, old: list[Pane], replace: bool) -> None:

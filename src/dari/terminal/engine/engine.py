@@ -77,7 +77,7 @@ class Engine(Protocol):
     on_osc: Callable[[int, bytes], None]
     """OSC 133 and 7700…7799, called when exactly the bytes up to their end have been taken in."""
     hears_prompts: bool
-    """Whether `on_osc` is told of OSC 133; a pane whose shell speaks 7701 does not need both."""
+    """Whether `on_osc` gets OSC 133; a pane whose shell sends 7701 does not need both."""
     on_bell: Callable[[], None]
     on_clipboard: Callable[[bytes], None]
     """OSC 52 writes of at most CLIPBOARD_BYTES; reads are never answered."""
@@ -157,7 +157,7 @@ class Engine(Protocol):
 
     def encode_focus(self, gained: bool) -> bytes: ...
     def compress(self) -> None:
-        """Give memory of history that nobody looks at back, where the engine can."""
+        """Free the memory of history that is not shown, where the engine can."""
         ...
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ def restore_engine(data: bytes) -> Engine:
 def check_size(cols: int, rows: int) -> None:
     if not (1 <= cols <= MAX_COLS and 1 <= rows <= MAX_ROWS):
         raise InvalidInput(
-            f"{cols}×{rows} is no size of a terminal", f"give 1…{MAX_COLS} columns and 1…{MAX_ROWS} rows"
+            f"a terminal must have 1…{MAX_COLS} columns and 1…{MAX_ROWS} rows, got {cols}×{rows}", "choose another size"
         )
 
 

@@ -65,7 +65,7 @@ class Row:
 def joined_cells(row: Row, after: Row | None) -> tuple[Cell, ...]:
     """A row as part of a line that goes on in the next one.
 
-    The blank that a wide character left behind in the last column, because it did not fit, is no part of the line.
+    A wide character that did not fit into the last column left a blank there, which is not part of the line.
     """
     last = row.cells[-1]
     is_left = row.wraps and after is not None and after.cells[0].width == 2 and not last.text and last.width == 1

@@ -176,7 +176,7 @@ def _named(word: str) -> str | None:
     lowered = word.lower()
     if len(lowered) < 2:
         return None
-    # `page-up`, but not `C-r`, which is no `cr`.
+    # `page-up`, but not `C-r`: that is not `cr`.
     return _NAMES.get(lowered) or _NAMES.get(re.sub(r"(?<=[a-z]{2})[-_](?=[a-z0-9])", "", lowered))
 
 

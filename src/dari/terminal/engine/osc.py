@@ -56,7 +56,7 @@ class OscWatch:
 
 
 def parse_osc7_path(told: str) -> str:
-    """The path of a `file://host/path`; empty when it is about another machine or is no path."""
+    """The path of a `file://host/path`; empty for another machine, and for anything else."""
     for scheme in ("file://", "kitty-shell-cwd://"):
         if told.startswith(scheme):
             host, slash, path = told[len(scheme) :].partition("/")

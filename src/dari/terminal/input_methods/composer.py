@@ -1,4 +1,4 @@
-"""What every input method has in common: keys go in, committed text comes out, and what is still open is preedit."""
+"""The interface of every input method: keys in, committed text out, unfinished text in the preedit."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Composer(Protocol):
         ...
 
     def finish(self) -> CompositionStep:
-        """Commit what is open."""
+        """Commit the preedit."""
         ...

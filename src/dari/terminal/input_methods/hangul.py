@@ -99,7 +99,7 @@ class HangulComposer:
 
 
 def compose(keys: str) -> str:
-    """The text that these keys type; keys that are no jamo stand for themselves."""
+    """The text that these keys type; other keys stand for themselves."""
     composer = HangulComposer()
     parts: list[str] = []
     for key in keys:
@@ -109,7 +109,7 @@ def compose(keys: str) -> str:
 
 
 def decompose(text: str) -> str:
-    """The keys that type this text; characters that are no Hangul stand for themselves."""
+    """The keys that type this text; other characters stand for themselves."""
     return "".join(_KEY_OF.get(jamo, jamo) for char in unicodedata.normalize("NFC", text) for jamo in _jamo(char))
 
 

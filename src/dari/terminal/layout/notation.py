@@ -22,7 +22,9 @@ def read_layout(text: str, panes: Sequence[str]) -> Tree:
     """The tree with these panes in order, as select-layout does; the numbers in the text are not looked at."""
     match = re.fullmatch(r"([0-9a-f]{4}),(.*)", text.strip())
     if match is None or int(match[1], 16) != _checksum(match[2]):
-        raise InvalidInput(f"{text!r} is no layout or its checksum is wrong", "take it from list-windows")
+        raise InvalidInput(
+            f"a layout must be as list-windows prints it, checksum included, got {text!r}", "copy it from list-windows"
+        )
     root, end = _read(match[2], 0, iter(panes))
     if end != len(match[2]):
         raise InvalidInput(f"{text!r} has more after the layout", "take it from list-windows")
@@ -50,7 +52,7 @@ def _written(cell: Cell, left: int, top: int, number: Callable[[str], int]) -> s
 def _read(text: str, at: int, panes: Iterator[str]) -> tuple[Cell, int]:
     match = _CELL.match(text, at)
     if match is None:
-        raise InvalidInput(f"{text[at : at + 20]!r} is no cell of a layout", "take it from list-windows")
+        raise InvalidInput(f"a layout must have a cell here, got {text[at : at + 20]!r}", "copy it from list-windows")
     cols, rows = int(match[1]), int(match[2])
     at = match.end()
     opening = text[at : at + 1]

@@ -22,7 +22,7 @@ def find_preset(name: str) -> Preset:
     found = [preset for preset in PRESETS if preset.startswith(name)] if name else []
     exact = [preset for preset in found if preset == name]
     if len(exact or found) != 1:
-        raise InvalidInput(f"{name!r} is no layout", "one of " + ", ".join(PRESETS))
+        raise InvalidInput(f"layout must be one of {', '.join(PRESETS)}, got {name!r}", "choose one of them")
     return (exact or found)[0]
 
 
@@ -45,7 +45,7 @@ def cells_of(size: int | str, whole: int) -> int:
         return size
     match = re.fullmatch(r"\s*(\d{1,5})\s*(%?)\s*", size)
     if match is None:
-        raise InvalidInput(f"{size!r} is no size", "write cells such as 20, or a share such as 30%")
+        raise InvalidInput(f"size must be cells such as 20 or a share such as 30%, got {size!r}", "correct the size")
     return whole * min(int(match[1]), 100) // 100 if match[2] else int(match[1])
 
 

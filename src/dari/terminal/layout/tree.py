@@ -150,23 +150,6 @@ class Tree:
         moved = [panes[(index - steps) % len(panes)] for index in range(len(panes))]
         return replace(self, root=_renamed(self.root, dict(zip(panes, moved, strict=True))))
 
-    def neighbour(self, pane: str, side: Side) -> str | None:
-        """The pane beyond that border, the one that shares most of it; None at the edge of the window."""
-        here = self.area(pane)
-        best: tuple[int, str] | None = None
-        for other, there in self.areas().items():
-            if side == "left":
-                touches, shared = there.right + 1 == here.left, _overlap(here.top, here.bottom, there.top, there.bottom)
-            elif side == "right":
-                touches, shared = there.left == here.right + 1, _overlap(here.top, here.bottom, there.top, there.bottom)
-            elif side == "up":
-                touches, shared = there.bottom + 1 == here.top, _overlap(here.left, here.right, there.left, there.right)
-            else:
-                touches, shared = there.top == here.bottom + 1, _overlap(here.left, here.right, there.left, there.right)
-            if touches and shared > 0 and (best is None or shared > best[0]):
-                best = (shared, other)
-        return best[1] if best else None
-
     def _leaf(self, pane: str) -> Leaf:
         return next(leaf for leaf in leaves(self.root) if leaf.pane == pane)
 
@@ -281,7 +264,3 @@ def _renamed(cell: Cell, names: Mapping[str, str]) -> Cell:
     if isinstance(cell, Leaf):
         return replace(cell, pane=names.get(cell.pane, cell.pane))
     return replace(cell, children=tuple(_renamed(child, names) for child in cell.children))
-
-
-def _overlap(start: int, end: int, other_start: int, other_end: int) -> int:
-    return min(end, other_end) - max(start, other_start)

@@ -1,4 +1,4 @@
-"""Windows with tabs with panes: what is open, what has the focus, which pane is zoomed, what is closed with what."""
+"""Windows with tabs with panes: which are open, focused and zoomed, and what closes together."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Tab:
         return self.tree.panes
 
     def areas(self) -> Mapping[str, Area]:
-        """What is seen: all panes, or only the zoomed one over the whole window."""
+        """The visible panes: all, or only the zoomed one over the whole window."""
         if self.is_zoomed:
             return {self.focused: Area(0, 0, self.tree.cols, self.tree.rows)}
         return self.tree.areas()
 
     def size_of(self, pane: str) -> tuple[int, int]:
-        """Columns and rows that the program in the pane is told; a pane behind a zoomed one keeps its own."""
+        """Columns and rows of the pane's program; a pane behind a zoomed one keeps its own."""
         area = self.areas().get(pane) or self.tree.area(pane)
         return area.cols, area.rows
 

@@ -48,7 +48,7 @@ class WorkspacePart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PaneSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is started in a pane; nothing given: the user's shell in the directory of the workspace."""
+    """The program of a pane; by default the user's shell in the directory of the workspace."""
 
     command: str = ""
     cwd: str = ""
@@ -158,7 +158,7 @@ def _problem(workspace: Workspace) -> tuple[str, str] | None:
         return f"{len(names)} panes", f"use 1 to {MAX_PANES}"
     for name in names:
         if not _NAME.fullmatch(name):
-            return f"{name!r} is no name for a pane", "use letters, digits, - and _"
+            return f"a pane name must have letters, digits, - and _ only, got {name!r}", "rename the pane"
         if names.count(name) > 1:
             return f"the pane {name!r} is there twice", "give each pane a name of its own"
     for name, spec in workspace.panes.items():
@@ -166,12 +166,15 @@ def _problem(workspace: Workspace) -> tuple[str, str] | None:
             return f"panes.{name} is not in the layout", "panes: " + ", ".join(names)
         for key in spec.env:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-                return f"panes.{name}.env: {key!r} is no name of a variable", "use letters, digits and _"
+                return (
+                    f"panes.{name}.env: a name must have letters, digits and _ only, got {key!r}",
+                    "rename the variable",
+                )
     if sum(spec.focus for spec in workspace.panes.values()) > 1:
         return "two panes have the focus", "set focus for one pane"
     for where, size in (("main_size", workspace.main_size), *_sizes(workspace.layout, "layout")):
         if size is not None and not re.fullmatch(r"[1-9]\d{0,4}|([1-9]\d?|100)%", str(size)):
-            return f"{where}: {size!r} is no size", "write cells such as 20, or a share such as 30%"
+            return f"{where}: size must be cells such as 20 or a share such as 30%, got {size!r}", "correct the size"
     return None
 
 

@@ -1,13 +1,17 @@
-"""JSON, alone or inside other output, JSON lines, and YAML (which needs PyYAML, of the extra `bridge`)."""
+"""Data formats in output: JSON, JSON lines, YAML (needs PyYAML, of the extra `bridge`), CSV and TSV, `key: value`."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from dari.terminal.output_parsers.result import Document, OutputText, Parsed, ranges
+from dari.terminal.output_parsers.result import Document, OutputText, Parsed, ranges, share
 
 _JSON_MAX_DEPTH = 100
 _MAX_STARTS = 64
@@ -184,3 +188,179 @@ class _Budget:
         if isinstance(key, bool):
             return "true" if key else "false"
         return "null" if key is None else str(key)
+
+
+_MAX_ROWS = 100_000
+_MAX_FIELD_CHARS = 131_072
+_FIRST_LINES = 20
+"""Delimiters are counted here; every record of a file has the same."""
+_FILES = re.compile(r"\.(?:csv|tsv|tab)\b")
+_DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+
+
+def read_delimited(text: OutputText) -> Parsed | None:
+    """A table whose first record names the columns. Records of another width are kept and noted, if they are few."""
+    raw = text.raw.lstrip("\ufeff\n")
+    skipped = text.raw.count("\n") - raw.count("\n")
+    best: Parsed | None = None
+    for delimiter in _DELIMITERS:
+        if delimiter in raw:
+            found = _read(raw, delimiter, text.is_wanted or bool(_FILES.search(text.command)), skipped)
+            if found and (best is None or found.confidence > best.confidence):
+                best = found
+    return best
+
+
+def _read(raw: str, delimiter: str, is_named: bool, skipped: int) -> Parsed | None:
+    records: list[list[str]] = []
+    used: list[int] = []
+    reader = csv.reader(io.StringIO(raw), delimiter=delimiter, strict=True)
+    start = 0
+    try:
+        for record in reader:
+            if record:
+                records.append(record)
+                used += range(start, reader.line_num)
+            start = reader.line_num
+            if len(records) > _MAX_ROWS:
+                break
+            if len(records) == _FIRST_LINES and not is_named and _width_of(records)[1] < 0.9:
+                return None
+    except csv.Error:
+        return None
+    width, fitting = _width_of(records)
+    if width < 2 or len(records) < 2 or fitting < 0.8:
+        return None
+    headers, rows = records[0], records[1:]
+    if len(headers) != width:
+        return None
+    trust = _trust(headers, rows, delimiter, fitting)
+    if is_named:
+        trust = max(trust, 0.9)
+    notes = [f"fields stand between {_DELIMITERS[delimiter]}"] if delimiter != "," else []
+    odd = [index for index, row in enumerate(rows) if len(row) != width]
+    if odd:
+        notes.append(f"{len(odd)} of {len(rows)} rows have not {width} fields, the first is row {odd[0] + 1}")
+    if len(records) > _MAX_ROWS:
+        notes.append(f"only the first {_MAX_ROWS} rows were read")
+    return Parsed(
+        type="table",
+        confidence=trust,
+        headers=[header.strip() for header in headers],
+        rows=rows[:_MAX_ROWS],
+        notes=notes,
+        lines=ranges(index + skipped for index in used),
+    )
+
+
+def _width_of(records: list[list[str]]) -> tuple[int, float]:
+    """The width that most records have, and how many of them have it, 0 to 1."""
+    if not records:
+        return 0, 0.0
+    width, count = Counter(map(len, records)).most_common(1)[0]
+    return width, count / len(records)
+
+
+def _trust(headers: list[str], rows: list[list[str]], delimiter: str, fitting: float) -> float:
+    """Prose has commas as well: a header is short, unlike the others, and no comma in it is followed by a blank."""
+    cells = [cell for row in [headers, *rows[:200]] for cell in row]
+    blank_first = sum(cell[:1] == " " for cell in cells) / len(cells)
+    names = [header.strip() for header in headers]
+    is_header = len(set(names)) == len(names) and all(0 < len(name) <= 60 and not name[0].isdigit() for name in names)
+    trust = 0.45 + 0.1 * min(len(headers) - 1, 3) + 0.05 * min(len(rows), 4)
+    trust -= 0.5 * blank_first + (0.0 if is_header else 0.25) + (1 - fitting)
+    if delimiter == "|" or any(re.search(r"[{}<>]|https?:", name) for name in names):
+        trust -= 0.3
+    return max(0.05, min(trust, 0.93))
+
+
+_COLON = re.compile(r"(\s*+)([\w\"'(\[/.@$%+*#-][^:=]{0,59}?)\s*+:(?:\s++(.*+))?$")
+_EQUALS = re.compile(r"(\s*+)([\w\"'.@-][\w.\-/@\[\]\"' ]{0,59}?)\s*+=\s*+(.*+)$")
+_ASSIGNED = re.compile(r"(\s*+)([A-Za-z_][\w.\-]{0,59})=(.*+)$")
+_STATUS = re.compile(r"HTTP/[\d.]+ \d{3}\b")
+_LEVELS = frozenset(
+    ("error", "warning", "warn", "fatal", "info", "debug", "note", "hint", "remote", "e", "w", "critical")
+)
+_TIME = re.compile(r"\d{1,2}(?::\d\d){1,2}")
+
+
+@dataclass(slots=True)
+class _Pair:
+    index: int
+    indent: int
+    key: str
+    value: str
+
+
+def read_pairs(text: OutputText) -> Parsed | None:
+    """The pairs as one object; a key that comes again gets a list of values."""
+    best: tuple[float, list[_Pair], set[int]] | None = None
+    for pattern in (_COLON, _EQUALS, _ASSIGNED):
+        pairs, used, strange = _collect(text.lines, pattern)
+        filled = len(used) + strange
+        if len(pairs) < 2 or len(pairs) < 0.6 * filled:
+            continue
+        trust = 0.75 * share(used, text.lines) * _plausible(pairs)
+        if best is None or trust > best[0]:
+            best = (trust, pairs, used)
+    if best is None:
+        return None
+    trust, pairs, used = best
+    return Parsed(type="key_value", confidence=trust, value=_nested(pairs), lines=ranges(used))
+
+
+def _collect(lines: list[str], pattern: re.Pattern[str]) -> tuple[list[_Pair], set[int], int]:
+    pairs: list[_Pair] = []
+    used: set[int] = set()
+    strange = 0
+    for index, line in enumerate(lines):
+        if not line:
+            continue
+        match = pattern.match(line)
+        if match and not _TIME.match(line.strip()):
+            pairs.append(_Pair(index, len(match[1]), match[2].strip(), (match[3] or "").strip()))
+            used.add(index)
+        elif _STATUS.match(line) and not pairs:
+            pairs.append(_Pair(index, 0, "status", line.strip()))
+            used.add(index)
+        elif pairs and len(line) - len(line.lstrip()) > pairs[-1].indent and index - 1 in used:
+            pairs[-1].value = f"{pairs[-1].value}\n{line.strip()}".strip()
+            used.add(index)
+        else:
+            strange += 1
+    return pairs, used, strange
+
+
+def _plausible(pairs: list[_Pair]) -> float:
+    """Keys are short names that differ; a log or prose with colons has long or few ones."""
+    keys = [pair.key for pair in pairs]
+    if len(set(keys)) < 2:
+        return 0.0
+    logged = sum(key.lower().split()[0] in _LEVELS for key in keys) / len(keys)
+    short = sum(len(key.split()) <= 4 and len(key) <= 40 for key in keys) / len(keys)
+    different = len(set(keys)) / len(keys)
+    if len(pairs) < 3 and any(len(pair.value) > 40 or len(pair.key.split()) > 2 for pair in pairs):
+        short *= 0.7  # two sentences with a colon in each
+    return min(1.0, (1 - logged) * (short**2) * (0.2 + 0.9 * different))
+
+
+def _nested(pairs: list[_Pair]) -> dict[str, Document]:
+    """A key without a value holds the deeper pairs that follow it."""
+    root: dict[str, Document] = {}
+    open_keys: list[tuple[int, dict[str, Document]]] = [(-1, root)]
+    for here, following in zip(pairs, [*pairs[1:], None], strict=True):
+        while open_keys[-1][0] >= here.indent:
+            open_keys.pop()
+        target = open_keys[-1][1]
+        value: Document = here.value
+        # No tool prints more than 30 levels, and a recursive encoder would fail on them.
+        if not here.value and following and following.indent > here.indent and len(open_keys) < 30:
+            value = {}
+            open_keys.append((here.indent, value))
+        if here.key not in target:
+            target[here.key] = value
+        elif isinstance(target[here.key], list):
+            target[here.key].append(value)
+        else:
+            target[here.key] = [target[here.key], value]
+    return root

@@ -55,7 +55,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: float = 1.0
     running: float = 1.0
     shown: float = 1.0
-    """The command only shows a text (`cat app.log`) and ended well: what it says is no fault of the command."""
+    """The command only shows a text (`cat app.log`) and ended well: errors in the text are not its own."""
 
 
 class IntentRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -73,12 +73,12 @@ _PARSERS = {
     "git_status": _Parser("git_status:read_status", (), r"git (?:\S+ )*?status\b"),
     "git_log": _Parser("git_history:read_commits", (), r"git (?:\S+ )*?(?:log|show|reflog)\b"),
     "docker_ps": _Parser(
-        "processes:read_containers",
+        "listings:read_containers",
         ("CONTAINER ID", "STATUS", "PORTS"),
         r"(?:docker|podman|nerdctl) (?:compose )?(?:container )?(?:ps|ls)\b",
     ),
     "docker_images": _Parser(
-        "processes:read_images",
+        "listings:read_images",
         ("REPOSITORY", "IMAGE ID", "DISK USAGE"),
         r"(?:docker|podman|nerdctl) (?:images\b|image ls\b)",
     ),
@@ -91,8 +91,8 @@ _PARSERS = {
     "du": _Parser("listings:read_du", (), r"(?:g|n)?du\b"),
     "wc": _Parser("listings:read_wc", (), r"g?wc\b"),
     "ls": _Parser("listings:read_listing", (), r"(?:ls|ll|dir|exa|eza)\b"),
-    "ps": _Parser("processes:read_processes", ("PID",), r"ps\b"),
-    "df": _Parser("processes:read_disks", ("%",), r"df\b"),
+    "ps": _Parser("listings:read_processes", ("PID",), r"ps\b"),
+    "df": _Parser("listings:read_disks", ("%",), r"df\b"),
     "python_traceback": _Parser("traces:read_python_trace", ('File "',), r"\S*python[\d.]*\b"),
     "java_traceback": _Parser("traces:read_java_trace", (" at ", "\tat "), r"java\b"),
     "node_traceback": _Parser("traces:read_node_trace", ("    at ",), r"(?:node|npm|npx)\b"),
@@ -105,12 +105,12 @@ _PARSERS = {
         r"|go (?:build|vet)|(?:\S*/)?(?:mypy|ruff|flake8|pyright)|(?:npx )?eslint|dmypy)\b",
     ),
     "csv": _Parser(
-        "delimited:read_delimited",
+        "documents:read_delimited",
         (",", "\t", ";", "|"),
         r".*\.(?:csv|tsv)\b|(?:csv\w+|xsv|mlr|sqlite3 .*-csv|psql .*--csv|mysql .*(?:-B|--batch))\b",
     ),
     "table": _Parser("tables:read_table"),
-    "key_value": _Parser("pairs:read_pairs", (":", "="), r"(?:env|printenv|lscpu|stat|git config)\b"),
+    "key_value": _Parser("documents:read_pairs", (":", "="), r"(?:env|printenv|lscpu|stat|git config)\b"),
 }
 
 

@@ -194,7 +194,7 @@ def _read_by_words(header: str, body: list[str], trust: float) -> tuple[list[str
 
 
 def _read_bare(lines: list[str]) -> tuple[list[str], list[list[str]], float] | None:
-    """Columns without a header, when there are enough of both to be no accident."""
+    """Columns without a header, where enough rows and columns line up to exclude chance."""
     rows = [[match[0] for match in _CELL.finditer(line)] for line in lines]
     width = len(rows[0])
     if len(rows) >= 3 and width >= 3 and all(len(row) == width for row in rows):

@@ -114,7 +114,7 @@ def read_go_trace(text: OutputText) -> Parsed | None:
             traces.items[-1].setdefault("goroutine", match[1])
             traces.used.add(index)
         elif (match := _GO_PLACE.match(line)) and call:
-            # Other goroutines are printed after the one that panicked; they are no part of its stack.
+            # Other goroutines are printed after the one that panicked; they are not part of its stack.
             if is_first or not traces.items[-1]["frames"]:
                 is_first = True
                 traces.frame(index, match[1], number(match[2]), call)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,6 +24,7 @@ HEAD_BYTES = 1 << 19
 TAIL_BYTES = 3 << 19
 MAX_RECORDS = 200
 MAX_RECORDS_BYTES = 16 << 20
+INTERRUPTED = 128 + signal.SIGINT
 
 Zone = Literal["unknown", "prompt", "input", "running"]
 Status = Literal["done", "running"]
@@ -103,6 +105,8 @@ class CommandRecord:
     capture: OutputCapture = field(default_factory=OutputCapture)
     done: asyncio.Event = field(default_factory=asyncio.Event)
     has_begun: bool = False
+    is_given_up: bool = False
+    """Somebody pressed ^C before the shell began it."""
     begun_at: float = 0.0
     duration_s: float = 0.0
     mark: int = 0
@@ -132,7 +136,7 @@ class CommandRecord:
         return self.capture.is_truncated
 
     def cut_prompt(self) -> None:
-        """What came last is a prompt that nobody announced: it is not part of the output."""
+        """The last output is a prompt that no shell reported: it is not part of the command's output."""
         data = self.capture.data[-_PROMPT_BYTES:]
         found = _PROMPT.search(data)
         prompt = found.start() if found else data.rfind(b"\n") + 1
@@ -211,7 +215,7 @@ class CommandLog:
 
     @property
     def has_shell(self) -> bool:
-        """Whether somebody can speak the words that are listened for."""
+        """Whether a shell with our hooks runs in the pane."""
         return bool(self._shells[0].nonce) or len(self._shells) > 1
 
     @property
@@ -270,6 +274,11 @@ class CommandLog:
                     await self._entered.wait()
             except TimeoutError:
                 pass
+
+    def note_interrupt(self) -> None:
+        """Somebody pressed ^C."""
+        if self.is_entering and self.current is not None:
+            self.current.is_given_up = True
 
     def send(self, command: str, cwd: str, size: tuple[int, int]) -> CommandRecord:
         """A record for a command that is about to be typed at the prompt."""
@@ -425,6 +434,8 @@ class CommandLog:
             # Nothing was run: a comment, an empty line, a syntax error.
             record.keep_after_entering(self._shells[-1].kind)
             record.has_begun = True
+            if record.is_given_up:  # zsh tells the exit code of the command before it
+                code = INTERRUPTED
         record.end_known_by = known_by
         record.exit_code = code
         record.ended = time.time()

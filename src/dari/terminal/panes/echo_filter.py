@@ -1,4 +1,4 @@
-"""What is typed and shown again: where in the output that is, so that it is not taken for an answer.
+"""Find the echo of typed text in the output, so that it is not taken for an answer.
 
 Two parties show what is typed. The kernel does at once, while the terminal's ECHO flag is on: the same characters,
 in order. A program that reads keys itself (a REPL with a line editor) does behind its prompt. Each typed line is
@@ -54,7 +54,7 @@ class _Typed:
 
 
 class EchoFilter:
-    """Told in order of everything that is typed and shown in one pane."""
+    """Gets everything that is typed and shown in one pane, in order."""
 
     def __init__(self) -> None:
         self._awaited: deque[_Typed] = deque(maxlen=MAX_AWAITED)
@@ -69,7 +69,7 @@ class EchoFilter:
 
     @property
     def is_idle(self) -> bool:
-        """No echo is expected, so that output need not be sifted: `passed` is told of it."""
+        """No echo is expected: output goes to `passed` unfiltered."""
         return not (self._awaited or self._again or self._held)
 
     @property
@@ -104,7 +104,7 @@ class EchoFilter:
             self._again.append(_Typed(self._line, False, position, "editor", self._line, is_again=True))
 
     def prompted(self) -> None:
-        """A shell told that its prompt ends here."""
+        """A shell reported the end of its prompt."""
         self._row, self.is_prompted = b"> ", True
 
     def sift(self, start: int, data: bytes, is_edited: bool) -> list[tuple[int, bytes]]:

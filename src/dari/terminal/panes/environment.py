@@ -62,5 +62,5 @@ def first_directory(cwd: str) -> str:
     if os.path.isdir(place):
         return place
     if cwd:
-        raise InvalidInput(f"{place} is no directory", "name a directory that exists")
+        raise InvalidInput(f"cwd must be a directory, got {place}", "name a directory that exists")
     return "/"

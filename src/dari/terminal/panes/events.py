@@ -1,4 +1,4 @@
-"""What happens in a pane, told to whoever listens."""
+"""Events of a pane, for its listeners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fanout(Generic[E]):
         return bool(self._listeners)
 
     def subscribe(self, listener: Callable[[E], None]) -> Callable[[], None]:
-        """Register a listener; call what is returned to stop."""
+        """Register a listener; call the returned function to stop."""
         key = object()
         self._listeners[key] = listener
         self._current = tuple(self._listeners.values())

@@ -109,7 +109,7 @@ ANSWER_S, INTERRUPTS = 0.5, 3
 """A shell speaks of a line that was entered, or of ^C, within this; one that does not has nothing to say."""
 DRAWN_S = 0.02
 LOOK_S = 0.25
-"""How often a prompt that nobody announces is looked for."""
+"""How often to look for a prompt that no shell reports."""
 QUIET_S, SETTLE_S = 0.15, 0.5
 """A prompt counts when nothing was shown for the one and nothing typed for the other: a busy machine is slow."""
 JOIN_S = 3.0
@@ -243,7 +243,7 @@ class Execution:
         assert self._log.kind is not None
         self._put(type_whole(record.command, self._log.kind, self._engine), is_command=True)
 
-    # At one that nobody announced
+    # At a prompt that no shell reports
 
     def _find(self) -> FoundPrompt | None:
         pty = self._pty

@@ -1,4 +1,4 @@
-"""Everybody who waits for something to be shown in one pane."""
+"""The waits for output in one pane."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ MAX_SCREENS = 16
 
 
 class ExpectingPane(Protocol):
-    """What is asked of a pane."""
+    """What a wait looks for."""
 
     id: str
     engine: Engine
@@ -172,7 +172,7 @@ class ExpectingPane(Protocol):
 
 
 class OutputExpect:
-    """Told of everything that is shown and typed; keeps the last of it for those who ask about a moment ago."""
+    """Gets everything that is shown and typed; keeps the end of it for waits that look back."""
 
     def __init__(self, is_edited: Callable[[], bool]) -> None:
         self._is_edited = is_edited

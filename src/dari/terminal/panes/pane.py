@@ -1,4 +1,4 @@
-"""A pane: one program on one terminal, with its screen, its commands and whoever watches."""
+"""A pane: one program on one terminal, with its screen, its commands and its watchers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dari.errors import Conflict
 from dari.process.spawner import SpawnedProcess, Spawner
 from dari.terminal.engine.engine import DEFAULT_HISTORY_ROWS, Engine, make_engine
 from dari.terminal.engine.keys import Key
+from dari.terminal.limits import DEFAULT_WAIT_S
 from dari.terminal.panes import events
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.environment import first_directory, make_environment
@@ -73,6 +74,8 @@ class Pane:
         self._cwd = engine.cwd
         self._input_mark = 0
         self._is_closed = False
+        self._is_held = False  # a reader that is behind wants the program to wait
+        self._interrupting = 0
         self._confined: SandboxedCommand | None = None
         self._discarding: asyncio.Future[None] | None = None
         self._program_pid = 0  # where it is not the one that was started
@@ -143,6 +146,7 @@ class Pane:
             cwd=place,
             terminal=self._pty.slave,
             inherited=prepared.inherited,
+            folder=prepared.scratch,
         )
         prepared.hand_over()
         try:
@@ -291,12 +295,14 @@ class Pane:
             raise Conflict(f"the program of pane {self.id} has ended ({self.exit_code})", _REOPEN)
         if self._line.typed(data, self.commands.zone, is_command=is_command):
             self.commands.expect(ANSWER_S)
+        if data.endswith(b"\x03"):
+            self.commands.note_interrupt()
         if not self._line.is_echoing:
             self._expect_echo(data)
         self._pty.send(data)
 
     def _expect_echo(self, data: bytes) -> None:
-        self._pty.read_now()  # what was printed before this was typed is no echo of it
+        self._pty.read_now()  # output from before the typing is not its echo
         teller = self._pty.echo_teller
         if teller is not None:
             self._watch.typed(self.engine.consumed, data, teller)
@@ -308,7 +314,7 @@ class Pane:
 
     # Commands
 
-    async def execute(self, command: str, timeout_s: float = 30.0) -> CommandResult:
+    async def execute(self, command: str, timeout_s: float = DEFAULT_WAIT_S) -> CommandResult:
         """Run one command (of any number of lines) at the shell's prompt.
 
         After the time it goes on running: the result then has status "running", its output so far and an id for
@@ -325,7 +331,7 @@ class Pane:
         if not self.is_alive:
             raise Conflict(f"the shell of pane {self.id} has ended ({self.exit_code})", _REOPEN)
 
-    async def wait_command(self, command_id: str, timeout_s: float = 30.0) -> CommandResult:
+    async def wait_command(self, command_id: str, timeout_s: float = DEFAULT_WAIT_S) -> CommandResult:
         """Go on waiting for a command that was still running."""
         return await self._execution.result(self.commands.find(command_id), timeout_s)
 
@@ -335,13 +341,36 @@ class Pane:
         if record is not None and record.done.is_set():
             return self.commands.result(record)
         await self.commands.entered(ENTER_S)  # a line that is still being typed would be given up, not interrupted
-        is_starting = record is not None and time.time() - record.started < STARTING_S
-        self._press_interrupt()
         if record is None:
+            self._press_interrupt()
             return None
-        if is_starting and (await self._execution.result(record, ANSWER_S)).status == "running":
-            self._press_interrupt()  # between fork and exec a shell takes ^C for its own and forgets it
-        return await self._execution.result(record, timeout_s)
+        self._interrupting += 1
+        if self._is_held:
+            self._pty.resume()  # else nobody hears the shell say that the command has ended
+        try:
+            return await self._interrupt(record, timeout_s)
+        finally:
+            self._interrupting -= 1
+            self._is_held = self._is_held and not record.done.is_set()
+            if self._is_held and not self._interrupting:
+                self._pty.pause()
+
+    async def _interrupt(self, record: CommandRecord, timeout_s: float) -> CommandResult:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        is_starting = time.perf_counter() - record.begun_at < STARTING_S
+        while True:
+            group = self._pty.foreground_group
+            self._press_interrupt()
+            result = await self._execution.result(record, min(ANSWER_S, deadline_s - loop.time()))
+            if result.status == "done" or loop.time() >= deadline_s:
+                return result
+            # In a hook, and between fork and exec, a shell takes ^C for its own and forgets it.
+            now = self._pty.foreground_group
+            has_ended = self.commands.zone == "prompt"  # ^C would only begin a slow prompt anew
+            if has_ended or (now == group and not is_starting):
+                return await self._execution.result(record, deadline_s - loop.time())
+            is_starting = is_starting and now == self.commands.shell_pid
 
     def _press_interrupt(self) -> None:
         group = self._pty.foreground_group
@@ -349,12 +378,13 @@ class Pane:
         if self._pty.has_signals or not group or self.commands.is_marked:
             self._put(b"\x03")
         else:
+            self.commands.note_interrupt()
             os.killpg(group, signal.SIGINT)
 
     # Waiting
 
     async def wait_for(
-        self, pattern: str, *, is_regex: bool = False, timeout_s: float = 30.0, since: int | None = None
+        self, pattern: str, *, is_regex: bool = False, timeout_s: float = DEFAULT_WAIT_S, since: int | None = None
     ) -> ExpectResult:
         """Wait until the pane shows the text: after this call, or after the position `since`.
 
@@ -407,10 +437,13 @@ class Pane:
         self.events.publish(events.PaneResized(cols, rows))
 
     def pause(self) -> None:
-        """Stop taking output: the program waits until `resume`."""
-        self._pty.pause()
+        """Stop taking output: the program waits until `resume`, but not while it is interrupted."""
+        self._is_held = True
+        if not self._interrupting:
+            self._pty.pause()
 
     def resume(self) -> None:
+        self._is_held = False
         self._pty.resume()
 
     def _exit(self, code: int) -> None:

@@ -1,4 +1,4 @@
-"""Prompts that nobody announced: of a shell inside the pane's own or in its place, far away, or without its hooks.
+"""Prompts that no shell reports: of a shell inside the pane's own or in its place, far away, or without its hooks.
 
 Who has the terminal, how it reads keys, and what the row of the cursor says decide which way a command can go:
 `join` teaches a shell on this machine to tell about its commands, `mark` puts marks around a single command, which
@@ -108,7 +108,7 @@ _ENTER = (b"\r", b"\n")
 
 
 class PromptLine:
-    """Told of everything that is typed, and of where prompts end and commands begin."""
+    """Gets everything that is typed, and where prompts end and commands begin."""
 
     def __init__(self, kind: Callable[[], ShellKind | None]) -> None:
         self._kind = kind

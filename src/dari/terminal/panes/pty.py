@@ -77,7 +77,7 @@ class Pump:
             pty = self._loud.popleft()
             has_more = pty.read_piece(piece_bytes)
             if not pty.is_loud:
-                pass  # whoever got the piece has paused it, or it has ended
+                pass  # the receiver has paused it, or it has ended
             elif has_more:
                 self._loud.append(pty)
             elif is_crowd and self._busy.get(pty, 0.0) > began:
@@ -212,12 +212,12 @@ class Pty:
             self._piece_bytes = min(PIECE_BYTES, self._piece_bytes * 2)
 
     def read_now(self) -> None:
-        """Take what is there without waiting for the loop's turn; nothing while paused."""
+        """Read available output without waiting for the loop's turn; nothing while paused."""
         if self._is_reading:
             self.read_piece()
 
     def finish(self) -> None:
-        """Take what is still there after the program ended; what its children print later is not waited for."""
+        """Read the remaining output after the program ended; later output of its children is not waited for."""
         pieces = 256
         while self._is_reading and pieces and self.read_piece():
             pieces -= 1
@@ -306,7 +306,7 @@ class Pty:
 
     @property
     def echo_teller(self) -> Literal["kernel", "editor"] | None:
-        """Who shows what is typed now: the kernel, the program that reads keys itself, or nobody (a password)."""
+        """What echoes the typing now: the kernel, a program that reads keys itself, or nothing (a password)."""
         flags = self._flags()
         return "kernel" if flags & termios.ECHO else None if flags & termios.ICANON else "editor"
 

@@ -103,7 +103,7 @@ class CarrierReader(ProgramReader):
             self._try(Word(value or word.text.lstrip("!: ")), depth)
 
     def _try(self, found: Command | Word, depth: int) -> None:
-        """Read what may be no command at all: what it would run is possible, and what is unclear in it says nothing."""
+        """Read words that may not be a command: what they would run is possible, unclear parts count for nothing."""
         self.spend(_TRIAL_STEPS)
         kept = self.commands, self.doubts, self.unread
         self.commands, self.doubts, self.unread = [], [], []

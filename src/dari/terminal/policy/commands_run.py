@@ -37,8 +37,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
 class CommandsRun:
     """`commands`: all that would run, the wrapping ones too. `doubts`: why there may be more that cannot be seen.
 
-    `unread`: programs in other languages, and settings that decide which program is found. Whoever may run anything
-    that is not dangerous may do that as well; where only listed commands run, it is a way round the list.
+    `unread`: programs in other languages, and settings that decide which program is found. A caller that may run
+    anything harmless may do that as well; where only listed commands run, it would be a way round the list.
     """
 
     commands: tuple[Command, ...]
@@ -253,7 +253,7 @@ class _Finder(CarrierReader):
                 word, rest, after = after[0], after[0].text, after[1:]
             script = read_script(rest, "sh") if word.is_known and not re.search(r"[$\\]", rest) else None
             if script is None or len(script.commands) != 1:
-                self.doubts.append("env -S splits a text that is no plain command")
+                self.doubts.append("env -S splits a text that cannot be read as a plain command")
                 return
             inner = script.commands[0]
             for name, value in inner.assignments:
@@ -315,7 +315,7 @@ class _Finder(CarrierReader):
         options = split_options(arguments, valued, stop_at_plain=name != "hyperfine")
         rest = options.plain[skipped:]
         if name in ("at", "batch", "run-parts"):
-            self.doubts.append(f"{name} runs what is not read")
+            self.doubts.append(f"{name} runs code that the policy does not read")
         elif name == "hyperfine":
             for word in rest:
                 self.text(word, "sh", depth)

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import Denied, InvalidInput, NotFound
+from dari.terminal.limits import DEFAULT_WAIT_MS
 
 DANGEROUS = ("rm", "sudo", "chmod", "kill")
 """The list of design 002 §7.3."""
@@ -36,7 +37,7 @@ class Security(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Never runs."""
     allowed_directories: tuple[str, ...] = ()
     """Commands stay below these; empty: anywhere."""
-    command_timeout_ms: int = 30_000
+    command_timeout_ms: int = DEFAULT_WAIT_MS
     max_panes: int = 20
     approval_wait_ms: int = 0
     """How long a call of a client that cannot ask a person waits for `crux approvals`."""
@@ -96,7 +97,7 @@ def parse_security(data: bytes, source: str, home: Path) -> Security:
     table = tables.get("mcp", {})
     table = table.get("security", {}) if isinstance(table, dict) else table
     if not isinstance(table, dict):
-        raise InvalidInput(f"{source}: mcp.security is no table", "write [mcp.security]")
+        raise InvalidInput(f"{source}: mcp.security must be a table", "write [mcp.security]")
     return _checked(table, text, source, home)
 
 

@@ -89,7 +89,7 @@ def follow(
 def _names(each: Evaluated, variables: Variables, waiting: list[Evaluated], seen: set[str]) -> Iterable[str]:
     text = _LENGTH.sub("0", without_arithmetic(each.word.text))
     if _LONE_DOLLAR.search(text) and each.word.is_known:
-        yield f"{_shown(text)} is a part of what is evaluated as arithmetic"
+        yield f"{_shown(text)} is part of an arithmetic expression"
     bare, results = without_substitutions(text)
     for result in results:
         if not is_count(result):

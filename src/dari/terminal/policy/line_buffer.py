@@ -1,4 +1,4 @@
-"""What is about to be run when text reaches a pane piece by piece: a line counts when Enter ends it.
+"""The line that Enter would run, when text reaches a pane piece by piece.
 
 An agent may send `rm -rf ` and then `/\\n`; each piece alone is harmless. One `TypedLine` per pane keeps what stands
 on the line that was not entered yet and hands out whole texts to judge.

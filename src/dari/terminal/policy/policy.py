@@ -43,7 +43,7 @@ _ROOTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`commands`: all that the text would run, as far as can be told; `hint`: the next step when it is not allowed."""
+    """`commands`: all that the text would run, as far as is known; `hint`: the next step when it is not allowed."""
 
     decision: Decision
     reason: str
@@ -91,13 +91,13 @@ class Policy:
         return Verdict(decision, reason, commands, hint)
 
     def judge_danger(self, text: str, cwd: str) -> Verdict:
-        """Only whether a line would be denied, or is dangerous, as a command; anything else is no command at all."""
+        """Say only whether a line would be denied, or is dangerous, as a command; any other line is allowed."""
         if not any(pattern.is_named_in(text) for pattern in (*self._dangerous, *self._denied)):
             return Verdict("allow", "it names nothing dangerous")
         try:
             found = find_commands_run(text)
         except (ShellError, RecursionError):
-            return Verdict("allow", "it is no shell text")
+            return Verdict("allow", "it is not a shell command")
         lists = Policy(msgspec.structs.replace(self.security, allowed_commands=(), allowed_directories=()), self._home)
         findings = lists._judge_commands(found)
         if not findings:
@@ -157,7 +157,7 @@ class Policy:
         findings: list[tuple[Decision, str, str]] = []
         shown = _shortened(str(command))
         if harm := _harm(command):
-            findings.append(("deny", f"{shown!r} {harm}", "name what is meant more closely"))
+            findings.append(("deny", f"{shown!r} {harm}", "name the target more closely"))
         if kept := _startup_file(command):
             findings.append(("ask", f"{shown!r} writes to {kept}", "a person has to agree"))
         if self._watched(command.name or ""):

@@ -160,7 +160,7 @@ STRINGS: dict[str, str] = {
     "compgen": "-C -F",
 }
 
-# Options of programs that are no interpreters whose value is a program of their own language, or names a file with one.
+# Options whose value is a program in the tool's own language, or a file with one; the tools are not interpreters.
 CODE: dict[str, str] = {
     "emacs": "--eval -eval --execute -execute -l --load -f --funcall --batch",
     "vim": "-c --cmd -S -s -u",

@@ -57,7 +57,7 @@ _FISH_WORDS = frozenset(
 
 
 def read_script(text: str, dialect: Dialect = "bash") -> Script:
-    """What `text` would run when it is typed at a prompt; ShellError when that cannot be told."""
+    """What `text` would run when it is typed at a prompt; ShellError when that is not clear."""
     if len(text) > MAX_SCRIPT_CHARS:
         raise ShellError(f"the text has {len(text)} characters, more than the {MAX_SCRIPT_CHARS} that are read")
     if "\0" in text:
@@ -72,7 +72,7 @@ def read_script(text: str, dialect: Dialect = "bash") -> Script:
 
 
 def read_expansions(text: str, dialect: Dialect = "bash", depth: int = 0) -> Script:
-    """What is substituted inside `text`, whatever quotes stand in it, as in a here-document."""
+    """The substitutions inside `text`, whatever its quotes, as in a here-document."""
     reader = ScriptReader(text, dialect, depth)
     reader.read_until_end()
     return reader.result()

@@ -37,7 +37,7 @@ class BuiltinReader:
         raise NotImplementedError
 
     def expansions(self, text: str, dialect: Dialect, depth: int) -> None:
-        """Read what is substituted inside a text."""
+        """Read the substitutions inside a text."""
         raise NotImplementedError
 
     def guess(self, words: tuple[Word, ...], dialect: Dialect, depth: int) -> None:
@@ -60,7 +60,7 @@ class BuiltinReader:
             elif value.text.strip():
                 self.text(value, "sh", depth)
         elif name == "HOME" and not (value.is_known and re.fullmatch(r"[\w./+@-]*", value.text)):
-            self.doubts.append("setting HOME to what is known only then changes what $HOME/… runs")
+            self.doubts.append("HOME gets a value that is known only at run time, which changes what $HOME/… runs")
         elif name in FINDING_NAMES:
             self.unread.append(f"setting {name} decides which programs or libraries later commands find")
 
@@ -95,7 +95,7 @@ class BuiltinReader:
         elif name == "fc" and not any(re.fullmatch(r"-[A-Za-z]*l[A-Za-z]*", word) for word in words):
             self.doubts.append("fc runs commands of the history")
         elif name == "stty" and any(re.fullmatch(r"-echo|raw|cbreak|-icanon|-cooked", word) for word in words):
-            self.doubts.append("stty hides what is typed next, which is then not judged")
+            self.doubts.append("stty hides later typing, which is then not judged")
         elif name == "argparse" and dialect == "fish":
             for word in arguments:
                 if "!" in word.text:

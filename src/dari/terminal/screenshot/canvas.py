@@ -24,7 +24,7 @@ class Metrics:
     def __post_init__(self) -> None:
         if not (4 <= self.width <= 64 and 6 <= self.height <= 128):
             raise InvalidInput(
-                f"{self.width}×{self.height} pixels is no size of a cell", "give 4…64 by 6…128, for example 10×20"
+                f"a cell must be 4…64 by 6…128 pixels, got {self.width}×{self.height}", "use for example 10×20"
             )
 
     @property

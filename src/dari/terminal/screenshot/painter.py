@@ -11,8 +11,7 @@ from dari.terminal.engine.grid import BLANK, Cell, Grid, Rgb, Row
 from dari.terminal.screenshot.canvas import Metrics
 from dari.terminal.screenshot.fonts import Fonts
 from dari.terminal.screenshot.glyphs import Glyphs
-from dari.terminal.screenshot.palette import Coloring, Palette, TrueColor, fit
-from dari.terminal.screenshot.png import Strip, pack_strip, write_png
+from dari.terminal.screenshot.png import Coloring, Palette, Strip, TrueColor, fit, pack_strip, write_png
 from dari.terminal.screenshot.tiles import FINE, Ink, Theme, Tile, Tiles
 
 if TYPE_CHECKING:

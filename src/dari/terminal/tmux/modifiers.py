@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 
+from dari.errors import InvalidInput
+from dari.text.regex import GuardedRegex
 from dari.text.width import take_columns, text_width
 
 _ALONE = frozenset("labcdnwETSWP<>")
@@ -145,12 +148,11 @@ def apply_after(value: str, modifiers: Sequence[Modifier], expand: Callable[[str
 def match(arguments: Sequence[str], pattern: str, text: str) -> bool:
     """`m:`: a glob; `m/r:`: a regular expression; `i` ignores case."""
     flags = "".join(arguments)
-    case = re.IGNORECASE if "i" in flags else 0
     try:
         if "r" in flags:
-            return re.search(pattern, text, case) is not None
-        return re.fullmatch(translate(pattern), text, case | re.DOTALL) is not None
-    except re.error:
+            return _regex(pattern, "i" in flags).search(text) is not None
+        return re.fullmatch(translate(pattern), text, re.DOTALL | (re.IGNORECASE if "i" in flags else 0)) is not None
+    except (InvalidInput, re.error):
         return False
 
 
@@ -224,12 +226,18 @@ def _pretty(moment: int) -> str:
 
 
 def _substituted(value: str, arguments: Sequence[str], expand: Callable[[str], str]) -> str:
-    flags = re.IGNORECASE if len(arguments) > 2 and "i" in arguments[2] else 0
+    ignores_case = len(arguments) > 2 and "i" in arguments[2]
     pattern, replacement = expand(arguments[0]), expand(arguments[1])
     try:
-        return re.sub(pattern, lambda found: _filled(replacement, found), value, flags=flags) if value else ""
-    except (re.error, IndexError):
+        return _regex(pattern, ignores_case).sub(lambda found: _filled(replacement, found), value) if value else ""
+    except (InvalidInput, IndexError):
         return value
+
+
+@lru_cache(maxsize=64)
+def _regex(pattern: str, ignores_case: bool) -> GuardedRegex:
+    """A format is filled in again and again, and with every key that is pressed; a slow pattern may not hold it up."""
+    return GuardedRegex(pattern, ignore_case=ignores_case)
 
 
 def _filled(replacement: str, found: re.Match[str]) -> str:

@@ -100,7 +100,7 @@ def keys_of(call: TmuxCall) -> list[Key | str]:
 def _sent(word: str, call: TmuxCall) -> Sequence[Key | str]:
     if call.has("H"):
         if not re.fullmatch(r"[0-9A-Fa-f]{1,2}", word):
-            raise InvalidInput(f"{word!r} is no hexadecimal byte", "write two digits, such as 0d")
+            raise InvalidInput(f"a byte must have two hexadecimal digits, got {word!r}", "write for example 0d")
         return [chr(int(word, 16))]
     if call.has("l"):
         return [word]

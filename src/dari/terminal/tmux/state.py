@@ -18,7 +18,7 @@ VERSION = "3.3a"
 
 
 class TmuxState:
-    """What `crux:window/list` told at one moment."""
+    """One answer of `crux:window/list`."""
 
     def __init__(
         self, overview: Mapping[str, Any], notes: Mapping[str, Mapping[str, str]] | None = None, here: str = ""

@@ -158,7 +158,7 @@ class Targets:
 
 
 def _parts(text: str, kind: Kind) -> tuple[str, str, str, bool]:
-    """(session, window, pane, whether a `:` or `.` told which is which)."""
+    """(session, window, pane, whether a `:` or `.` separates them)."""
     session = window = pane = ""
     is_split = True
     before, colon, after = text.partition(":")

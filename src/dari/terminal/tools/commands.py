@@ -12,13 +12,13 @@ from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.api.commands import ExecuteResult, InputResult, WaitResult
 from dari.terminal.api.screen import PaneOutput, Scrollback
+from dari.terminal.limits import DEFAULT_WAIT_MS, MAX_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex
+from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex, WaitMs
 from dari.terminal.tools.output import DEFAULT_TOKENS, limit_lines, limit_output
 
 MAX_TEXT_CHARS = 1_000_000
-MAX_TIMEOUT_MS = 3_600_000
 
 
 class CommandTools:
@@ -42,7 +42,9 @@ class CommandTools:
         context: Context,
         command: Annotated[str, Meta(description="a line of shell, or several, such as make test")],
         pane_id: PaneId | None = None,
-        timeout_ms: Annotated[int, Meta(description="milliseconds, 0 to 3600000; left out: as crux.toml says, 30000")]
+        timeout_ms: Annotated[
+            int, Meta(description=f"milliseconds, 0 to {MAX_WAIT_MS}; left out: as crux.toml says, {DEFAULT_WAIT_MS}")
+        ]
         | None = None,
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ExecuteResult:
@@ -121,7 +123,7 @@ class CommandTools:
     async def wait_for_output(
         self,
         pattern: Annotated[str, Meta(description="regular expression, such as ^ready; at most 1024 characters")],
-        timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000; 0 only looks")] = 30_000,
+        timeout_ms: WaitMs = DEFAULT_WAIT_MS,
         pane_id: PaneId | None = None,
         regex: Regex = True,
         since: Annotated[
@@ -140,7 +142,7 @@ class CommandTools:
     async def wait_command(
         self,
         command_id: CommandId,
-        timeout_ms: Annotated[int, Meta(description="milliseconds to wait, 0 to 3600000")] = 30_000,
+        timeout_ms: WaitMs = DEFAULT_WAIT_MS,
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> ExecuteResult:
         """Go on waiting for a command that was still running; returns what crux_execute_command returns."""
@@ -182,12 +184,3 @@ def sanitize_wait(found: WaitResult) -> WaitResult:
 def _shown(result: ExecuteResult, max_tokens: int) -> ExecuteResult:
     cleaned = limit_output(result.stdout, max_tokens)
     return replace(result, stdout=cleaned.text, truncated=result.truncated or cleaned.is_truncated)
-
-
-def to_seconds(timeout_ms: int) -> float:
-    """A time to wait, checked."""
-    if not 0 <= timeout_ms <= MAX_TIMEOUT_MS:
-        raise InvalidInput(
-            f"timeout_ms {timeout_ms} is out of range", f"give 0…{MAX_TIMEOUT_MS}, and wait again after it"
-        )
-    return timeout_ms / 1000

@@ -13,10 +13,10 @@ from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import InvalidInput
 from dari.terminal.api.output_analysis import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
+from dari.terminal.limits import DEFAULT_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId
-from dari.terminal.tools.commands import to_seconds
+from dari.terminal.tools.arguments import CommandId, FirstLine, LineCount, MaxTokens, PaneId, WaitMs
 from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, MAX_TOKENS, limit_output
 from dari.text.sanitize import escape_hidden, sanitize_value_for_terminal
 
@@ -34,11 +34,8 @@ class OutputAnalysisTools:
         self,
         pane_id: PaneId | None = None,
         command_id: CommandId | None = None,
-        offset: Annotated[
-            int, Meta(description="first line of the scrollback to read, 0 for the oldest; left out: the last command")
-        ]
-        | None = None,
-        limit: Annotated[int, Meta(description="how many lines; 0 for all, alone for the last ones")] = 0,
+        offset: FirstLine | None = None,
+        limit: LineCount = 0,
         hint: Annotated[str, Meta(description="name of a parser, such as docker_ps; keeps the others out")]
         | None = None,
         command: Annotated[str, Meta(description="the command that printed it, where the pane does not know")]
@@ -54,11 +51,8 @@ class OutputAnalysisTools:
         self,
         pane_id: PaneId | None = None,
         command_id: CommandId | None = None,
-        offset: Annotated[
-            int, Meta(description="first line of the scrollback to read, 0 for the oldest; left out: the last command")
-        ]
-        | None = None,
-        limit: Annotated[int, Meta(description="how many lines; 0 for all, alone for the last ones")] = 0,
+        offset: FirstLine | None = None,
+        limit: LineCount = 0,
     ) -> DetectedIntent:
         """Tell what the last command's output means: {intent, confidence, context, suggested_actions, evidence}."""
         found = await self._analysis.detect_intent(pane_id or "", command_id or "", offset, limit)
@@ -96,7 +90,7 @@ class OutputAnalysisTools:
         after: Annotated[str, Meta(description="capture_id to compare with; left out: the screen now")] | None = None,
         pane_id: PaneId | None = None,
         command: Annotated[str, Meta(description="run this in between, and compare before and after it")] | None = None,
-        timeout_ms: Annotated[int, Meta(description="milliseconds to wait for command, 0 to 3600000")] = 30_000,
+        timeout_ms: WaitMs = DEFAULT_WAIT_MS,
         structured: Annotated[
             bool, Meta(description="false: leave the copy of the picture out of the structured result")
         ] = True,

@@ -13,10 +13,11 @@ from dari.errors import InvalidInput
 from dari.terminal.api.commands import Success
 from dari.terminal.api.panes import CreatedPane, PaneList, ResizeResult
 from dari.terminal.layout.cells import Orientation
+from dari.terminal.limits import DEFAULT_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
-from dari.terminal.tools.arguments import PaneId, Regex
-from dari.terminal.tools.commands import sanitize_wait, to_seconds
+from dari.terminal.tools.arguments import PaneId, Regex, WaitMs
+from dari.terminal.tools.commands import sanitize_wait
 
 
 class PaneTools:
@@ -52,7 +53,7 @@ class PaneTools:
         wait_for: Annotated[str, Meta(description="return once this was printed, such as listening on port (\\d+)")]
         | None = None,
         regex: Regex = True,
-        timeout_ms: Annotated[int, Meta(description="milliseconds to wait for wait_for, 0 to 3600000")] = 30_000,
+        timeout_ms: WaitMs = DEFAULT_WAIT_MS,
     ) -> CreatedPane:
         """Open a shell beside or below a pane, run a command in it, wait for output; returns {id, pid, cwd, mark}."""
         timeout_s = to_seconds(timeout_ms)

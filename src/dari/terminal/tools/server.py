@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dari.core.audit.calls import CallLog
+from dari.core.audit.writer import RecordWriter
 from dari.core.context import Context
 from dari.core.rate_limit import ClientRateLimit
 from dari.core.registry import Registry
@@ -33,7 +33,7 @@ def build_server(
     terminal: TerminalService,
     multiplexer: Multiplexer,
     rate: float | None = None,
-    call_log: CallLog | None = None,
+    call_log: RecordWriter | None = None,
 ) -> Server:
     """A server of its own for the panes in this process; its calls are recorded in `call_log`."""
     from dari.terminal.tools.prompts import add_prompts

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from dari.core.context import Context
 from dari.core.tool import INNER_LIMITS_ONLY, tool
-from dari.errors import DariError, InvalidInput
+from dari.errors import DariError
 from dari.terminal.api.streams import StreamEvent
 from dari.terminal.api.workflow import StepEvent, StepEvents, StepResult, WorkflowResult, WorkflowStep
 from dari.terminal.api.workspaces import LoadedWorkspace, WorkspaceList
+from dari.terminal.limits import MAX_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
 from dari.terminal.tools.approval import with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
@@ -100,7 +101,6 @@ def _outcome(event: StepEvent | StepResult) -> str:
 
 
 STREAM_POLL_S = 10.0
-MAX_STREAM_MS = 3_600_000
 MAX_EVENTS = 10_000
 
 
@@ -187,12 +187,11 @@ class WorkflowTools:
         | None = None,
         until: Annotated[str, Meta(description="stop at output that matches, such as ^done")] | None = None,
         regex: Regex = True,
-        timeout_ms: Annotated[int, Meta(description="milliseconds to stream, 0 to 3600000")] = 60_000,
+        timeout_ms: Annotated[int, Meta(description=f"milliseconds to stream, 1 to {MAX_WAIT_MS}")] = 60_000,
         max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> StreamResult:
         """Stream a pane's output as progress while it comes, until exit, a match or the time; returns {text}."""
-        if not 0 < timeout_ms <= MAX_STREAM_MS:
-            raise InvalidInput(f"timeout_ms {timeout_ms} is out of range", f"give 1…{MAX_STREAM_MS}, and stream again")
+        timeout_s = to_seconds(timeout_ms, min_ms=1)
         limit_output("", max_tokens)
         start = await with_approval(
             self._approvals,
@@ -200,7 +199,7 @@ class WorkflowTools:
             lambda: self._streams.begin(pane_id or "", command or "", until or "", regex),
         )
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
+        deadline = loop.time() + timeout_s
         gathered = _Gathered(context, max_tokens * CHARS_PER_TOKEN)
         now = StreamResult(
             pane_id=start.pane_id,

@@ -91,7 +91,7 @@ class CopyMode:
         return True
 
     def selected_text(self) -> str:
-        """What is selected, rows of one line joined; empty without a selection."""
+        """The selected text, rows of one line joined; empty without a selection."""
         self._follow_text()
         if self._anchor is None:
             return ""

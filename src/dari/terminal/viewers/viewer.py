@@ -14,8 +14,16 @@ from dari.terminal.multiplexer import Change, Multiplexer, PaneChanged
 from dari.terminal.panes import events
 from dari.terminal.panes.pane import Pane
 from dari.terminal.viewers.copy_mode import CopyMode
-from dari.terminal.viewers.frames import FrameCursor, FrameModes, FramePane, FrameRow, FrameTab, ViewFrame
-from dari.terminal.viewers.rows import Depth, write_row
+from dari.terminal.viewers.frames import (
+    Depth,
+    FrameCursor,
+    FrameModes,
+    FramePane,
+    FrameRow,
+    FrameTab,
+    ViewFrame,
+    write_row,
+)
 
 HELD_S = 0.2
 """How long a program may keep an unfinished picture back (mode 2026)."""

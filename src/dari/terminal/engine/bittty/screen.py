@@ -191,7 +191,7 @@ class BitttyEngine:
             self.resize(*self._size)  # DECCOLM, DECSCPP: how large a screen is, is for its owner to say
 
     def _take_window_op(self, operation: Any) -> None:
-        """Sizes are told and titles kept; a title told would be typed at the prompt, whoever has set it."""
+        """Report sizes, never titles: a title, which any program may set, would be typed at the prompt."""
         if operation.args[0] and operation.args[0][0] in _WINDOW_OPS:
             self._window_op(operation)
 
@@ -315,7 +315,9 @@ class BitttyEngine:
                 raise ValueError(f"it begins with {data[:20]!r}")
             saved = msgspec.json.decode(data[len(_MAGIC) :], type=_Saved)
         except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidInput(f"this is no snapshot of a terminal: {error}", "take one with `snapshot`") from error
+            raise InvalidInput(
+                f"the bytes must be a snapshot of a terminal: {error}", "take one with `snapshot`"
+            ) from error
         engine = cls(saved.cols, saved.rows, saved.history_rows)
         engine._write(saved.drawn)
         engine._cable.taken()
@@ -379,4 +381,4 @@ def _joined(rows: Sequence[Row]) -> str:
 
 
 def _ignore(*_: object) -> None:
-    """Nobody listens."""
+    """Ignore the event."""

@@ -355,7 +355,9 @@ class GhosttyEngine:
                 raise ValueError(f"it begins with {magic[:20]!r}")
             about = msgspec.json.decode(head, type=_About)
         except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidInput(f"this is no snapshot of a terminal: {error}", "take one with `snapshot`") from error
+            raise InvalidInput(
+                f"the bytes must be a snapshot of a terminal: {error}", "take one with `snapshot`"
+            ) from error
         engine = cls.__new__(cls)
         engine._adopt(decode_snapshot(body, about.history_rows), about.history_rows)
         engine._watch.held = about.held
@@ -399,4 +401,4 @@ class GhosttyEngine:
 
 
 def _ignore(*_: object) -> None:
-    """Nobody listens."""
+    """Ignore the event."""

@@ -132,7 +132,7 @@ _made: dict[str, Any] = {}
 
 
 def _callbacks(binding: Binding) -> dict[str, Any]:
-    """One set for all terminals: which of them speaks is told by the handle."""
+    """One set for all terminals; the handle names the terminal."""
     if _made:
         return _made
     ffi, lib = binding.ffi, binding.lib

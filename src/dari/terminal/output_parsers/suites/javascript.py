@@ -116,7 +116,7 @@ class _Reader:
             self.report.test(whole, outcome)
 
     def _failure(self, name: str) -> str:
-        """A failure is told in the list and again with its message: one entry, found by the last part of its name."""
+        """A failure is printed in the list and again with its message: one entry, by the last part of its name."""
         known = self.failures.setdefault(name.rpartition(" > ")[2], name)
         self.report.test(known, "failed")
         return known

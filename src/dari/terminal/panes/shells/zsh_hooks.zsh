@@ -18,10 +18,15 @@ __crux_after() {
   {
     [[ $PROMPT == *"$__crux_end"* ]] || PROMPT=$PROMPT$__crux_end
     [[ $PROMPT2 == *"$__crux_more"* ]] || PROMPT2=$PROMPT2$__crux_more
+    [[ ${preexec_functions[-1]-} == __crux_start ]] || preexec_functions=(${preexec_functions:#__crux_*} __crux_start)
   } 2>/dev/null
 }
+# zsh gives the line up when ^C comes inside a hook, and tells the exit code of the command before it. No ^C counts
+# from the word that a command begins to the end of the last hook: `Pane.interrupt` presses it again.
 __crux_start() {
   {
+    setopt local_options local_traps
+    trap '' INT
     printf '\e]133;C\a\e]7701;%s;C;%s\a' "$__crux_nonce" "$__crux_n"
   } 2>/dev/null
 }
