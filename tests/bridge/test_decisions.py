@@ -15,8 +15,8 @@ from dari.bridge.decisions import Decisions
 from dari.bridge.service import Bridge
 from dari.core.audit.query import query
 from dari.core.scopes import ALL_SCOPES
-from dari.daemon.caller_scopes import serve_own_process
-from dari.errors import Conflict, DariError, Denied, Unavailable
+from dari.daemon.caller_scopes import limit_scopes, serve_own_process
+from dari.errors import Conflict, DariError, Denied, InvalidInput, NotFound, Unavailable
 from tests.support.bridge import ME, Place, lab
 
 
@@ -161,3 +161,75 @@ async def test_decisions_of_the_console_are_recorded_too(place: Place) -> None:
         ("console", "approved"),
         ("ann", "rejected"),
     ]
+
+
+async def test_what_a_server_changed_is_one_entry_of_the_queue_that_approves_exactly_that(place: Place) -> None:
+    async with place.bridge() as bridge:
+        service = bridge.approval_service
+        await held(place, bridge)
+        (entry,) = (await service.list_approvals()).waiting
+        assert entry.server == "lab" and entry.arguments == {"items": ["tool one", "tool two"]}
+        assert entry.expires_unix == 0 and bridge.approvals.pending() == []
+        shown = await service.show(entry.id)
+        assert any("+new" in line for change in shown.arguments["changes"] for line in change["diff"])
+        with pytest.raises(InvalidInput):
+            await service.approve(entry.id, for_session=True)
+        assert (await service.approve(entry.id, by="ann")).state == "approved"
+        assert bridge.pins.held("lab") == [] and service.pending() == []
+        with pytest.raises(NotFound):
+            await service.approve(entry.id, by="ann")
+    told = [(who, tool, detail["event"]) for who, _, tool, detail in recorded(place)]
+    assert told == [("ann", "one", "approved"), ("ann", "two", "approved"), ("cli", "", "refused")]
+
+
+async def test_an_id_is_void_once_the_server_has_changed_again(place: Place) -> None:
+    async with place.bridge() as bridge:
+        await held(place, bridge)
+        (entry,) = bridge.approval_service.pending()
+        shown = [{"name": name, "description": "newer", "inputSchema": {"type": "object"}} for name in ("one", "two")]
+        (place.root / "tools.json").write_text(json.dumps(shown))
+        await bridge.view(place.around()).upstream("lab").tools(fresh=True)
+        with pytest.raises(NotFound):
+            await bridge.approval_service.approve(entry.id)
+        (again,) = bridge.approval_service.pending()
+        assert again.id != entry.id
+        assert (await bridge.approval_service.deny(again.id, "no", "ann")).state == "denied"
+        assert {one.rejected_by for one in bridge.pins.held("lab")} == {"ann"}
+        assert bridge.approval_service.pending() == []
+
+
+async def test_an_agent_neither_decides_on_a_change_nor_reads_it(place: Place) -> None:
+    async with place.bridge() as bridge:
+        await held(place, bridge)
+        (entry,) = bridge.approval_service.pending()
+        with limit_scopes({"read", "control"}):
+            assert (await bridge.approval_service.show(entry.id)).arguments == {"items": ["tool one", "tool two"]}
+            with pytest.raises(Denied):
+                await bridge.approval_service.approve(entry.id)
+        assert len(bridge.pins.held("lab")) == 2
+    ((_, _, _, detail),) = recorded(place)
+    assert detail["event"] == "refused" and detail["id"] == entry.id
+
+
+async def test_a_projects_file_that_a_client_met_is_an_entry_until_it_is_trusted(place: Place) -> None:
+    project = place.root / ".crewx/mcp.json"
+    project.parent.mkdir()
+    project.write_text(json.dumps({"version": "1", "servers": [{"id": "evil", "command": "sh", "args": ["-c", "x"]}]}))
+    async with place.bridge() as bridge:
+        service = bridge.approval_service
+        assert service.pending() == []
+        bridge.view(place.around())
+        (entry,) = service.pending()
+        assert entry.arguments["file"] == str(project) and entry.arguments["state"] == "unknown"
+        (shown,) = (await service.show(entry.id)).arguments["servers"]
+        assert (shown["command"], shown["args"]) == ("sh", ["-c", "x"])
+        await service.deny(entry.id, "not mine", "ann")
+        assert service.pending() == []
+        project.write_text(project.read_text().replace('"x"', '"y"'))
+        (changed,) = service.pending()
+        assert changed.id != entry.id
+        await service.approve(changed.id, by="ann")
+        assert service.pending() == []
+        assert bridge.view(place.around()).book.trust_state()[2].state == "trusted"
+    told = [(who, detail["event"]) for who, _, _, detail in recorded(place)]
+    assert told == [("ann", "trust refused"), ("ann", "trusted")]

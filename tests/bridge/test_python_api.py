@@ -83,9 +83,9 @@ async def test_several_servers_share_one_block(place: Place) -> None:
         assert servers.names == ["lab"] and servers.problems == ()
         assert (await servers["lab"].call("greet")).text == "hello"
         assert (await servers.run([sys.executable, str(LAB)], env={"LAB_SAYS": "${x}"}).call("greet")).text == "${x}"
-        with pytest.raises(NotFound, match="unknown server 'lob'"):
+        with pytest.raises(NotFound, match="'lob'"):
             servers["lob"]
-        with pytest.raises(InvalidInput, match="must be a list of words"):
+        with pytest.raises(InvalidInput):
             servers.run("npx server")
 
 

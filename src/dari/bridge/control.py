@@ -52,8 +52,8 @@ class BridgeControl:
 
     @expose("bridge.approvals", READ)
     async def approvals(self) -> list[Approval]:
-        """Calls that wait for a person, oldest first; arguments are redacted."""
-        return self._bridge.approvals.pending()
+        """What waits for a person: calls, oldest first, with redacted arguments; changed servers; untrusted files."""
+        return self._bridge.approval_service.pending()
 
     @expose("bridge.approve", ADMIN, needs_person=True)
     async def approve(self, id: str, for_session: bool = False, by: str = PERSON) -> Approval:
@@ -66,7 +66,7 @@ class BridgeControl:
 
     @expose("bridge.held", READ)
     async def held(self, server: str | None = None) -> list[HeldItem]:
-        """What servers show differently than before, and nobody has agreed to yet."""
+        """Changed items of servers that wait for a person's agreement."""
         return self._bridge.pins.held(server)
 
     @expose("bridge.approve_pins", ADMIN, needs_person=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -15,14 +16,14 @@ from dari.bridge.trust.pin_store import PinStore
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import ServerCache
 from dari.bridge.upstream.connect import MakeOAuth
-from dari.bridge.upstream.pool import BridgeUpstreams
+from dari.bridge.upstream.resolved import ResolvedServer
 from dari.bridge.upstream.status import UpstreamStatus
-from dari.bridge.upstream.upstream import UpstreamServices
+from dari.bridge.upstream.upstream import Upstream, UpstreamServices
 from dari.bridge.view import ServerView
 from dari.core.approval_service import ApprovalService
 from dari.core.approvals import FIRST_WAIT_S, LONG_WAIT_S, ApprovalQueue
 from dari.core.audit.log import AuditLog
-from dari.core.audit.redact import redact_json, redact_value
+from dari.core.audit.redact import redact_value
 from dari.errors import Conflict
 from dari.paths import home as dari_home
 
@@ -30,6 +31,48 @@ if TYPE_CHECKING:
     from dari.bridge.config.profile import Profile
     from dari.mcp.client.oauth import OAuth
     from dari.process.children import Children
+
+
+class BridgeUpstreams:
+    def __init__(self, parts: Callable[[], UpstreamServices]) -> None:
+        """`parts` is asked when the first server is needed: a listing of profiles needs none of them."""
+        self._parts = parts
+        self._upstreams: dict[str, Upstream] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    def get(self, target: ResolvedServer) -> Upstream:
+        upstream = self._upstreams.get(target.key)
+        if upstream is None:
+            upstream = self._upstreams[target.key] = Upstream(target, self._parts())
+        return upstream
+
+    def __iter__(self) -> Iterator[Upstream]:
+        return iter(list(self._upstreams.values()))
+
+    def named(self, id: str) -> list[Upstream]:
+        return [one for one in self if one.id == id]
+
+    async def drop(self, upstream: Upstream) -> None:
+        """Its profile is gone or has changed: end it, and make it anew at the next use."""
+        if self._upstreams.get(upstream.key) is upstream:
+            del self._upstreams[upstream.key]
+        await upstream.close()
+
+    def retire(self, upstream: Upstream) -> None:
+        """Its profile was changed or removed: give it to no new caller, and close it after its last call."""
+        if self._upstreams.get(upstream.key) is upstream:
+            del self._upstreams[upstream.key]
+            task = asyncio.get_running_loop().create_task(upstream.close_when_idle())
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
+    async def close(self) -> None:
+        for task in self._retiring:
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
+        every, self._upstreams = list(self), {}
+        await asyncio.gather(*(one.close() for one in every), return_exceptions=True)
+
 
 MAX_VIEWS = 64
 MAX_SIDE_LOGS = 32
@@ -94,7 +137,9 @@ class Bridge:
     @cached_property
     def approval_service(self) -> ApprovalService:
         """The queue as other processes and people see it."""
-        return ApprovalService(self.approvals, lambda: self.audit)
+        from dari.bridge.held_decisions import HeldPins, UntrustedFiles
+
+        return ApprovalService(self.approvals, lambda: self.audit, (HeldPins(self), UntrustedFiles(self)))
 
     @cached_property
     def audit(self) -> AuditLog | None:
@@ -104,7 +149,7 @@ class Bridge:
         beside = [f"audit-beside/{number}" for number in range(1, MAX_SIDE_LOGS + 1)]
         for folder in beside if self._is_guest else ["audit", *beside]:
             try:
-                return AuditLog(self.home / folder, redact=redact_json)
+                return AuditLog(self.home / folder)
             except Conflict as error:
                 taken = error
         raise taken
@@ -124,8 +169,12 @@ class Bridge:
             view = self._views[key] = ServerView(around, book, self.pool.get, self.pool.retire)
         return view
 
+    def views(self) -> list[ServerView]:
+        """Of the callers lately."""
+        return list(self._views.values())
+
     def statuses(self) -> list[UpstreamStatus]:
-        """Of the servers that somebody has asked for since the start."""
+        """Of the servers that were used since the start."""
         return [one.status() for one in self.pool]
 
     @property

@@ -44,7 +44,7 @@ class ServerView:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the files, and which servers could not be resolved when last asked for."""
+        """Problems in the files, and servers that could not be resolved the last time."""
         return (*self.catalog().problems, *self._unresolved)
 
     def upstream(
@@ -70,7 +70,7 @@ class ServerView:
         return self._get(ResolvedServer.of(resolve_profile(profile, self._context()), self.around))
 
     def upstreams(self) -> tuple[Upstream, ...]:
-        """All that may run. One that cannot be resolved is left out, and told in `problems`."""
+        """All that may run. One that cannot be resolved is left out, and named in `problems`."""
         found, unresolved = [], []
         for listed in self.catalog().listed:
             if listed.state != "ready":

@@ -45,7 +45,7 @@ async def test_a_line_of_twenty_megabytes_is_one_message() -> None:
 
 async def test_a_line_above_the_limit_fails_its_own_call_only() -> None:
     async with talking_to(server("text(message, 'x' * int(name))"), most_bytes=100_000) as (client, _):
-        with pytest.raises(Failed, match="the limit is 100000"):
+        with pytest.raises(Failed, match="100000"):
             await client.call_tool("200000")
         assert (await client.call_tool("3")).text == "xxx"
 
@@ -87,7 +87,7 @@ async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch)
 
 async def test_the_end_of_a_child_comes_with_its_status_and_its_last_words() -> None:
     async with talking_to(server("sys.stderr.write('out of \\x1b[1mluck\\n'); os._exit(9)")) as (client, _):
-        with pytest.raises(Unavailable, match=r"demo: .* ended \(exit status 9\)") as caught:
+        with pytest.raises(Unavailable, match=r"demo: .*exit status 9") as caught:
             await client.call_tool("x")
     assert caught.value.hint == "it wrote on stderr:\nout of luck"
 

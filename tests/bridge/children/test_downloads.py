@@ -96,5 +96,5 @@ async def test_one_that_is_known_and_stands_still_is_given_up_after_its_time_to_
         await upstream.start()
         await upstream.stop()
         gate.touch()
-        with pytest.raises(TimedOut, match="no sign of work"):
+        with pytest.raises(TimedOut):
             await upstream.start()

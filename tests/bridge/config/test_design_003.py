@@ -11,6 +11,7 @@ import pytest
 
 from dari.bridge.config.loader import read_contents
 from dari.bridge.config.profile import AllowedPath, Profile, RestartSettings
+from dari.errors import InvalidInput
 from dari.installation import install_extra
 from tests.support.bridge_config import World, contents, http, put, stdio
 
@@ -125,9 +126,8 @@ def test_relative_allowed_paths_are_refused(path: str) -> None:
 def test_a_reference_cannot_smuggle_a_relative_path_in(world: World) -> None:
     world.environ["WHERE"] = "../etc"
     world.user({"servers": [{"id": "s", "command": "x", "allowedPaths": ["${WHERE}"]}]})
-    with pytest.raises(Exception, match="an allowed path has no") as caught:
+    with pytest.raises(InvalidInput, match=r"allowedPaths\.0"):
         world.resolve("s")
-    assert "allowedPaths.0" in str(caught.value)
 
 
 def test_yaml_errors_name_the_line() -> None:

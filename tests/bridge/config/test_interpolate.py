@@ -188,7 +188,7 @@ def test_without_the_keyring_package_the_error_says_so(world: World, monkeypatch
     monkeypatch.setitem(sys.modules, "keyring", None)
     world.user({"mcpServers": {"s": {"command": "x", "args": ["${keyring:a/b}"]}}})
     book = ConfigService(world.book.around, world.store)
-    with pytest.raises(InvalidInput, match="the package 'keyring' is not installed") as caught:
+    with pytest.raises(InvalidInput, match="'keyring'") as caught:
         book.resolve(book.load().usable("s"))
     assert caught.value.hint == install_extra("keyring")
 
@@ -199,7 +199,7 @@ def test_a_keyring_that_fails_tells_nothing_of_its_entry(world: World) -> None:
 
     world.user({"mcpServers": {"s": {"command": "x", "args": ["${keyring:a/b}"]}}})
     book = ConfigService(world.book.around, world.store, locked)
-    with pytest.raises(InvalidInput, match=r"did not answer \(RuntimeError\)") as caught:
+    with pytest.raises(InvalidInput, match="RuntimeError") as caught:
         book.resolve(book.load().usable("s"))
     assert "hunter2" not in str(caught.value)
 

@@ -92,7 +92,7 @@ def test_a_server_is_selected_as_the_design_says(world: World) -> None:
     catalog = world.load()
     assert (catalog.select("a").id, catalog.select().id) == ("a", "b")
     world.book.disable("b")
-    with pytest.raises(InvalidInput, match="none is the default") as caught:
+    with pytest.raises(InvalidInput) as caught:
         world.load().select()
     assert "--endpoint" in caught.value.hint
 

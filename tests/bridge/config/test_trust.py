@@ -80,7 +80,7 @@ def test_only_what_was_shown_is_pinned(world: World) -> None:
     world.project(FIRST)
     _, shown, _ = world.book.trust_state()
     world.project({"mcpServers": {"a": {"command": "evil"}}})
-    with pytest.raises(InvalidInput, match="has changed since it was shown"):
+    with pytest.raises(InvalidInput):
         world.book.trust(sha256=shown)
     assert world.states() == {"a": "untrusted"}
 

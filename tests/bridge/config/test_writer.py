@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dari.bridge.config.writer import ProfileFile, folder_lock
-from dari.errors import Conflict, InvalidInput, NotFound, TimedOut
+from dari.errors import Conflict, Failed, InvalidInput, NotFound, TimedOut
 from tests.support.bridge_config import World, contents, put
 
 LIST = '{\n  "servers": [\n    { "id": "a", "baseUrl": "http://a", "x-note": "kept" }\n  ]\n}\n'
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_told(file: ProfileFile) -> None:
 
 
 def test_what_could_not_be_read_again_is_not_written(file: ProfileFile) -> None:
-    with pytest.raises(InvalidInput, match=r"^a\.comand: unknown field") as caught:
+    with pytest.raises(InvalidInput, match=r"^a\.comand:") as caught:
         file.add("a", {"comand": "x"})
     assert caught.value.hint == "did you mean 'command'?"
     assert not file.path.exists()
@@ -152,7 +152,7 @@ def test_a_write_that_fails_leaves_the_old_file(file: ProfileFile, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(Exception, match="the disk is full"):
+    with pytest.raises(Failed):
         file.disable("a")
     assert os.listdir(file.path.parent) == ["mcp.json"]
     assert file.path.read_text() == MAP
@@ -250,7 +250,7 @@ def test_the_book_writes_to_the_layer_where_a_server_stands(world: World) -> Non
 
 
 def test_the_file_of_the_variable_is_written_when_it_is_named(world: World) -> None:
-    with pytest.raises(InvalidInput, match="CREWX_MCP_JSON is not set"):
+    with pytest.raises(InvalidInput, match="CREWX_MCP_JSON"):
         world.book.add("a", {"command": "x"}, "env")
     world.environ["CREWX_MCP_JSON"] = str(world.home / "x.json")
     assert world.book.add("a", {"command": "x"}, "env") == world.home / "x.json"
@@ -260,6 +260,6 @@ def test_the_file_of_the_variable_is_written_when_it_is_named(world: World) -> N
 def test_a_file_of_another_program_is_never_written(world: World) -> None:
     other = put(world.home / ".cursor/mcp.json", '{"mcpServers": {"fs": {"command": "a"}}}')
     world.user({"imports": ["cursor"]})
-    with pytest.raises(InvalidInput, match="a file of cursor"):
+    with pytest.raises(InvalidInput, match="cursor"):
         world.book.disable("fs")
     assert other.read_text() == '{"mcpServers": {"fs": {"command": "a"}}}'

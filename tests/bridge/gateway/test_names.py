@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dari.bridge.gateway.names import expose, fit
+from dari.bridge.gateway.selection import expose, fit
 
 FITTING = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

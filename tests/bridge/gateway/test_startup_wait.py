@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dari.bridge.gateway.startup_wait import EXTEND_S, MAX_WAIT_S, WAIT_S, StartupWait
+from dari.bridge.gateway.gateway import EXTEND_S, MAX_WAIT_S, WAIT_S, StartupWait
 
 
 def waiting(*ids: str) -> StartupWait:

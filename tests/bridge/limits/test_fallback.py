@@ -68,7 +68,7 @@ async def test_only_one_call_tries_the_first_address_again() -> None:
 
 async def test_when_both_are_down_the_error_names_both() -> None:
     addresses = FallbackAddresses(FIRST, SECOND, clock=FakeClock())
-    with pytest.raises(Unavailable, match=rf"neither {FIRST}.* nor its fallback {SECOND}"):
+    with pytest.raises(Unavailable, match=rf"{FIRST}.*{SECOND}"):
         await addresses.run(Net(FIRST, SECOND).get)
 
 
@@ -82,7 +82,7 @@ async def test_when_the_fallback_goes_away_the_first_address_is_tried_before_its
     assert net.tried == [FIRST, SECOND, SECOND, FIRST, FIRST]
     net.down = {FIRST, SECOND}
     for _ in range(2):
-        with pytest.raises(Unavailable, match="neither"):
+        with pytest.raises(Unavailable):
             await addresses.run(net.get)
 
 

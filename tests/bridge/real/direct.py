@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dari.bridge.children.session import ChildSession
+from dari.bridge.children.channel import ChildSession
 from dari.core.context import Elicited
 from dari.errors import Unavailable
 from dari.process.child import ChildSpec

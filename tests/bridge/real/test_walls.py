@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.bridge.children.session import ChildSession
+from dari.bridge.children.channel import ChildSession
 from dari.bridge.service import Bridge
 from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream

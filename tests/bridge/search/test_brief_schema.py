@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dari.bridge.search.brief_schema import MAX_SCHEMA_BYTES, attach_schemas, brief_schema
+from dari.bridge.gateway.search_mode import MAX_SCHEMA_BYTES, attach_schemas, brief_schema
 from dari.bridge.search.index import ToolIndex
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dari.bridge.search.index import ToolIndex
+from dari.bridge.search.korean import english_sounds, hangul_sounds
 from dari.bridge.search.tokenizer import stem
-from dari.bridge.search.transliteration import english_sounds, hangul_sounds
 
 PAIRS = """
 스크린샷 screenshot | 스크린셧 screenshot | 디플로이먼트 deployment | 네임스페이스 namespace | 레포지토리 repository

@@ -47,15 +47,15 @@ def pins(store: PinStore) -> Pins:
 def test_first_use_pins_everything_and_shows_it(pins: Pins) -> None:
     review = pins.review("fs", listing("read", "write", instructions="Be careful."))
     assert names(review) == ["read", "write"] and review.pinned == 3 and review.held == []
-    sight = pins.sight("fs")
-    sight.check_tool("read")
-    sight.check("instructions")
+    visibility = pins.visibility("fs")
+    visibility.check_tool("read")
+    visibility.check("instructions")
     assert {pin.name for pin in pins.pinned("fs")} == {"", "read", "write"}
 
 
 def test_before_the_first_review_nothing_is_callable(pins: Pins) -> None:
     with pytest.raises(NotFound):
-        pins.sight("fs").check_tool("read")
+        pins.visibility("fs").check_tool("read")
 
 
 CHANGES = {
@@ -84,8 +84,8 @@ def test_a_change_of_anything_a_model_sees_is_held(pins: Pins, mode: Any, change
     review = pins.review("fs", ServerListing(tools=[{**tool("read"), **change}, tool("write")]), mode=mode)
     assert names(review) == ["write"]
     assert [(held.name, held.reason) for held in review.held] == [("read", "changed")]
-    with pytest.raises(NeedsApproval, match="fs/read changed") as caught:
-        pins.sight("fs").check_tool("read")
+    with pytest.raises(NeedsApproval, match="fs/read") as caught:
+        pins.visibility("fs").check_tool("read")
     assert "dari remote approve fs" in caught.value.hint
 
 
@@ -109,7 +109,7 @@ def test_changed_instructions_prompts_and_templates_are_held(pins: Pins) -> None
     assert [held.kind for held in review.held] == ["instructions", "prompt", "template"]
     for kind, name in (("instructions", ""), ("prompt", "summary"), ("template", "file:///{path}")):
         with pytest.raises(NeedsApproval):
-            pins.sight("s").check(kind, name)  # type: ignore[arg-type]
+            pins.visibility("s").check(kind, name)  # type: ignore[arg-type]
 
 
 def test_a_new_tool_is_pinned_by_tofu_and_held_by_strict(pins: Pins) -> None:
@@ -143,7 +143,7 @@ def test_after_a_rename_is_approved_additions_are_plain_again_and_the_old_name_i
     pins.review("fs", listing("read"))
     pins.review("fs", listing("read_file"))
     assert pins.approve("fs", by="ann") == 1
-    pins.sight("fs").check_tool("read_file")
+    pins.visibility("fs").check_tool("read_file")
     assert names(pins.review("fs", listing("read_file", "write"))) == ["read_file", "write"]
     review = pins.review("fs", ServerListing(tools=[tool("read_file"), tool("write"), tool("read", "Evil.")]))
     assert [(held.name, held.reason) for held in review.held] == [("read", "changed")]
@@ -190,9 +190,9 @@ def test_approving_pins_the_new_text_and_the_old_one_is_then_a_change(pins: Pins
     new = ServerListing(tools=[tool("read", "New."), tool("write", "New.")])
     held = pins.review("fs", new).held
     assert pins.approve("fs", "tool", "read", by="ann", digest=held[0].digest) == 1
-    pins.sight("fs").check_tool("read")
+    pins.visibility("fs").check_tool("read")
     with pytest.raises(NeedsApproval):
-        pins.sight("fs").check_tool("write")
+        pins.visibility("fs").check_tool("write")
     assert told == ["fs"]
     assert [each.name for each in pins.review("fs", listing("read", "write")).held] == ["read"]
     newest = pins.history("fs")
@@ -203,18 +203,18 @@ def test_who_looked_at_one_text_does_not_approve_another(pins: Pins) -> None:
     pins.review("fs", listing("read"))
     seen = pins.review("fs", ServerListing(tools=[tool("read", "Harmless.")])).held[0]
     pins.review("fs", ServerListing(tools=[tool("read", "Evil.")]))
-    with pytest.raises(Conflict, match="changed 'read' again"):
+    with pytest.raises(Conflict, match="'read'"):
         pins.approve("fs", "tool", "read", by="ann", digest=seen.digest)
     with pytest.raises(NeedsApproval):
-        pins.sight("fs").check_tool("read")
+        pins.visibility("fs").check_tool("read")
 
 
 def test_what_was_rejected_is_not_asked_about_again_until_it_changes(pins: Pins) -> None:
     pins.review("fs", listing("read"))
     pins.review("fs", ServerListing(tools=[tool("read", "Evil.")]))
     assert pins.reject("fs", by="ann") == 1
-    with pytest.raises(Denied, match="rejected by ann"):
-        pins.sight("fs").check_tool("read")
+    with pytest.raises(Denied, match="ann"):
+        pins.visibility("fs").check_tool("read")
     with pytest.raises(NotFound):
         pins.reject("fs", by="ann")
     review = pins.review("fs", ServerListing(tools=[tool("read", "Worse.")]))
@@ -222,14 +222,14 @@ def test_what_was_rejected_is_not_asked_about_again_until_it_changes(pins: Pins)
 
 
 def test_nothing_held_is_nothing_to_approve(pins: Pins) -> None:
-    with pytest.raises(NotFound, match="nothing of fs is held"):
+    with pytest.raises(NotFound, match="fs"):
         pins.approve("fs", by="ann")
 
 
 def test_off_shows_all_and_keeps_nothing(pins: Pins) -> None:
     pins.review("fs", listing("read"), mode="off")
     assert names(pins.review("fs", ServerListing(tools=[tool("read", "Other.")]), mode="off")) == ["read"]
-    pins.sight("fs").check_tool("read")
+    pins.visibility("fs").check_tool("read")
     assert pins.pinned("fs") == [] and pins.history("fs") == []
 
 
@@ -243,7 +243,7 @@ def test_a_client_that_can_do_more_sees_more_and_pins_it_on_its_own_first_use(pi
     pins.review("s", listing("echo"), profile=plain)
     assert names(pins.review("s", listing("echo", "sample"), profile=rich)) == ["echo", "sample"]
     assert names(pins.review("s", listing("echo"), profile=plain)) == ["echo"]
-    assert pins.sight("s", plain).tools != pins.sight("s", rich).tools
+    assert pins.visibility("s", plain).tools != pins.visibility("s", rich).tools
 
 
 def test_another_profile_is_no_way_around_a_pin(pins: Pins) -> None:
@@ -262,8 +262,8 @@ def test_the_digest_of_a_profile_stands_for_all_that_it_shows(pins: Pins) -> Non
 def test_lists_that_come_one_by_one_do_not_disturb_each_other(pins: Pins) -> None:
     pins.review("s", listing("a"))
     pins.review("s", ServerListing(prompts=[{"name": "p"}]))
-    pins.sight("s").check_tool("a")
-    pins.sight("s").check("prompt", "p")
+    pins.visibility("s").check_tool("a")
+    pins.visibility("s").check("prompt", "p")
 
 
 def test_the_second_tool_of_one_name_and_what_is_no_json_are_left_out(pins: Pins) -> None:
@@ -295,7 +295,7 @@ def test_what_another_process_approved_is_taken_over(tmp_path: Path) -> None:
     assert daemon.refresh() == []
     cli.approve("fs", by="ann")
     assert daemon.refresh() == ["fs"] and told == ["fs"]
-    daemon.sight("fs").check_tool("read")
+    daemon.visibility("fs").check_tool("read")
     daemon_store.close()
     cli_store.close()
 
@@ -303,7 +303,7 @@ def test_what_another_process_approved_is_taken_over(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error_and_never_no_pins(tmp_path: Path) -> None:
     path = tmp_path / "pins.db"
     path.write_bytes(b"this is no database, and long enough to be read as one" * 100)
-    with pytest.raises(Unavailable, match="cannot be used") as caught:
+    with pytest.raises(Unavailable) as caught:
         PinStore(path)
     assert "move it away" in caught.value.hint
 
@@ -320,7 +320,7 @@ def test_the_disk_failing_in_a_review_changes_nothing(store: PinStore, pins: Pin
     with pytest.raises(Unavailable):
         pins.review("fs", ServerListing(tools=[tool("read", "Evil."), tool("new")]))
     store._db.execute("PRAGMA query_only = OFF")
-    pins.sight("fs").check_tool("read")  # the last good state
+    pins.visibility("fs").check_tool("read")  # the last good state
     assert [pin.name for pin in pins.pinned("fs")] == ["read"] and pins.held() == []
 
 

@@ -97,9 +97,9 @@ async def test_a_server_that_is_down_is_left_alone_after_a_while(tmp_path: Path)
     async with Place(tmp_path, entry).upstream("far") as server:
         await server._lists.take("tools", await _listing())
         for _ in range(2):
-            with pytest.raises(Unavailable, match="cannot connect"):
+            with pytest.raises(Unavailable):
                 await server.call_tool("t", b"{}", ME)
-        with pytest.raises(Unavailable, match="failed 2 times in a row") as refused:
+        with pytest.raises(Unavailable, match="2 times") as refused:
             await server.call_tool("t", b"{}", ME)
         assert server.status().circuit == "open"
         assert "dari remote test far" in refused.value.hint

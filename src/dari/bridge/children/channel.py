@@ -1,17 +1,22 @@
-"""The wire to a supervised child: what our MCP client talks through."""
+"""A supervised child that speaks MCP: its channel for our client, and `ChildSession`, opened and watched."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Unpack
 
+from dari.bridge.children.supervisor import SessionEnd
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.channel import Inbox
+from dari.mcp.client.client import Client
 from dari.mcp.client.lines import MAX_LINE_BYTES
-from dari.process.child import LAST_WORDS_S, Child, StopTimeouts
+from dari.process.child import LAST_WORDS_S, Child, ChildSpec, StopTimeouts
+from dari.process.children import Children
 from dari.text.sanitize import strip_hidden
 from dari.transport.client.pipes import PipeChannel
+from dari.transport.connect import ClientOptions
 
 WRITE_S = 30.0
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
@@ -35,7 +40,7 @@ class SupervisedChannel(PipeChannel):
         super().__init__(most_bytes)
         self.child: Child | None = None
         self.noise: deque[str] = deque(maxlen=MAX_NOISE_LINES)
-        """The last lines of stdout that are no message, fit for a terminal."""
+        """The last lines of stdout that are not messages, safe to print."""
         self.noise_lines = 0
         self._start = start
         self._write_s = write_s
@@ -131,3 +136,31 @@ class SupervisedChannel(PipeChannel):
             inbox.lost(child.explain(f"ended ({child.status})"))
         else:
             inbox.lost(child.explain(f"closed its {closed}"))
+
+
+class ChildSession:
+    """What `Supervisor(name, lambda init_s: ChildSession.open(children, spec, open_timeout_s=init_s))` keeps alive."""
+
+    def __init__(self, client: Client, child: Child) -> None:
+        self.client = client
+        self.child = child
+
+    @classmethod
+    async def open(cls, children: Children, spec: ChildSpec, **options: Unpack[ClientOptions]) -> ChildSession:
+        """Raises what the server's start came to, with its exit status and the end of its stderr."""
+        channel = SupervisedChannel(lambda: children.start(spec))
+        client = Client(channel, **options)
+        await client.open()
+        assert channel.child is not None
+        return cls(client, channel.child)
+
+    @property
+    def is_open(self) -> bool:
+        return self.client.is_open
+
+    async def ended(self) -> SessionEnd:
+        error = await self.client.ended()
+        return SessionEnd(error, is_fault=self.child.returncode != 0)
+
+    async def close(self) -> None:
+        await self.client.close()

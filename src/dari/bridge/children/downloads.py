@@ -58,7 +58,7 @@ class Download(Struct, frozen=True):
 
 
 def download_of(command: Sequence[str]) -> Download | None:
-    """How a command fetches its server; None when it runs what is there."""
+    """How a command fetches its server; None when it does not."""
     # `cmd /c npx …` is how profiles for Windows are written.
     if len(command) > 2 and _name(command[0]) == "cmd" and command[1].lower() == "/c":
         command = command[2:]

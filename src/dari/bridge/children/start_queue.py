@@ -2,7 +2,7 @@
 
 Twenty-eight interpreters that start in the same second on two processors are all slow, and half of them miss their
 time limit. A turn ends when the server has answered or failed, or earlier when it uses neither processor nor disk:
-one that hangs, or waits for a network, keeps nobody else from starting.
+one that hangs, or waits for a network, does not keep others from starting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Priority(IntEnum):
     CALL = 0
     """A person or an agent waits for it."""
     LIST = 1
-    """Somebody wants to know what it offers."""
+    """A client asked for its lists."""
     RETRY = 2
     """It did not answer the last time."""
 
@@ -108,7 +108,7 @@ class StartTurn:
         self._admitted.set_result(None)
 
     def hurry(self, priority: Priority) -> None:
-        """Somebody more important waits for it now."""
+        """A more important caller waits for it now."""
         if priority < self.priority:
             self.priority = priority
             if self.is_waiting:

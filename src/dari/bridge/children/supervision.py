@@ -1,4 +1,4 @@
-"""When to start, restart, wait and give up: the states of one child. Pure: told the time, does nothing itself."""
+"""When to start, restart, wait and give up: the states of one child. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ServerState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     IDLE = "idle"
-    """Ended because nobody needed it, or by itself without a fault; the next use starts it."""
+    """Ended because it was idle, or by itself without a fault; the next use starts it."""
     BACKOFF = "backoff"
     """It failed, and is started again after a pause."""
     CRASH_LOOP = "crash-loop"
-    """It failed too often; it is left alone until the pause is over or somebody resets it."""
+    """It failed too often; it is not started until the pause is over or it is reset."""
     QUARANTINED = "quarantined"
     """Held by a person or by a changed pin; only `release` lets it go."""
     STOPPED = "stopped"
@@ -124,7 +124,7 @@ class Supervision:
         return self._state
 
     def idle(self) -> None:
-        """Ended because nobody used it."""
+        """Ended because it was idle."""
         if self._state is ServerState.READY:
             self._state = ServerState.IDLE
 
@@ -136,7 +136,7 @@ class Supervision:
         self._state, self._last_error, self._retry_at = ServerState.QUARANTINED, reason, None
 
     def reset(self) -> None:
-        """Somebody wants it again: out of any hold, with a clean slate."""
+        """Reset: end any pause, and forget past failures."""
         if self._state in (ServerState.STOPPED, ServerState.CRASH_LOOP, ServerState.BACKOFF, ServerState.QUARANTINED):
             self._state = ServerState.CONFIGURED
         self._recent.clear()

@@ -1,4 +1,4 @@
-"""Keeps one server alive: starts it for the first who needs it, restarts it, ends it when nobody does."""
+"""Keeps one server alive: starts it for its first user, restarts it, ends it when it is idle."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ServerSupervisor(Generic[S]):
         clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`open_session` starts the child and greets it, in the seconds it is told; an `idle_exit_s` of 0 keeps
+        """`open_session` starts the child and greets it, within the seconds it gets; an `idle_exit_s` of 0 keeps
         the child for ever. `start_s` is how long a start may take that downloads first; `queue` gives starts their
         turn, and every time counts from it."""
         self.name = name
@@ -97,10 +97,6 @@ class ServerSupervisor(Generic[S]):
     def session(self) -> S | None:
         """The one that is ready, if any."""
         return self._session
-
-    @property
-    def leases(self) -> int:
-        return self._leases
 
     def snapshot(self) -> Snapshot:
         return self._supervision.snapshot()
@@ -142,7 +138,7 @@ class ServerSupervisor(Generic[S]):
                 return self._session
             await asyncio.sleep(0)  # it ended in this very moment; who watches it is about to take note
         wait_s = self._supervision.wait_s(self._clock())
-        # Who asks during a long pause is told at once why, and does not wait for its end.
+        # A caller during a long pause gets the reason at once, and does not wait for its end.
         if wait_s is None or wait_s > self._init_s or (self.state is ServerState.CRASH_LOOP and wait_s > 0):
             raise self._refusal(wait_s)
         if self._starting is None:
@@ -290,6 +286,6 @@ class ServerSupervisor(Generic[S]):
 
 
 def _retrieve_exception(task: asyncio.Task[S]) -> None:
-    """A restart that nobody waits for has told its error to the supervision already."""
+    """The supervision already has the error of a restart that no caller waits for."""
     if not task.cancelled():
         task.exception()

@@ -35,7 +35,7 @@ class LoadedFile(Struct, frozen=True):
     workspace: Path
     is_trusted: bool = True
     changes: tuple[str, ...] = ()
-    """What is different from the version that was trusted."""
+    """The differences from the trusted version."""
     is_kept: bool = False
     """The file cannot be read right now; this is its last good version."""
 
@@ -223,6 +223,17 @@ def to_public_json(listed: CatalogEntry) -> dict[str, JsonValue]:
     if listed.profile:
         told.update(_public_profile(listed.profile))
     return told
+
+
+def summarize_profile(profile: Profile) -> dict[str, object]:
+    """What it would run or reach, without secrets, for a person who decides on it."""
+    told: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
+    connection = profile.connection
+    if isinstance(connection, StdioSettings):
+        told |= {"command": connection.command, "args": mask_arguments(connection.args), "env": sorted(connection.env)}
+        told |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
+        return told
+    return told | {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}
 
 
 def mask_arguments(args: tuple[str, ...]) -> list[str]:

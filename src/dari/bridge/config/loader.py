@@ -193,7 +193,7 @@ class _Loader:
         known = ("$schema", *(name for name in field_names(Document) if name != "schema"))
         version = self._root.get("version")
         if version is not None and str(version.scalar) not in VERSIONS:
-            self._complain(("version",), "is newer than what is known here", f"known: {', '.join(VERSIONS)}")
+            self._complain(("version",), "is newer than this release", f"known: {', '.join(VERSIONS)}")
         for member in self._root.members:
             if member.key not in known and (close := nearest_name(member.key, known)):
                 self._complain((member.key,), "unknown field", f"did you mean '{close}'?")

@@ -21,7 +21,7 @@ Signature = tuple[tuple[str, tuple[int, ...], str], ...]
 
 
 class CatalogChange(Struct, frozen=True, kw_only=True):
-    """What is different from the catalogue before. A profile counts as changed when anything of it did."""
+    """The differences from the catalogue before. A profile counts as changed when any field did."""
 
     catalog: Catalog
     added: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def _look(path: Path) -> tuple[tuple[int, ...], str]:
 
 
 def _is_changed(old: CatalogEntry, new: CatalogEntry) -> bool:
-    """A move within the file is no change; the line is not part of what runs."""
+    """A move within the file does not count: the line number is not part of what runs."""
     return (old.state, old.message, _essence(old)) != (new.state, new.message, _essence(new))
 
 

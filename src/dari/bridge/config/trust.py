@@ -32,7 +32,7 @@ class TrustedFile(Struct, frozen=True):
 
 
 class TrustState(Struct, frozen=True):
-    """`changes` says what is different from the pinned file, one line each."""
+    """`changes` has the differences from the pinned file, one line each."""
 
     state: Literal["trusted", "changed", "unknown"]
     changes: tuple[str, ...] = ()

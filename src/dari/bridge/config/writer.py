@@ -35,7 +35,9 @@ def folder_lock(folder: Path, wait_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise TimedOut(f"somebody else writes in {folder} since {wait_s:g} s", "try again") from None
+                    raise TimedOut(
+                        f"another process has been writing in {folder} for {wait_s:g} s", "try again"
+                    ) from None
                 time.sleep(_LOCK_POLL_S)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The client of a running call, as the server that works on it sees it."""
+"""The client of a running call as its server sees it, and the list fields that the gateway has to read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,40 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dari.bridge.gateway.list_items import CAPABILITIES
 from dari.bridge.upstream.caller import Caller
 from dari.core.approvals import Approval
 from dari.core.context import Context, LoggingMessage, Progress, Relayed
+from dari.core.header_params import find_header_params
+from dari.core.prompt import PromptArgument
 from dari.errors import Unavailable
 from dari.mcp.client.errors import RemoteError
 from dari.mcp.client_requests import ClientAnsweredError, require_capabilities
 from dari.mcp.error_mapping import RpcError
 from dari.rpc.codec import decode_any, encode
+
+JsonObject = dict[str, Any]
+CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+"""What a client has to declare before a server may ask it."""
+
+MAX_ABOUT_CHARS = 600
+
+
+def prompt_arguments(listed: JsonObject) -> list[PromptArgument]:
+    """Only what is required matters here: the server checks the rest."""
+    given = listed.get("arguments")
+    return [
+        PromptArgument(str(one["name"]), required=one.get("required") is True)
+        for one in (given if isinstance(given, list) else [])
+        if isinstance(one, dict) and "name" in one
+    ]
+
+
+def read_header_params(schema: Any) -> dict[str, tuple[str, ...]]:
+    try:
+        return find_header_params(schema)
+    except ValueError:
+        return {}  # clients leave such a tool out over HTTP; over a pipe it works
+
 
 _CAPABILITIES = frozenset(CAPABILITIES.values())
 
@@ -39,7 +64,7 @@ class CallerContext:
         """Why the last question was not asked: what the client would have had to declare."""
 
     def caller(self, *, takes_questions: bool = False, answered: bytes = b"") -> Caller:
-        """What the server is told about who calls, and how to reach them while it works."""
+        """What the server learns of the caller, and how to reach it during the call."""
         context = self.context
         assert context is not None
         level = context.log_level
@@ -49,7 +74,7 @@ class CallerContext:
         return Caller(
             who=context.who,
             session=context.session_key,
-            # A client that sees progress waits for a person; another one is told in time, and calls again.
+            # A client that sees progress waits for a person; another one gets an answer in time, and calls again.
             patience="long" if wants_progress else "short",
             for_model=True,
             ask=self.ask if capabilities or context.is_stateless else None,

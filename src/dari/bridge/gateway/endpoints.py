@@ -12,7 +12,7 @@ from dari.bridge.gateway.search_mode import search_registry
 from dari.bridge.gateway.selection import OWN, ServerSelection, select_servers, selected_patterns
 from dari.bridge.view import ServerView
 from dari.core.approvals import ApprovalQueue
-from dari.core.audit.calls import CallLog
+from dari.core.audit.writer import RecordWriter
 from dari.core.registry import Registry
 from dari.errors import DariError
 from dari.mcp.server import Info, Server
@@ -35,7 +35,7 @@ class ServerOptions:
     is_strict: bool = False
     add_built_ins: AddBuiltIns | None = None
     approvals: ApprovalQueue | None = None
-    call_log: Callable[[], CallLog | None] | None = None
+    call_log: Callable[[], RecordWriter | None] | None = None
 
 
 class GatewayEndpoint:
@@ -101,7 +101,7 @@ class GatewayEndpoints:
         await asyncio.gather(*(one.close() for one in (self.main, *others)), *self._closing)
 
     def find(self, path: str) -> Server | str | None:
-        """The server at a path, why there is none, or None for a path that is no MCP address."""
+        """The server at a path, the reason for its absence, or None where the path is not an MCP address."""
         found = _PATH.fullmatch(path)
         if found is None:
             return None

@@ -102,7 +102,7 @@ def _adapt_result(result: Raw, context: Context) -> RawResult:
     """The result as the server wrote it, without what the client's era does not know."""
     body = bytes(result)
     if not body.startswith(b"{"):
-        raise Failed("the server's result is no object", "report it to its author")
+        raise Failed("the server's result must be an object", "report it to its author")
     if b'"isError"' in body and b'"structuredContent"' in body:
         result = _readable_error(result)
         body = bytes(result)

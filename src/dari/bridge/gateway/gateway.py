@@ -1,4 +1,8 @@
-"""Every server of a view as a part of one registry, kept true while servers and files change."""
+"""Every server of a view as part of one registry, kept up to date while servers and files change.
+
+`StartupWait` bounds how long a first list waits for servers that were never seen; `write_instructions` makes the
+instructions that a model reads.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,9 @@ from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import PrefixRule
 from dari.bridge.config.reload import POLL_INTERVAL_S, ConfigWatcher
 from dari.bridge.gateway.forward import CallForwarder
-from dari.bridge.gateway.instructions import write_instructions
 from dari.bridge.gateway.mounted_server import MountedServer, Names
-from dari.bridge.gateway.names import Naming, expose, fit
 from dari.bridge.gateway.resource_subscriptions import ResourceSubscriptions, make_unique_uris
-from dari.bridge.gateway.selection import is_selected
-from dari.bridge.gateway.startup_wait import WAIT_S, StartupWait
+from dari.bridge.gateway.selection import Naming, expose, fit, is_selected
 from dari.bridge.upstream.upstream import Upstream
 from dari.bridge.view import ServerView
 from dari.core.context import LoggingMessage
@@ -26,6 +27,100 @@ from dari.core.registry import Registry
 from dari.core.tool import Tool
 from dari.errors import DariError
 from dari.log import format_event
+from dari.text.sanitize import sanitize_for_model
+
+WAIT_S = 2.0
+EXTEND_S = 1.0
+MAX_WAIT_S = 6.0
+
+
+class StartupWait:
+    """Two seconds from the first question, or as long as one server after another answers, and six at most."""
+
+    def __init__(self, limit_s: float = WAIT_S) -> None:
+        self.limit_s = limit_s
+        self._unseen: set[str] = set()
+        self._is_over = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._latest_s = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether lists are answered at once from now on."""
+        return self._is_over.is_set()
+
+    def expect(self, id: str) -> None:
+        self._unseen.add(id)
+
+    def arrived(self, id: str) -> None:
+        """It has answered, failed, or is not wanted any more."""
+        self._unseen.discard(id)
+        if self._timer is not None and not self.is_over:
+            # Many start at the same time and are slow together: the next one is given a moment more.
+            loop = asyncio.get_running_loop()
+            until_s = min(max(self._timer.when(), loop.time() + EXTEND_S), self._latest_s)
+            self._timer.cancel()
+            self._timer = loop.call_at(until_s, self._is_over.set)
+
+    def check(self) -> None:
+        """End the wait when every server has answered."""
+        if not self._unseen:
+            self._is_over.set()
+
+    def wait(self) -> Coroutine[Any, Any, None] | None:
+        """What a list has to wait for; None: nothing."""
+        if self.is_over:
+            return None
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.limit_s, self._is_over.set)
+            self._latest_s = loop.time() + max(MAX_WAIT_S, self.limit_s)
+        return self._wait()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_over.set()
+
+    async def _wait(self) -> None:
+        await self._is_over.wait()
+
+
+MAX_CHARS = 8000
+MAX_CHARS_PER_SERVER = 1500
+_LINE_CHARS = 160
+
+
+def write_instructions(mounts: Sequence[MountedServer], separator: str, *, is_prefixed: bool) -> str:
+    """One line per server first, then what each says about itself, until the text is full."""
+    if not mounts:
+        return ""
+    lines = [_line(mount, separator if is_prefixed else "") for mount in mounts]
+    parts = ["Other MCP servers are reached through this one:\n" + "\n".join(lines)] if len(mounts) > 1 else lines
+    left = MAX_CHARS - len(parts[0])
+    for mount in mounts:
+        said = mount.upstream.instructions.strip()
+        if not said:
+            continue
+        text = f"## {mount.id}\n{_cut(said, MAX_CHARS_PER_SERVER)}"
+        if len(text) > left:
+            break
+        left -= len(text) + 2
+        parts.append(text)
+    return "\n\n".join(parts)[:MAX_CHARS]
+
+
+def _line(mount: MountedServer, separator: str) -> str:
+    tools = mount.upstream.known_tools()
+    known = "its tools are not known yet" if tools is None else f"{len(tools)} tools"
+    named = f", named {mount.id}{separator}…" if separator else ""
+    about = mount.upstream.profile.description
+    return f"- {mount.id}: {_cut(sanitize_for_model(about)[0], _LINE_CHARS) + '; ' if about else ''}{known}{named}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
 
 RETRY_S = 5.0
 MAX_RETRY_S = 300.0
@@ -75,13 +170,13 @@ class Gateway:
         self.settling = StartupWait(settle_s)
         self.calling = CallForwarder()
         self.on_log: list[Callable[[LoggingMessage], None]] = []
-        """Told of log messages that belong to no call."""
+        """Called with log messages that do not belong to a call."""
 
     async def open(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Show what is known, ask for the rest behind the caller's back."""
+        """Show the known lists, and fetch the rest in the background."""
         registry = self._registry
         registry.may_grow = True
         registry.settle = self._settle
@@ -116,7 +211,7 @@ class Gateway:
         return tuple(self._mounts.values())
 
     def reload(self) -> None:
-        """Look at the profiles again: mount what is new, replace what changed, take away what is gone."""
+        """Read the profiles again: add new servers, replace changed ones, remove missing ones."""
         upstreams = {one.id: one for one in self._view.upstreams()}
         catalog = self._view.catalog()
         patterns = self._servers(catalog) if callable(self._servers) else self._servers
@@ -203,7 +298,7 @@ class Gateway:
         return self.settling.wait()
 
     def _publish_soon(self) -> None:
-        """Several lists of a server change in one turn of the loop; clients are told once."""
+        """Several lists of a server change in one turn of the loop; clients get one notification."""
         if self._publishing is None:
             self._publishing = asyncio.get_running_loop().call_soon(self._publish)
 
@@ -223,7 +318,7 @@ class Gateway:
         registry.guidance = write_instructions(mounts, self._separator, is_prefixed=naming == "prefixed")
 
     def _refused_tool(self, name: str) -> Tool | None:
-        """A tool that is not listed, but known: a call of it tells why not. None for a name that nobody knows."""
+        """A tool that is known but not listed: calling it gives the reason. None for an unknown name."""
         naming = self._naming(len(self._mounts))
         for mount in self._mounts.values():
             own = mount.upstream.unlisted_tools()
@@ -285,5 +380,5 @@ class Gateway:
 
 
 def _may_answer_soon(upstream: Upstream) -> bool:
-    """Nobody waits for one that did not answer the last time, in this run or an earlier one."""
+    """Do not wait for a server that did not answer the last time, in this run or an earlier one."""
     return not upstream.has_failed and not upstream.status().failures

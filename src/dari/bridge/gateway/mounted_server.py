@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dari.bridge.gateway.caller_context import MAX_ABOUT_CHARS, prompt_arguments, read_header_params
 from dari.bridge.gateway.forward import CallForwarder
-from dari.bridge.gateway.list_items import MAX_ABOUT_CHARS, prompt_arguments, read_header_params
 from dari.bridge.schemas.checker import SchemaWorker
 from dari.bridge.upstream.cache import JsonObject
 from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.bridge.upstream.upstream import Upstream
 from dari.core.content import RawResult
 from dari.core.context import Context
-from dari.core.offer import Offer
 from dari.core.prompt import Prompt
+from dari.core.registry import Offer
 from dari.core.resource import Resource, ResourceTemplate, literal_prefix
 from dari.core.scopes import CONTROL
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
@@ -105,7 +105,7 @@ class MountedServer:
         return Tool(
             name=name,
             description=str(shown.get("description", "")),
-            scope=CONTROL,  # what it says about itself is no reason to ask for less
+            scope=CONTROL,  # a server's own annotations do not lower the scope
             input_schema=schema,
             output_schema=None,
             annotations={},

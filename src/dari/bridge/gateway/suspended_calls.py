@@ -47,7 +47,7 @@ class SuspendedCall(CallerContext):
         self._count = 0
         self._turn = asyncio.Event()
         self.task: asyncio.Task[Raw] = asyncio.ensure_future(self._run(work, _read_answers(context)))
-        # It may fail while nobody waits for it.
+        # It may fail while no caller waits for it.
         self.task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def ask(self, method: str, params: Raw) -> Any:

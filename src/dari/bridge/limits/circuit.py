@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from dari.core.clock import Clock
+from dari.core.rate_limit import Clock
 from dari.errors import InvalidInput, Unavailable
 
 CircuitState = Literal["closed", "open", "half-open"]
@@ -107,7 +107,7 @@ class CircuitBreaker:
             self._period += 1
 
     def reset(self) -> None:
-        """Close it at once: somebody knows that the server is well."""
+        """Close it at once: the server is known to work."""
         self._failed = 0
         if self._opened_at is not None:
             self._opened_at = self._probe_at = None
@@ -126,7 +126,7 @@ class CircuitBreaker:
         )
 
     def _is_probing(self) -> bool:
-        """A probe that hangs must not lock everybody out: after the recovery time another one may try."""
+        """A probe that hangs must not block all callers: after the recovery time another one may try."""
         return self._probe_at is not None and self._clock.time() - self._probe_at < self.recover_s
 
     def _tell(self, state: CircuitState) -> None:

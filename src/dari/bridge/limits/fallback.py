@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dari.bridge.limits.circuit import CircuitBreaker
-from dari.core.clock import Clock, LoopClock
+from dari.core.rate_limit import Clock, LoopClock
 from dari.errors import Unavailable
 
 Result = TypeVar("Result")

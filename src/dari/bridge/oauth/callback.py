@@ -1,4 +1,4 @@
-"""The redirect target of a login: a listener on loopback that accepts one response."""
+"""How a login reaches a person and comes back: the prompt, and a listener on loopback that accepts one response."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import asyncio
 import errno
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from dari.errors import InvalidInput, Unavailable
 from dari.mcp.client.errors import Unauthorized
 from dari.transport.authority import BadAuthority, parse_authority
-
-if TYPE_CHECKING:
-    from dari.bridge.oauth.prompts import LoginPrompt
 
 PATH = "/callback"
 MAX_PASTES = 5
@@ -42,7 +39,7 @@ class InvalidResponse(Exception):
 def parse_response(query: str, state: str) -> AuthorizationResponse:
     """The answer in a query. WrongAnswer when it belongs to another login, Unauthorized when it is a no."""
     values = {name: found[0] for name, found in parse_qs(query, keep_blank_values=True, max_num_fields=50).items()}
-    # Anybody's page can send a browser here: what does not know the state counts for nothing, not even as a no.
+    # Any web page can send a browser here: a request without the right state is ignored, even an error.
     if not state or not hmac.compare_digest(values.get("state", "").encode(), state.encode()):
         raise InvalidResponse("this answer does not belong to the login that is under way")
     if "error" in values:
@@ -54,7 +51,7 @@ def parse_response(query: str, state: str) -> AuthorizationResponse:
 
 
 class CallbackListener:
-    """Listens on loopback only. Open it before the URL is shown; it takes one answer, and then nobody's."""
+    """Listens on loopback only. Open it before the URL is shown; it takes one answer and no other."""
 
     def __init__(self, redirect_url: str = "", port: int = 0) -> None:
         """`redirect_url` is what is registered with the authorization server; without it one is made for `port`."""
@@ -66,7 +63,7 @@ class CallbackListener:
         self._path = parts.path or "/"
         self._state = ""
         self._servers: list[asyncio.Server] = []
-        self._visits: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()
         self._answer: asyncio.Future[AuthorizationResponse] = asyncio.get_running_loop().create_future()
 
     @property
@@ -101,17 +98,17 @@ class CallbackListener:
     async def close(self) -> None:
         for server in self._servers:
             server.close()
-        visits = list(self._visits)
-        for visit in visits:
-            visit.cancel()  # a page that is on its way is still sent: closing a transport flushes it
-        await asyncio.gather(*visits, return_exceptions=True)
+        requests = list(self._requests)
+        for request in requests:
+            request.cancel()  # a page that is on its way is still sent: closing a transport flushes it
+        await asyncio.gather(*requests, return_exceptions=True)
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
         if not self._answer.done():
             self._answer.cancel()
         elif not self._answer.cancelled():
-            self._answer.exception()  # looked at, so that nobody complains
+            self._answer.exception()  # retrieved, so that asyncio does not warn
 
     async def _listen(self, host: str) -> None:
         server = await asyncio.start_server(self._serve, host, self._port, limit=MAX_HEAD_BYTES)
@@ -121,7 +118,7 @@ class CallbackListener:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._visits.add(task)
+        self._requests.add(task)
         try:
             async with asyncio.timeout(HEAD_TIMEOUT_S):
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -133,7 +130,7 @@ class CallbackListener:
         except asyncio.CancelledError:
             pass  # by `close`; the task ends here, and Python 3.11 would report it as an error
         finally:
-            self._visits.discard(task)
+            self._requests.discard(task)
             writer.close()
 
     def _take(self, head: str) -> tuple[str, str, str]:
@@ -142,7 +139,7 @@ class CallbackListener:
         target = rest.rpartition(" ")[0]
         path, _, query = target.partition("?")
         hosts = [line.partition(":")[2].strip().lower() for line in lines if line.lower().startswith("host:")]
-        # A name that somebody else pointed at this machine is not ours.
+        # Another name may point at this machine (DNS rebinding): it is refused.
         if len(hosts) != 1 or not _is_local(hosts[0]):
             return "421 Misdirected Request", "Wrong address", "Nothing is served under this name."
         if path != self._path:
@@ -214,3 +211,32 @@ def _page(status: str, title: str, text: str) -> bytes:
         "connection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+class LoginPrompt(Protocol):
+    """How a person is asked. Implemented by `NoPrompt` and by the login command's terminal."""
+
+    can_ask: bool
+
+    async def show(self, url: str, redirect_url: str) -> None:
+        """Tell the person to open `url` in a browser, which comes back to `redirect_url`."""
+
+    async def pasted(self, complaint: str) -> str:
+        """An address that the person pasted; waits for ever where none can be. `complaint` is about the last one."""
+        ...
+
+
+class NoPrompt:
+    """A daemon, a pipe, a model: no one to open a browser."""
+
+    can_ask = False
+
+    async def show(self, url: str, redirect_url: str) -> None:
+        raise AssertionError("NoPrompt cannot show a URL")
+
+    async def pasted(self, complaint: str) -> str:
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
+
+
+NO_PROMPT = NoPrompt()

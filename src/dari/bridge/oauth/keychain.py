@@ -1,4 +1,4 @@
-"""The system's keyring, with a time-out: it may be missing, locked, or wait for a window nobody sees."""
+"""The system's keyring, with a time-out: it may be missing, locked, or wait for a window that is not shown."""
 
 from __future__ import annotations
 

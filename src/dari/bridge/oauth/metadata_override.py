@@ -37,7 +37,7 @@ class MetadataOverride:
         self._url = url
         self._document: JsonObject | None = None
         self.on_methods: Callable[[list[str]], None] | None = None
-        """Told how the authorization server takes a client's secret, when its metadata are seen."""
+        """Called with the authorization server's method for a client's secret, once its metadata are read."""
         self.last_error = ""
         """The `error` of the last refused token request, such as `invalid_client`."""
         self.last_status = 0

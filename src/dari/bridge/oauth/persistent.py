@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
+from dari.bridge.oauth.callback import NO_PROMPT, LoginPrompt
 from dari.bridge.oauth.keychain import Keychain, KeyringBackend
-from dari.bridge.oauth.prompts import NO_PROMPT, LoginPrompt
 from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.errors import Unauthorized
@@ -48,7 +48,7 @@ class PersistentOAuth(OAuth):
         async with self._kept.turn(self._timeout_s - _EXPIRY_MARGIN_S):
             login = await self._kept.load() or Login(profile=self._kept.profile, url=self._kept.url)
             if login.kept.access_token and f"Bearer {login.kept.access_token}" != refusal.authorization:
-                return login.kept.access_token  # somebody else has renewed it
+                return login.kept.access_token  # another process has renewed it
             self._check_is_oauth(login, refusal)
             if not self._can_start(login):
                 raise login_required(self._kept, login)
@@ -63,7 +63,7 @@ class PersistentOAuth(OAuth):
         return bool(login.kept.refresh_token) or self._interact.can_ask or has_credentials
 
     def _check_is_oauth(self, login: Login, refusal: Refusal) -> None:
-        """A profile that names no auth gets OAuth only where the server offers it, or somebody has logged in."""
+        """A profile that names no auth gets OAuth only where the server offers it, or where a login exists."""
         challenge = refusal.headers.get(b"www-authenticate", b"")
         is_offered = self._auth.type == "oauth2" or login.saved_unix > 0 or b"resource_metadata" in challenge
         if not is_offered and not self._interact.can_ask:
@@ -92,7 +92,7 @@ def oauth_for(
 ) -> OAuth | None:
     """OAuth for a server that may ask for it; None for a profile with a token or a header.
 
-    Without a person (`NOBODY`) it uses and renews what `dari remote login` has left, and else says to run that. The
+    Without a person (`NO_PROMPT`) it uses and renews the tokens of `dari remote login`, or asks to run that. The
     SDK is imported when a token has to be renewed or a login starts, never before. `home` is the bridge's. Share one
     `Keychain` where many are made: it knows whether the system's keyring answers.
     """

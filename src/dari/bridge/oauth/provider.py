@@ -201,7 +201,7 @@ async def load_sdk(url: str) -> None:
         await asyncio.to_thread(_import_sdk)
     except ImportError:
         raise Unavailable(f"{url} asks for OAuth, which needs the official SDK", install_extra("oauth")) from None
-    # It logs whole answers of token endpoints; what went wrong is told by the error that it raises.
+    # It logs whole answers of token endpoints; the error that it raises has the reason.
     logger = logging.getLogger("mcp.client.auth")
     logger.propagate = False
     if not logger.handlers:

@@ -7,10 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from dari.bridge.config.profile import AuthSettings
 from dari.bridge.config.secret import Mask
-from dari.bridge.oauth.callback import CallbackListener, wait_for_response
+from dari.bridge.oauth.callback import CallbackListener, LoginPrompt, wait_for_response
 from dari.bridge.oauth.metadata_override import MetadataOverride
 from dari.bridge.oauth.persistent import login_required
-from dari.bridge.oauth.prompts import LoginPrompt
 from dari.bridge.oauth.provider import (
     SdkStorage,
     code_provider,

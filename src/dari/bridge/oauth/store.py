@@ -135,7 +135,7 @@ class StoredLogin:
         while not lock.try_acquire():
             if asyncio.get_running_loop().time() > end_s:
                 raise Unauthorized(
-                    f"somebody else logs in to '{self.profile}' since more than {wait_s:g} s",
+                    f"another login to '{self.profile}' has been running for more than {wait_s:g} s",
                     "finish or stop that login, then try again",
                 )
             await asyncio.sleep(_POLL_S)

@@ -172,7 +172,7 @@ class SchemaWorker:
         return msgspec.json.decode(found, type=list[str])
 
     def _rest(self) -> None:
-        """Nobody asked for a while: its stdin ends, and so does it."""
+        """It was idle: close its stdin, which ends it."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 

@@ -29,11 +29,10 @@ from dari.bridge.search.fields import (
     tool_actions,
 )
 from dari.bridge.search.fuzzy import edit_distance, nearest_names, trigrams
-from dari.bridge.search.korean import QueryTerm
+from dari.bridge.search.korean import QueryTerm, english_sounds, hangul_sounds
 from dari.bridge.search.query import parse_query
 from dari.bridge.search.synonyms import TermWeights, load_synonyms
 from dari.bridge.search.tokenizer import is_hangul, root, tokenize
-from dari.bridge.search.transliteration import english_sounds, hangul_sounds
 from dari.core.slices import sliced
 from dari.errors import NotFound
 

@@ -58,5 +58,5 @@ def digest_of(items: list[ListedItem]) -> str:
 
 
 def capability_profile(capabilities: JsonObject) -> str:
-    """A short name for what we told a server we can do: many servers list other tools to clients that can do more."""
+    """A short name for our declared capabilities: many servers list other tools to clients with more of them."""
     return digest(capabilities)[:16]

@@ -1,16 +1,65 @@
-"""One listing of a server against its pins: what may be shown, what is pinned now, what waits for a person."""
+"""Compare a listing of a server with its pins: what may be shown, what is pinned now, what waits for a person.
+
+`RenameFinder` names the removed item that a new one resembles. People see it; it decides nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
 
 from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing, digest_of, item_of, name_of
 from dari.bridge.trust.pin_store import HeldItem, HeldReason, Pin, PinStore, PinWrites
-from dari.bridge.trust.renames import RenameFinder
 from dari.errors import InvalidInput
+
+MIN_SIMILARITY = 0.6
+MAX_CANDIDATES = 20
+"""A new item is compared with so many that are gone."""
+MAX_COMPARISONS = 60
+"""In one review: a comparison costs up to 2.5 ms, and a server may replace two thousand tools at once."""
+_WORDS = 150
+_TEXT_BYTES = 16 * 1024
+
+
+class RenameFinder:
+    """The comparisons of one review."""
+
+    def __init__(self, content_of: Callable[[str], bytes | None]) -> None:
+        self._content_of = content_of
+        self._left = MAX_COMPARISONS
+        self._words: dict[str, list[str]] = {}
+
+    def former_name(self, item: ListedItem, gone: Iterable[Pin]) -> str:
+        """The name of the most similar one, or empty."""
+        best, score = "", MIN_SIMILARITY
+        if self._left <= 0:
+            return best
+        from difflib import SequenceMatcher
+
+        new = _words(item.content)
+        for pin in islice(gone, min(MAX_CANDIDATES, self._left)):
+            self._left -= 1
+            matcher = SequenceMatcher(None, self._of(pin.digest), new, autojunk=False)
+            if matcher.real_quick_ratio() <= score or matcher.quick_ratio() <= score:
+                continue
+            if (ratio := matcher.ratio()) > score:
+                best, score = pin.name, ratio
+        return best
+
+    def _of(self, digest: str) -> list[str]:
+        words = self._words.get(digest)
+        if words is None:
+            words = self._words[digest] = _words(self._content_of(digest) or b"")
+        return words
+
+
+def _words(content: bytes) -> list[str]:
+    return re.findall(r"\w+", content[:_TEXT_BYTES].decode(errors="replace"))[:_WORDS]
+
 
 PinMode = Literal["tofu", "strict", "off"]
 
@@ -26,7 +75,7 @@ class PinReview(Struct, frozen=True, kw_only=True):
     missing: list[tuple[ItemKind, str]] = []
     """Pinned earlier, not listed now."""
     unreadable: list[tuple[ItemKind, str]] = []
-    """Left out because they are no plain JSON or the second of one name."""
+    """Left out: not plain JSON, or the second of one name."""
     digest: str = ""
     """One hash over all that is shown; empty when pins are off."""
 

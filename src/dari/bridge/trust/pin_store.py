@@ -150,7 +150,7 @@ class PinStore:
             return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def revision(self) -> tuple[int, int]:
-        """Another value after anybody wrote, this process included."""
+        """Changes with every write, also by another process."""
         return self.version(), self._commits
 
     @contextmanager

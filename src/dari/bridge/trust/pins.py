@@ -4,24 +4,68 @@
     strict   first use pins; anything that differs later is held
     off      everything is shown, nothing is kept
 
-A held item is neither shown nor callable: what a server says now is what it would do, so the old text is no protection.
+A held item is neither shown nor callable: the server would act by its new text, so showing the old one protects nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
 
-from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing
+from dari.bridge.trust.items import KINDS, ItemKind, JsonObject, ListedItem, ServerListing, name_of
 from dari.bridge.trust.pin_diff import PinDiff, PinMode, PinReview
 from dari.bridge.trust.pin_store import HeldItem, Pin, PinDecision, PinStore, PinWrites
-from dari.bridge.trust.visibility import Visibility
 from dari.core.slices import sliced
-from dari.errors import Conflict, NotFound
+from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound
+
+_LISTS = {"tool": "list-tools", "prompt": "list-prompts", "template": "list-resources", "instructions": "servers"}
+
+
+class Visibility:
+    """`tools` is replaced, never changed, so a reader needs no lock. Nothing is open before the first review."""
+
+    __slots__ = ("server", "tools", "_open", "_held")
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.tools: frozenset[str] = frozenset()
+        self._open: dict[ItemKind, frozenset[str]] = {}
+        self._held: dict[tuple[ItemKind, str], HeldItem] = {}
+
+    def check_tool(self, name: str) -> None:
+        """Return if the tool may be called; the only part on the hot path."""
+        if name not in self.tools:
+            raise self._refusal("tool", name)
+
+    def check(self, kind: ItemKind, name: str = "") -> None:
+        if name not in self._open.get(kind, ()):
+            raise self._refusal(kind, name)
+
+    def update(self, shown: Mapping[ItemKind, list[JsonObject]], held: Iterable[HeldItem]) -> None:
+        """Take over a whole review."""
+        self._open = {kind: frozenset(name_of(kind, each) for each in objects) for kind, objects in shown.items()}
+        self._held = {(each.kind, each.name): each for each in held}
+        self.tools = self._open.get("tool", frozenset())
+
+    def _refusal(self, kind: ItemKind, name: str) -> DariError:
+        held = self._held.get((kind, name))
+        what = f"{kind} {self.server}/{name}" if name else f"the {kind} of {self.server}"
+        if held is None:
+            return NotFound(f"{self.server} shows no {kind} {name!r}", f"see: dari remote {_LISTS[kind]}")
+        if held.rejected_by:
+            return Denied(
+                f"{what} was rejected by {held.rejected_by}", "a person can still approve it: dari remote approve"
+            )
+        fact = {"changed": "changed since it was approved", "added": "is new", "renamed": "is new, and others are gone"}
+        return NeedsApproval(
+            f"{what} {fact[held.reason]}",
+            f"a person looks at the difference and agrees: dari remote approve {self.server}",
+        )
+
 
 NO_ITEMS: Mapping[int, ListedItem] = MappingProxyType({})
 MAX_CONTENTS_PER_COMMIT = 250
@@ -29,7 +73,7 @@ _MAX_TRIES_IN_SLICES = 3
 
 
 class Pins:
-    """One per process. `on_change(server)` is told after a decision that changes what is shown."""
+    """One per process. `on_change(server)` is called after a decision that changes what is shown."""
 
     def __init__(
         self,
@@ -44,7 +88,7 @@ class Pins:
         self._sights: dict[tuple[str, str], Visibility] = {}
         self._latest: dict[tuple[str, str], tuple[bytes, int, PinMode, ServerListing, PinReview]] = {}
 
-    def sight(self, server: str, profile: str = "") -> Visibility:
+    def visibility(self, server: str, profile: str = "") -> Visibility:
         """What may be seen of a server now. Keep it: it follows every review and decision."""
         return self._sights.setdefault((server, profile), Visibility(server))
 
@@ -77,7 +121,7 @@ class Pins:
                 diff = PinDiff(self._store, server, profile, mode, self._now(), items)
                 review = diff.run(listing)
                 self._store.write(diff.writes)
-        self.sight(server, profile).update(review.shown, review.held)
+        self.visibility(server, profile).update(review.shown, review.held)
         self._latest[key] = (encoded, version, mode, listing, review)
         return review
 
@@ -115,7 +159,7 @@ class Pins:
                 if self._store.revision() != revision:
                     continue
                 self._store.write(diff.writes)
-            self.sight(server).update(review.shown, review.held)
+            self.visibility(server).update(review.shown, review.held)
             self._latest[key] = (encoded, version, mode, given, review)
             return review
         return self.review(server, listing(), mode=mode, items=items)

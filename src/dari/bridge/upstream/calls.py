@@ -1,4 +1,4 @@
-"""The way of a call to a server, the same for everybody who makes one:
+"""The steps of a call to a server, the same for every caller:
 
 pin → arguments → a person, where one is asked → audit log → limits → the server → size → hidden characters → audit log
 """
@@ -14,11 +14,10 @@ from msgspec import Raw
 from dari.bridge.children.start_queue import Priority
 from dari.bridge.limits.limiter import Limiter
 from dari.bridge.limits.results import Excess, limit_result
-from dari.bridge.upstream.caller import Caller
+from dari.bridge.upstream.caller import CURRENT_CALLER, Caller
 from dari.bridge.upstream.connect import UpstreamSession
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.server_requests import CURRENT_CALLER
 from dari.bridge.upstream.sessions import UpstreamSessions, UpstreamSupervisor
 from dari.bridge.upstream.tool_view import UpstreamTool
 from dari.core.approvals import ApprovalQueue, ProposedCall
@@ -75,7 +74,7 @@ class UpstreamCalls:
             tool = self._lists.tools.get(name)
             if tool is None:
                 tool = await self.find(name)
-            self._lists.sight.check_tool(tool.original)
+            self._lists.visibility.check_tool(tool.original)
             await tool.check(arguments)
             if tool.needs_confirmation:
                 await self._confirmed(tool, arguments, caller)
@@ -108,7 +107,7 @@ class UpstreamCalls:
             return None
         turn = self.limiter.call(caller.session or caller.who)
         try:
-            self._lists.sight.check_tool(tool.original)
+            self._lists.visibility.check_tool(tool.original)
             if not tool.check_now(arguments):
                 return None
             if self._audit is not None:
@@ -181,7 +180,7 @@ class UpstreamCalls:
         if tool is not None:
             return tool
         try:
-            lists.sight.check_tool(name)
+            lists.visibility.check_tool(name)
         except NotFound:
             from difflib import get_close_matches
 
@@ -250,7 +249,7 @@ class UpstreamCalls:
         try:
             if tool is not None and not session.is_reviewed:
                 await self._reviewed(session)
-                self._lists.sight.check_tool(tool.original)
+                self._lists.visibility.check_tool(tool.original)
             if not session.hears(caller.log_level):
                 await self._logging(session, caller)
             is_stateless = session.client.era == "stateless"

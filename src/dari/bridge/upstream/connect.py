@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from dari.bridge.children.supervisor import INIT_S, SessionEnd
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile
 from dari.bridge.upstream.cache import Era
+from dari.bridge.upstream.caller import ServerRequestRouter
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.server_requests import ServerRequestRouter
 from dari.core.context import LEVELS, Level
 from dari.errors import DariError
 from dari.mcp.client.client import Client

@@ -110,7 +110,7 @@ _KINDS: dict[ListName, ListKind] = {
 
 
 class UpstreamLists:
-    """One per server. `tools` and `sight` are what a call looks into; both are there at once if the disk knows them."""
+    """One per server. A call reads `tools` and `visibility`; both are there at once if they were cached on disk."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class UpstreamLists:
         self._reviewing = asyncio.Lock()
         self._prepared: dict[ListName, dict[int, PreparedItem]] = {}
         self.known: CachedServer = memory.load(target.memory_key)
-        self.sight = pins.sight(target.pin_name)
+        self.visibility = pins.visibility(target.pin_name)
         self.tools: dict[str, UpstreamTool] = {}
         self.prompts: tuple[JsonObject, ...] = ()
         self.templates: tuple[JsonObject, ...] = ()
@@ -154,7 +154,7 @@ class UpstreamLists:
         return (self._memory.now() - listed.fetched_unix) * 1000 >= ttl_ms
 
     async def get(self, name: ListName, *, fresh: bool = False) -> None:
-        """See to it that the list is there. What is only stale is fetched behind the caller's back."""
+        """Make sure that the list is there. A stale one is fetched in the background."""
         if fresh or not self.has(name):
             await self.fetch(name)
         elif self.is_stale(name):
@@ -184,7 +184,7 @@ class UpstreamLists:
         self._memory.save(self._target.memory_key, self.known)
 
     def review(self) -> None:
-        """Compare what is known with the pins, and tell what looks different now."""
+        """Compare the known lists with the pins, and return the differences."""
         items = _pinned_items(self._prepared_by_id())
         self._show(self._pins.review(self._target.pin_name, self._listing(), mode=self._pin_mode, items=items))
 
@@ -273,7 +273,7 @@ class UpstreamLists:
             self._begin(name, fetch)
 
     def _told(self, task: asyncio.Task[None]) -> None:
-        """Those who wait get the error too; a fetch behind everybody's back has only the log."""
+        """Waiting callers get the error, too; that of a background fetch is only logged."""
         if task.cancelled():
             return
         error = task.exception()

@@ -38,7 +38,7 @@ class UpstreamStatus(Struct, frozen=True, kw_only=True):
     url: str = ""
     """Where calls go now: the fallback, when the first address does not answer."""
     noise: int = 0
-    """Lines on stdout that were no message."""
+    """Lines on stdout that were not messages."""
 
 
 class UpstreamInfo(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
-"""The tools of a server as they are offered: filtered, renamed, described, their arguments validated."""
+"""The tools of a server as they are offered: filtered, renamed, described, arguments validated, `confirm` applied."""
 
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,10 +11,35 @@ from msgspec import ValidationError
 
 from dari.bridge.config.profile import ToolRules
 from dari.bridge.schemas.checker import ArgumentValidator, SchemaWorker
-from dari.bridge.trust.confirming import ConfirmPatterns
 from dari.errors import InvalidInput
 from dari.rpc.codec import UNREADABLE, decode_members
 from dari.text.sanitize import sanitize_value_for_model
+
+_NAMES = 4096
+"""Names remembered; a caller may ask for any."""
+
+
+class ConfirmPatterns:
+    """`names(tool)` is one look into a dict. Case does not matter: `*delete*` is meant for `DeleteFile` too."""
+
+    __slots__ = ("patterns", "_match", "_known")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self.patterns = tuple(patterns)
+        joined = "|".join(f"(?:{fnmatch.translate(pattern.lower())})" for pattern in self.patterns)
+        self._match = re.compile(joined).match if joined else None
+        self._known: dict[str, bool] = {}
+
+    def names(self, tool: str) -> bool:
+        if self._match is None:
+            return False
+        known = self._known.get(tool)
+        if known is None:
+            if len(self._known) >= _NAMES:
+                self._known.clear()
+            known = self._known[tool] = self._match(tool.lower()) is not None
+        return known
+
 
 JsonObject = dict[str, Any]
 
@@ -45,7 +71,7 @@ class UpstreamTool:
             raise self._refusal(found)
 
     def check_now(self, arguments: bytes) -> bool:
-        """`check` at once; False where that could hold up everybody, and `check` has to be waited for."""
+        """`check` at once; False where that could block the event loop, and `check` has to be awaited."""
         self._require_object(arguments)
         found = self._arguments.complaints_now(arguments)
         if found:

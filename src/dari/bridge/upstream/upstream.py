@@ -18,12 +18,11 @@ from dari.bridge.children.supervision import ServerState
 from dari.bridge.config.profile import HttpSettings, StdioSettings
 from dari.bridge.trust.pins import Pins
 from dari.bridge.upstream.cache import JsonObject, ListName, ServerCache
-from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller
+from dari.bridge.upstream.caller import SYSTEM_CALLER, Caller, ServerRequestRouter
 from dari.bridge.upstream.calls import UpstreamCalls
 from dari.bridge.upstream.connect import MakeOAuth, UpstreamConnector, UpstreamSession
 from dari.bridge.upstream.lists import UpstreamLists
 from dari.bridge.upstream.resolved import ResolvedServer
-from dari.bridge.upstream.server_requests import ServerRequestRouter
 from dari.bridge.upstream.sessions import UpstreamSessions
 from dari.bridge.upstream.status import UpstreamInfo, UpstreamStatus
 from dari.bridge.upstream.subscriptions import Subscriptions
@@ -194,14 +193,14 @@ class Upstream:
         return self._lists.instructions
 
     def refresh_later(self) -> None:
-        """Fetch what is stale or unknown behind the caller's back."""
+        """Fetch stale or unknown lists in the background."""
         for names in _LIST_NAMES.values():
             for name in names:
                 if self._lists.is_stale(name):
                     self._lists.fetch_later(name)
 
     def review(self) -> None:
-        """A person has decided about what is held: look at the lists again."""
+        """A person has decided about held items: compare the lists again."""
         if self._lists.known.lists:
             self._lists.review()
 
@@ -248,7 +247,7 @@ class Upstream:
         if not self._lists.has("prompts"):
             with self._hurry():
                 await self._lists.fetch("prompts")
-        self._lists.sight.check("prompt", name)
+        self._lists.visibility.check("prompt", name)
         params = encode({"name": name, "arguments": dict(arguments)})
         return await self._calls.other("prompts/get", name, params, caller, timeout_s)
 
@@ -344,7 +343,7 @@ class Upstream:
 
     @contextmanager
     def _hurry(self) -> Iterator[None]:
-        """Somebody waits for a list: a start that is in the queue for it goes first."""
+        """A client waits for a list: its start goes to the front of the queue."""
         self._hurried += 1
         main = self._sessions.main()
         if main is not None and main.turn is not None:
@@ -360,7 +359,7 @@ class Upstream:
         self.start_notes.publish(self.mask(note))
 
     async def _listing(self, session: UpstreamSession, name: ListName) -> ListResult:
-        changes = session.changes  # one that is told while the request runs must not get lost
+        changes = session.changes  # a change announced while the request runs must not get lost
         try:
             listing = await session.client.listing(name)
         except RemoteError as error:
