@@ -10,7 +10,6 @@ import pytest
 from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
-from dari.core.audit.redact import redact_json
 from dari.core.audit.verify import verify
 from tests.support import planted_secrets as planted
 from tests.support.mcp_server import STATELESS, Rig, notification
@@ -21,7 +20,7 @@ class Recorded:
     """A demo server whose calls are recorded."""
 
     def __init__(self, directory: Path) -> None:
-        self.log = AuditLog(directory, redact=redact_json)
+        self.log = AuditLog(directory)
         self.rig = Rig()
         self.rig.server.registry.call_log = lambda: self.log
 

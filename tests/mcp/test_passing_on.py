@@ -12,9 +12,8 @@ from msgspec import Raw
 from dari.core.content import RawResult
 from dari.core.context import Context, Relayed
 from dari.core.events import ListKind
-from dari.core.offer import Offer
 from dari.core.prompt import Prompt, PromptArgument
-from dari.core.registry import Registry
+from dari.core.registry import Offer, Registry
 from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool, tool, typed_tool
 from dari.mcp.inflight import to_handshake_result, to_stateless_result

@@ -71,12 +71,12 @@ def test_a_part_of_a_state_is_refused(cut: int) -> None:
     ],
 )
 def test_a_state_belongs_to_one_principal_method_and_target(bound: tuple[str, str, str]) -> None:
-    with pytest.raises(RpcError, match="another call or principal"):
+    with pytest.raises(RpcError):
         SIGNER.open(sealed(), *bound)
 
 
 def test_each_server_has_a_key_of_its_own() -> None:
-    with pytest.raises(RpcError, match="integrity"):
+    with pytest.raises(RpcError):
         StateSigner().open(StateSigner().seal(RequestState({}, {}), *BOUND), *BOUND)
 
 
@@ -87,5 +87,5 @@ def test_a_state_lives_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s[0] += 3599
     SIGNER.open(text, *BOUND)
     now_s[0] += 2
-    with pytest.raises(RpcError, match="expired"):
+    with pytest.raises(RpcError):
         SIGNER.open(text, *BOUND)

@@ -104,7 +104,7 @@ def test_what_is_no_address_is_refused_by_name(address: str) -> None:
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(BindFailed, match=r"cannot listen on 203\.0\.113\.1:0"):
+    with pytest.raises(BindFailed, match=r"203\.0\.113\.1:0"):
         bind("203.0.113.1", 0)
 
 
@@ -124,4 +124,4 @@ async def test_an_address_that_is_none_ends_the_command_with_1(tmp_path: Path) -
     process = await start_process(tmp_path, "-m", "dari", "mcp", *options, stderr=-1)
     _, log = await process.communicate()
     assert process.returncode == 1
-    assert "--http-bind 'nowhere.invalid' is no address\nhint: " in log.decode()
+    assert "--http-bind must be an address of this machine, got 'nowhere.invalid'\nhint: " in log.decode()

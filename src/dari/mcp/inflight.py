@@ -47,7 +47,7 @@ class InflightCall:
             channel.session.running[request.request_id] = self
         channel.started(self)
         self.task: asyncio.Future[Any]
-        """Done when the call is, but for its reply, which leaves before anybody who waits for this is woken."""
+        """Done when the call is, but for its reply, which is sent before waiters wake up."""
         if isinstance(work, PendingResult):
             self._has_started = True
             self._wait(work, render)

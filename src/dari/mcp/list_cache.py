@@ -1,19 +1,23 @@
-"""List results, encoded once per page and kept until the registry changes."""
+"""Answers to the four list methods: encoded once per page and kept until the registry changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
+from dari.core.events import ListKind
 from dari.core.registry import Registry
+from dari.core.tool import DEFAULT_TIMEOUT_S
 from dari.mcp.error_mapping import invalid_params
+from dari.mcp.inflight import InflightCall
+from dari.mcp.request import Request
 from dari.rpc.codec import decode_members, encode
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
 
-# A client may keep a list this long; a change is told earlier by list_changed.
+# A client may keep a list this long; list_changed announces a change earlier.
 TTL_MS = 60_000
 # How a result of the stateless era begins that a client may keep, or has to fetch anew.
 CACHEABLE = b'{"resultType":"complete","ttlMs":%d,"cacheScope":"private",' % TTL_MS
@@ -47,7 +51,7 @@ class ListCache:
         if page is None:
             items = self._items(kind)
             page = self._encode(kind, items, offset, stateless)
-            # The list may have shrunk since the cursor was made; of pages past its end there is no number.
+            # The list may have shrunk since the cursor was made; pages past its end are not cached.
             if offset == 0 or offset < len(items):
                 self._pages[key] = page
         return page
@@ -76,3 +80,38 @@ class ListCache:
         if cursor[:1] != "p" or not is_number or int(digits) % self._page_size:
             raise invalid_params(f"cursor {cursor[:40]!r} is not one of ours", "start again without a cursor")
         return int(digits)
+
+
+_KINDS: dict[Kind, ListKind] = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "resourceTemplates": "resources",
+}
+
+
+def list_page(request: Request, kind: Kind) -> bytes | None:
+    """A page now, or as soon as the servers that are still being asked have answered."""
+    waiting = wait_for_list(request, _KINDS[kind])
+    if waiting is None:
+        return _page(request, kind)
+
+    async def later() -> bytes:
+        await waiting
+        return _page(request, kind)
+
+    InflightCall(request, later(), _unchanged, DEFAULT_TIMEOUT_S)
+    return None
+
+
+def wait_for_list(request: Request, kind: ListKind) -> Coroutine[Any, Any, None] | None:
+    """What to wait for before a name can be called unknown."""
+    return request.server.registry.settling(kind)
+
+
+def _page(request: Request, kind: Kind) -> bytes:
+    return request.server.lists.page(kind, request.params.cursor, request.is_stateless)
+
+
+def _unchanged(page: bytes) -> bytes:
+    return page

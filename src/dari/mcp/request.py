@@ -163,7 +163,9 @@ class Request(Context):
         try:
             response = await self.session.request(self.channel, question.method, question.params(), QUESTION_TIMEOUT_S)
         except TimeoutError:
-            raise TimedOut(f"nobody answered {question.method} in {QUESTION_TIMEOUT_S:g} s", "ask again") from None
+            raise TimedOut(
+                f"the client did not answer {question.method} within {QUESTION_TIMEOUT_S:g} s", "ask again"
+            ) from None
         except ConnectionError as error:
             raise Unavailable(f"{question.method} was not answered: {error}", "connect and call again") from None
         return read_answer(key, question, _result_of(response, question.method))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError
 
@@ -57,16 +58,27 @@ class Server:
     """
 
     def __init__(
-        self, registry: Registry, info: Info, *, instructions: str = "", strict: bool = False, page_size: int = 500
+        self,
+        registry: Registry,
+        info: Info,
+        *,
+        instructions: str = "",
+        strict: bool = False,
+        page_size: int = 500,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> None:
+        """`capabilities` is all that the server announces, where a design fixes it; None: what the registry has."""
         self.registry = registry
         self.info = info
+        self.capabilities = capabilities
         self.instructions = instructions
         self.strict = strict
         self.versions = (V2024_11,) if strict else HANDSHAKE
         self.stateless_versions = () if strict else STATELESS
         self.signer = StateSigner()
         self.sessions: set[Session] = set()
+        self.first_request = 0
+        """Where the ids of our requests begin in a new session."""
         self.calls = inflight.InflightCalls()
         self.listening: set[ListenStream] = set()
         self.on_session_end: list[Callable[[Session], None]] = []
@@ -109,7 +121,7 @@ class Server:
             channel.reply(result_message(request_id, result))
 
     def refuse(self, data: bytes, error: Exception, channel: ReplyChannel) -> None:
-        """Answer what the typed decode could not read, with the id where it can be told."""
+        """Answer a message that the typed decode could not read, with its id where it can be found."""
         if data[:64].lstrip()[:1] == b"[":
             session = channel.session
             if session is not None and session.version == V2025_03:
@@ -137,6 +149,7 @@ class Server:
     def open_session(self, channel: ReplyChannel, session_id: str = "") -> Session:
         """A session for a channel that will speak the handshake era."""
         session = Session(channel.grant, session_id)
+        session.skip_request_ids(self.first_request)
         self.sessions.add(session)
         return session
 

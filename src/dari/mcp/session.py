@@ -35,7 +35,6 @@ class Session:
     __slots__ = (
         "capabilities",
         "client_info",
-        "created_s",
         "grant",
         "has_asked_for_logs",
         "id",
@@ -66,7 +65,6 @@ class Session:
         self.running: dict[RequestId, RunningRequest] = {}
         self.standing: Outlet | None = None
         self.streams: Any = None
-        self.created_s = 0.0
         self.last_activity_s = 0.0
         self.peer = ""
         """Whom it is counted for."""
@@ -95,14 +93,14 @@ class Session:
             self._waiting.pop(request_id, None)
 
     def answer(self, message: Message) -> None:
-        """Hand a response to whoever waits for it; a late or unknown one is dropped."""
+        """Hand a response to the request that waits for it; a late or unknown one is dropped."""
         if isinstance(message.id, (int, str)):
             future = self._waiting.get(message.id)
             if future is not None and not future.done():
                 future.set_result(message)
 
     def fail_questions(self, error: Exception) -> None:
-        """Nobody will answer any more: end every wait for the client."""
+        """The client is gone: end every wait for its answers."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)

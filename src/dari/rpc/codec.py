@@ -67,7 +67,7 @@ class ErrorObject(Struct, omit_defaults=True):
 
 
 class Message(Struct):
-    """One request, notification or response, told apart by which members are set."""
+    """One request, notification or response; the members that are set say which."""
 
     jsonrpc: str = ""
     id: int | str | float | None | UnsetType = UNSET

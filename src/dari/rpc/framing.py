@@ -29,7 +29,7 @@ class Framing:
         return self._feed_lines(data)
 
     def rest(self) -> bytes:
-        """What was fed and is no whole message yet."""
+        """Bytes that do not make a whole message yet."""
         return bytes(self._buffer)
 
     def wrap(self, message: bytes) -> bytes:

@@ -47,7 +47,7 @@ def _listen(host: str, port: int) -> socket.socket:
             0
         ]
     except (socket.gaierror, UnicodeError):
-        raise InvalidInput(f"--http-bind {host!r} is no address", "use 127.0.0.1 or another address of ours") from None
+        raise InvalidInput(f"--http-bind must be an address of this machine, got {host!r}", "use 127.0.0.1") from None
     listener = socket.socket(family, kind)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

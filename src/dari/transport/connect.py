@@ -83,4 +83,6 @@ def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise InvalidInput(f"{command!r} is no command line: {error}", "give the words as a list") from None
+        raise InvalidInput(
+            f"the command line cannot be split ({error}): {command!r}", "give the words as a list"
+        ) from None

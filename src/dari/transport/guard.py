@@ -68,7 +68,7 @@ class TokenFile:
         return sign(self._token)
 
     def _follow(self) -> None:
-        """Without a file that can be trusted nobody gets in; the reason is told once."""
+        """Without a trustworthy token file every request is refused; the reason is logged once."""
         try:
             self._refresh()
         except OSError:

@@ -1,7 +1,7 @@
 """HTTP on uvicorn: `/mcp` and what is mounted are answered right in the protocol class, the rest by the ASGI app.
 
 The class below is uvicorn's own httptools protocol with `/mcp` short-circuited before a scope, a task or an
-event is made; uvicorn is pinned to one minor version because that class is no documented interface.
+event is made; uvicorn is pinned to one minor version because that class is not a documented interface.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ class HttpRequest(ReplyChannel):
     is_chunked = True
     expects_continue = False
     refusal: tuple[int, str] | None = None
-    """What was wrong with the head: told when its turn comes, because pipelined answers keep their order."""
+    """What was wrong with the head: sent in turn, because pipelined answers keep their order."""
     absence = ""
-    """Why there is nothing at this address; told to those who may ask at all."""
+    """Why there is nothing at this address; sent to authorised clients only."""
     extra_headers = b""
     peer = ""
     """Who asks: an address, or `unix`."""

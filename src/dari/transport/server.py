@@ -113,7 +113,7 @@ class McpListeners:
         return await asyncio.shield(self._failure)
 
     async def stop(self) -> None:
-        """Refuse what is new, let what runs finish, end. Whoever calls it again waits for the same end."""
+        """Refuse new requests, let running ones finish, end. A second call waits for the same end."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
         await self._stopping

@@ -71,7 +71,7 @@ class HttpSessions:
         return session
 
     def keep(self, session: Session) -> None:
-        session.created_s = session.last_activity_s = self._loop.time()
+        session.last_activity_s = self._loop.time()
         key = session.id.encode()
         self._by_id[key] = session
         self._shares.setdefault(session.peer, _Share()).unused[key] = session

@@ -32,7 +32,7 @@ ServeStdio = Callable[[asyncio.Event], Awaitable[None]]
 
 
 class TransportSupervisor:
-    """One run of one server. `announce` is told the URL and the token file once HTTP listens."""
+    """One run of one server. `announce` gets the URL and the token file once HTTP listens."""
 
     def __init__(
         self,

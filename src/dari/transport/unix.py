@@ -139,7 +139,7 @@ class UnixServer:
         self._file: FileId | None = None
 
     async def start(self) -> None:
-        """Listen; a socket file that nobody serves is replaced, a live one refused."""
+        """Listen; a stale socket file is replaced, a live one refused."""
         own_dir(self.path.parent)
         try:
             listener = bind_private(self.path)

@@ -89,12 +89,12 @@ class UvicornServer:
         self._ticker = asyncio.create_task(self._tick_every_second())
 
     def on_failure(self, report: Callable[[Exception], None]) -> None:
-        """Be told when the server breaks while it runs."""
+        """Call back when the server fails while it runs."""
         assert self._ticker is not None
         self._ticker.add_done_callback(lambda ticker: _report(ticker, report))
 
     async def stop(self) -> None:
-        """Refuse what is new, end the streams, let running calls finish for at most five seconds."""
+        """Refuse new requests, end the streams, let running calls finish for at most five seconds."""
         for endpoint in self._all():
             endpoint.is_stopping = True
         for server in getattr(self._uvicorn, "servers", []):
@@ -107,7 +107,7 @@ class UvicornServer:
         for connection in list(self._uvicorn.server_state.connections):
             connection.shutdown()
         await self._until_idle(self._stop_grace_s)
-        # What still runs is told that it is over before its connection is cut.
+        # Running requests get their end before their connections are closed.
         for endpoint in self._all():
             endpoint.sessions.close()
             endpoint.give_up("the server is stopping")

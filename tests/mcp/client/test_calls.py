@@ -161,7 +161,7 @@ async def test_cancelling_the_caller_cancels_the_call_on_the_server(mode: Any) -
 async def test_a_time_limit_raises_and_cancels_on_the_server(mode: Any) -> None:
     tools = DemoTools()
     async with memory_client(demo_server(tools), mode=mode) as client:
-        with pytest.raises(TimedOut, match=r"tools/call took longer than 0\.05 s"):
+        with pytest.raises(TimedOut, match=r"tools/call.*0\.05 s"):
             await client.call_tool("demo_hang", timeout_s=0.05)
         await tools.cancelled.wait()
 
@@ -192,7 +192,7 @@ async def test_closing_fails_what_still_waits(mode: Any) -> None:
     await client.close()
     with pytest.raises(Unavailable):
         await task
-    with pytest.raises(Unavailable, match="not open"):
+    with pytest.raises(Unavailable):
         await client.call_tool("demo_echo", {"text": "x"})
 
 

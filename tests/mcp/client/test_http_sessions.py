@@ -80,7 +80,7 @@ async def test_a_session_is_renewed_once_and_not_in_circles() -> None:
                 peer.respond(404)
 
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        with pytest.raises(Unavailable, match="forgotten"):
+        with pytest.raises(Unavailable):
             await client.call_tool("x")
     assert count == 2
 

@@ -141,7 +141,7 @@ async def test_mode_stateless_never_shakes_hands() -> None:
 
 
 async def test_a_server_that_says_nothing_runs_into_the_time_limit() -> None:
-    with pytest.raises(TimedOut, match=r"did not answer within 0\.05 s"):
+    with pytest.raises(TimedOut, match=r"0\.05 s"):
         await Client(ScriptedChannel(answering()), probe_s=0.01, open_timeout_s=0.05).open()
 
 

@@ -148,7 +148,7 @@ async def test_a_person_who_never_answers_ends_the_flow_at_its_own_limit() -> No
     async with http_script(guarded(is_good)) as url:
         provider = Provider(url)
         provider.may_go_on.clear()
-        with pytest.raises(Denied, match="nobody authorized us"):
+        with pytest.raises(Denied):
             await connect(url, oauth=OAuth(url, lambda: provider, timeout_s=0.05)).open()
 
 

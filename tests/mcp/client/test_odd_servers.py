@@ -85,7 +85,7 @@ async def test_a_list_whose_cursor_repeats_is_refused() -> None:
         channel.reply(message, {"tools": [{"name": "x", "inputSchema": {}}], "nextCursor": "again"})
 
     async with Client(ScriptedChannel(handshake_script(script)), mode="handshake") as client:
-        with pytest.raises(Failed, match="never ends"):
+        with pytest.raises(Failed):
             await client.list_tools()
 
 

@@ -103,7 +103,7 @@ async def test_a_stream_without_ids_cannot_be_resumed() -> None:
                 peer.end()
 
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        with pytest.raises(Unavailable, match="without an answer"):
+        with pytest.raises(Unavailable):
             await client.call_tool("x")
 
 
@@ -119,7 +119,7 @@ async def test_the_stateless_era_never_resumes() -> None:
                 peer.end()
 
     async with http_script(handler) as url, connect(url) as client:
-        with pytest.raises(Unavailable, match="without an answer"):
+        with pytest.raises(Unavailable):
             await client.call_tool("x")
 
 
@@ -137,7 +137,7 @@ async def test_a_server_that_refuses_to_resume_ends_the_wait(status: int, monkey
                 peer.end()
 
     async with http_script(handler) as url, connect(url, mode="handshake") as client:
-        with pytest.raises(Unavailable, match=f"could not be resumed .HTTP {status}"):
+        with pytest.raises(Unavailable, match=f"HTTP {status}"):
             await client.call_tool("x")
 
 

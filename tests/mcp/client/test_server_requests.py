@@ -11,6 +11,8 @@ from dari.core.context import Elicited
 from dari.errors import Denied, Failed, Unavailable
 from dari.mcp.client import Client
 from dari.mcp.client.callbacks import Elicitation, Sampling, fill_in
+from dari.mcp.client.errors import RemoteError
+from dari.mcp.versions import MISSING_CAPABILITY
 from tests.support.demo_server import demo_server
 from tests.support.mcp_client import (
     DISCOVERED,
@@ -86,8 +88,9 @@ async def test_without_a_callback_the_server_is_told_so(mode: Any) -> None:
         if mode == "handshake":
             assert (await client.call_tool("demo_greet")).is_error
         else:
-            with pytest.raises(Exception, match="capabilities"):
+            with pytest.raises(RemoteError) as refused:
                 await client.call_tool("demo_greet")
+            assert refused.value.remote_code == MISSING_CAPABILITY
 
 
 @both_eras
@@ -203,7 +206,7 @@ async def test_a_server_that_only_wants_to_be_asked_again_is_asked_again() -> No
 async def test_a_server_that_never_stops_asking_is_given_up() -> None:
     channel = rounds_of([ASK])
     async with Client(channel, on_elicit=say_yes) as client:
-        with pytest.raises(Failed, match="more than 10 times"):
+        with pytest.raises(Failed, match="10"):
             await client.call_tool("x")
     assert len(channel.sent) == 1 + 11
 

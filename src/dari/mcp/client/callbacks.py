@@ -1,18 +1,19 @@
-"""Callbacks that answer a server: the same ones in both eras."""
+"""Requests of a server to its client: answered by callbacks, the same in both eras, cancelled when it withdraws."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dari.core.context import Elicited, Root
-from dari.errors import InvalidInput
+from dari.errors import DariError, Denied, InvalidInput
 from dari.mcp.client.decode import read
 from dari.mcp.client.errors import RemoteError
-from dari.rpc.codec import INVALID_PARAMS, METHOD_NOT_FOUND
+from dari.rpc.codec import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, encode, error_message, result_message
 
 
 def fill_in(schema: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -30,7 +31,7 @@ _NOTHING = Raw(b"{}")
 
 
 class Elicitation(Struct, rename="camel", frozen=True, kw_only=True):
-    """The server asks the person to fill in a form, or (`mode` is `url`) to visit a page."""
+    """The server asks the person to fill in a form, or (`mode` is `url`) to open a page."""
 
     message: str
     mode: str = "form"
@@ -125,3 +126,69 @@ def _to_elicited(answer: Mapping[str, Any]) -> Elicited:
         return msgspec.convert(answer, Elicited)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"on_elicit returned {answer!r}: {error}", "return an Elicited") from None
+
+
+MAX_REQUESTS = 64
+# The code of MCP's own example for a person who says no to sampling.
+_REFUSED_BY_PERSON = -1
+
+
+# A person or a model answers these, and takes longer than a call has time.
+_SLOW = ("elicitation/create", "sampling/createMessage")
+
+
+class Clocks(Protocol):
+    """The time limits of the requests that run."""
+
+    def hold(self) -> None: ...
+    def release(self) -> None: ...
+
+
+class ServerRequests:
+    """Answers each question in a task of its own, at most 64 at once; one more is refused."""
+
+    def __init__(self, answers: Callbacks, send: Callable[[bytes], None]) -> None:
+        self.answers = answers
+        self.clocks: Clocks | None = None
+        """Stopped while a person or a model is asked."""
+        self._send = send
+        self._tasks: dict[Any, asyncio.Task[None]] = {}
+
+    def take(self, question_id: Any, method: str, params: Raw | UnsetType) -> None:
+        if method == "ping":
+            self._send(result_message(question_id, b"{}"))
+        elif len(self._tasks) >= MAX_REQUESTS:
+            self._send(error_message(question_id, INTERNAL_ERROR, "too many questions at once"))
+        else:
+            raw = params if isinstance(params, Raw) else Raw(b"{}")
+            self._tasks[question_id] = asyncio.get_running_loop().create_task(self._reply(question_id, method, raw))
+
+    def cancel(self, question_id: Any) -> bool:
+        """False when this question is not open."""
+        task = self._tasks.get(question_id) if isinstance(question_id, int | str) else None
+        return task is not None and task.cancel()
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _reply(self, question_id: Any, method: str, params: Raw) -> None:
+        clocks = self.clocks if method in _SLOW else None
+        if clocks is not None:
+            clocks.hold()
+        try:
+            message = result_message(question_id, encode(await self.answers.answer(method, params)))
+        except RemoteError as error:
+            message = error_message(question_id, error.remote_code, error.message, error.data)
+        except DariError as error:
+            code = _REFUSED_BY_PERSON if isinstance(error, Denied) else INTERNAL_ERROR
+            message = error_message(question_id, code, error.message)
+        except Exception as error:
+            message = error_message(question_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+        finally:
+            self._tasks.pop(question_id, None)
+            if clocks is not None:
+                clocks.release()
+        self._send(message)

@@ -20,7 +20,7 @@ class Inbox(Protocol):
         """This request will have no answer."""
 
     def is_waiting(self, request_id: int) -> bool:
-        """Whether somebody still waits for this answer."""
+        """Whether a caller still waits for this answer."""
 
     def hold(self) -> None:
         """Stop the clocks: a person is asked for permission, and takes their time."""
@@ -32,7 +32,7 @@ class Inbox(Protocol):
         """The channel is gone, and with it every answer."""
 
     def session_lost(self) -> None:
-        """The server has forgotten the session; nobody asked, the standing stream noticed."""
+        """The server has forgotten the session; the standing stream noticed it."""
 
     def resumed(self) -> None:
         """The standing stream is back after a gap in which events may have been missed."""
@@ -56,7 +56,7 @@ class Channel(Protocol):
         """Send a notification, or the answer to a request of the server."""
 
     def cancel(self, request_id: int, notice: bytes) -> None:
-        """Nobody waits for this request any more. `notice` (or nothing) tells the server so, where closing does not."""
+        """The caller gave this request up. `notice`, if given, tells the server where closing does not."""
 
     def agreed(self, version: str, *, is_stateless: bool) -> None:
         """What `initialize` or `server/discover` settled; an empty version before that."""

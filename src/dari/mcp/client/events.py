@@ -99,7 +99,7 @@ class Feed:
 
 
 class Backlog:
-    """Events that were not taken yet: at most 1000, the oldest go first; a change that waits is not told twice."""
+    """Events that were not taken yet: at most 1000, the oldest go first; a change that waits is not queued twice."""
 
     def __init__(self, most: int = MAX_EVENTS) -> None:
         self._events: deque[Event] = deque()

@@ -80,7 +80,8 @@ async def _answer(question: InputRequest, answers: Callbacks) -> Any:
         if error.remote_code != METHOD_NOT_FOUND:
             raise
         raise Unavailable(
-            f"the server asks for {question.method}, which nobody answers here", "give the client a callback for it"
+            f"the server asks for {question.method}, and this client has no callback for it",
+            "give the client a callback for it",
         ) from None
 
 

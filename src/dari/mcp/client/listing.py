@@ -107,7 +107,7 @@ def _members(page: Raw, method: str) -> dict[str, Raw]:
     try:
         return decode_members(page)
     except UNREADABLE as error:
-        raise Failed(f"the server's answer to {method} is no object: {error}") from None
+        raise Failed(f"the server's answer to {method} must be an object: {error}") from None
 
 
 def _value(members: dict[str, Raw], key: str) -> Any:

@@ -12,12 +12,12 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dari.core.context import Progress
 from dari.errors import DariError, Failed, TimedOut, Unavailable
+from dari.mcp.client.callbacks import ServerRequests
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.decode import Incoming, decode_incoming, read, read_error
 from dari.mcp.client.errors import copy_error
 from dari.mcp.client.events import Feed, read_event, subscription_of
 from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress, PendingCall, PendingCalls
-from dari.mcp.client.server_requests import ServerRequests
 from dari.mcp.client.versions import Era, HandshakeEnvelope
 from dari.rpc.codec import UNREADABLE, decode_any, decode_batch, encode, notification_message
 
@@ -93,7 +93,7 @@ class Multiplexer:
         return request_id, future
 
     def end(self, request_id: int, future: asyncio.Future[Raw]) -> None:
-        """The other half of `begin`: the server is told of a request whose future was cancelled."""
+        """The other half of `begin`: cancel a request at the server when its future was cancelled."""
         if future.cancelled():
             self._give_up(request_id, "the caller does not wait any more")
         self._calls.remove(request_id)

@@ -21,7 +21,7 @@ from dari.rpc.codec import METHOD_NOT_FOUND, decode_any, encode
 
 Mode = Literal["auto", "stateless", "handshake"]
 
-# A server of the old era may say nothing at all to a method it does not know. Whoever answers first wins after this.
+# A server of the old era may say nothing at all to a method it does not know. After this time, the first answer wins.
 PROBE_S = 3.0
 
 

@@ -61,7 +61,7 @@ class OAuth:
         """Called before the first request: a token that is known already saves a refusal. Never raises."""
 
     async def authorize(self, refusal: Refusal) -> None:
-        """Get another token; one flow at a time, and none when somebody else has renewed it meanwhile."""
+        """Get another token; one flow at a time, and none when the token was renewed meanwhile."""
         async with self._lock:
             if self.token and refusal.authorization != f"Bearer {self.token}":
                 return
@@ -77,7 +77,7 @@ class OAuth:
                 raise Unauthorized(f"authorization for {self._url} failed: {error}", hint) from error
 
     def _late(self) -> DariError:
-        return Unauthorized(f"nobody authorized us for {self._url} in {self._timeout_s:g} s", "try again")
+        return Unauthorized(f"the login to {self._url} was not finished within {self._timeout_s:g} s", "try again")
 
     async def _obtain(self, refusal: Refusal) -> str:
         """A token that is not the refused one."""

@@ -85,7 +85,7 @@ class PendingCalls:
         return None
 
     def waiting(self, request_id: Any) -> PendingCall | None:
-        """Only if nobody has answered it yet."""
+        """Only if it is still unanswered."""
         call = self.find(request_id)
         return None if call is None or call.future.done() else call
 

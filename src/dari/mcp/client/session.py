@@ -10,14 +10,13 @@ from contextlib import asynccontextmanager
 from msgspec import Raw
 
 from dari.errors import DariError, TimedOut
-from dari.mcp.client.callbacks import Callbacks
+from dari.mcp.client.callbacks import Callbacks, ServerRequests
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.errors import SessionExpired
 from dari.mcp.client.events import Feed
 from dari.mcp.client.multiplexer import Multiplexer
 from dari.mcp.client.negotiation import Agreement, Mode, Negotiation
 from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress
-from dari.mcp.client.server_requests import ServerRequests
 from dari.mcp.client.versions import StatelessEnvelope
 from dari.rpc.codec import encode
 

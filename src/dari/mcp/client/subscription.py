@@ -70,7 +70,7 @@ class EventListener:
             try:
                 await self._session.unsubscribe(uri, FAREWELL_S)
             except DariError:
-                pass  # whoever leaves does not care
+                pass  # a subscriber that leaves ignores it
         self._subscribed.clear()
 
     async def _listen(self) -> None:
@@ -135,7 +135,7 @@ class Subscription:
 
     @property
     def dropped(self) -> int:
-        """How many events were lost because nobody took them in time."""
+        """How many events were dropped because the subscriber was too slow."""
         return self._backlog.dropped
 
     async def __aenter__(self) -> Self:

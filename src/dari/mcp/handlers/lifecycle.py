@@ -59,6 +59,8 @@ def _instructions(server: Server) -> str:
 
 def capabilities(server: Server, *, stateless: bool) -> dict[str, Any]:
     """What this server can do now. Tools are always announced: they may be added later."""
+    if server.capabilities is not None:
+        return dict(server.capabilities)
     registry = server.registry
     shown: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
     may_grow = registry.may_grow

@@ -15,8 +15,8 @@ from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.errors import InvalidInput
 from dari.mcp.error_mapping import invalid_params
-from dari.mcp.handlers.listing import list_page, wait_for_list
 from dari.mcp.inflight import InflightCall
+from dari.mcp.list_cache import list_page, wait_for_list
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 

@@ -13,10 +13,9 @@ from dari.core.resource import Body, Resource, ResourceTemplate
 from dari.core.scopes import require_scope
 from dari.core.tool import DEFAULT_TIMEOUT_S, INNER_LIMITS_ONLY
 from dari.mcp.error_mapping import RpcError, invalid_params
-from dari.mcp.handlers.listing import list_page, wait_for_list
 from dari.mcp.handlers.subscriptions import MAX_SUBSCRIPTIONS
 from dari.mcp.inflight import InflightCall
-from dari.mcp.list_cache import UNCACHEABLE, without_caching
+from dari.mcp.list_cache import UNCACHEABLE, list_page, wait_for_list, without_caching
 from dari.mcp.request import Request
 from dari.rpc.codec import INVALID_PARAMS, encode
 from dari.text.redact import redact_secrets

@@ -21,9 +21,9 @@ from dari.core.scopes import InsufficientScope
 from dari.core.tool import INNER_LIMITS_ONLY, Tool, within_limit
 from dari.errors import InvalidInput
 from dari.mcp.error_mapping import RpcError, invalid_params
-from dari.mcp.handlers.listing import list_page, wait_for_list
 from dari.mcp.headers import check_parameters
 from dari.mcp.inflight import InflightCall
+from dari.mcp.list_cache import list_page, wait_for_list
 from dari.mcp.request import Request
 from dari.rpc.codec import encode
 

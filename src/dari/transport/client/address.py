@@ -56,16 +56,16 @@ def parse_address(url: str, socket_path: Path | None = None) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidInput(f"{url!r} is no URL: {error}", "write http://host:port/mcp") from None
+        raise InvalidInput(f"the address must be a URL ({error}), got {url!r}", "write http://host:port/mcp") from None
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise InvalidInput(f"{url!r} is no http or https URL", "write http://host:port/mcp")
+        raise InvalidInput(f"the URL must start with http:// or https://, got {url!r}", "write http://host:port/mcp")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not target.isascii() or any(c <= " " for c in target):
         raise InvalidInput(f"{url!r} has characters that a URL must escape", "percent-encode them")
     try:
         host = parts.hostname.encode("ascii" if parts.hostname.isascii() else "idna").decode()
     except UnicodeError as error:
-        raise InvalidInput(f"{parts.hostname!r} is no host name: {error}", "check the URL") from None
+        raise InvalidInput(f"the host name is not valid ({error}): {parts.hostname!r}", "check the URL") from None
     credentials = ""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -21,7 +21,7 @@ MAX_PAUSE_S = 30.0
 
 
 class GetStream:
-    """One GET. `run` returns its status when it has ended, whoever ended it; 0 when the connection broke."""
+    """One GET. `run` returns its status when either side has ended it; 0 when the connection broke."""
 
     def __init__(self, channel: HttpChannel, reader: EventReader, on_open: Callable[[], None] | None = None) -> None:
         self.reader = reader

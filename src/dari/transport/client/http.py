@@ -16,9 +16,8 @@ from dari.mcp.client.oauth import OAuth
 from dari.mcp.versions import V2024_11, V2025_03
 from dari.transport.client.address import Address, parse_address
 from dari.transport.client.get_stream import keep_open, resume
-from dari.transport.client.http_connection import Headers
+from dari.transport.client.http_connection import Headers, HttpPool
 from dari.transport.client.http_post import Post
-from dari.transport.client.pool import HttpPool
 from dari.transport.client.sse import EventReader
 from dari.version import VERSION
 

@@ -1,4 +1,4 @@
-"""HTTP statuses that are no answer, as errors with a next step."""
+"""HTTP error statuses as errors with a next step."""
 
 from __future__ import annotations
 

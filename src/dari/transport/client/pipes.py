@@ -1,4 +1,4 @@
-"""The stdin and stdout of a process as a channel, whoever has started it."""
+"""The stdin and stdout of a process as a channel. The caller starts the process."""
 
 from __future__ import annotations
 

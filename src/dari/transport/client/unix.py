@@ -33,7 +33,7 @@ class UnixChannel(LineChannel):
             raise TimedOut(f"{self._path} took no connection within {CONNECT_TIMEOUT_S:g} s", "it is busy") from None
         except OSError as error:
             hint = f"{error.strerror or error}; is the server running?"
-            raise Unavailable(f"nobody answers on {self._path}", hint) from None
+            raise Unavailable(f"no server answers on {self._path}", hint) from None
         self._adopt(transport, inbox)
 
     async def close(self) -> None:
