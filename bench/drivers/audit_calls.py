@@ -13,19 +13,19 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.servers.dari_tools import registry_of
-from dari.core.audit.calls import CallLog
 from dari.core.audit.log import AuditLog
-from dari.core.audit.redact import redact_json
 from dari.core.audit.spool import AuditSpool
 from dari.core.scopes import MCP_GRANT
 from dari.mcp.reply_channel import ReplyChannel
 from dari.mcp.server import Info, Server
 
 STOP_S = 0.5
+TURN_S = 0.5
 CALLS = {
     "echo": {"name": "echo", "arguments": {"text": "hello there"}},
     "crab": {"name": "crab_rules_list", "arguments": {"kind": "block"}},
@@ -101,42 +101,56 @@ async def _server(tool: str, home: Path) -> AsyncIterator[Server]:
     await asyncio.sleep(STOP_S)  # crabd still writes its state
 
 
-def _log(kind: str, home: Path) -> AuditLog | AuditSpool | None:
-    if kind == "log":
-        return AuditLog(home / "audit", redact=redact_json)
-    return AuditSpool(home / "spool", redact=redact_json) if kind == "spool" else None
+@dataclass(slots=True)
+class Share:
+    """What the calls of one kind took, added up over the turns."""
+
+    calls: int = 0
+    took_s: float = 0.0
+    loop_s: float = 0.0
+    all_s: float = 0.0
+
+    def told(self) -> dict[str, float]:
+        return {
+            "calls_per_s": self.calls / self.took_s,
+            "loop_us": self.loop_s / self.calls * 1e6,
+            "all_us": self.all_s / self.calls * 1e6,
+        }
 
 
-async def _measured(tool: str, kind: str, in_flight: int, seconds: float, home: Path) -> dict[str, float]:
+async def _measured(tool: str, kind: str, in_flight: int, turns: int, home: Path) -> dict[str, dict[str, float]]:
+    """Recorded and unrecorded calls in turn, in one process: what else the machine does meets both."""
     async with _server(tool, home) as server:
-        log: AuditLog | AuditSpool | None = _log(kind, home)
-        sink: CallLog | None = log
-        server.registry.call_log = lambda: sink
+        log = AuditLog(home / "audit") if kind == "log" else AuditSpool(home / "spool")
         wire = CountingWire(server)
         wire.initialize()
-        await wire.load(CALLS[tool], in_flight, seconds / 3)
-        began_s, thread_s, process_s = time.perf_counter(), time.thread_time(), time.process_time()
-        await wire.load(CALLS[tool], in_flight, seconds)
-        took_s, loop_s = time.perf_counter() - began_s, time.thread_time() - thread_s
-        if log is not None:
-            log.close()
-        return {
-            "calls_per_s": wire.calls / took_s,
-            "loop_us": loop_s / wire.calls * 1e6,
-            "all_us": (time.process_time() - process_s) / wire.calls * 1e6,
-        }
+        shares = {"plain": Share(), "recorded": Share()}
+        await wire.load(CALLS[tool], in_flight, TURN_S)
+        for turn in range(2 * turns):
+            is_recorded = turn % 4 in (0, 3)  # neither is always the second
+            server.registry.call_log = (lambda: log) if is_recorded else None
+            share = shares["recorded" if is_recorded else "plain"]
+            began_s, thread_s, process_s = time.perf_counter(), time.thread_time(), time.process_time()
+            await wire.load(CALLS[tool], in_flight, TURN_S)
+            share.calls += wire.calls
+            share.took_s += time.perf_counter() - began_s
+            share.loop_s += time.thread_time() - thread_s
+            await asyncio.to_thread(log.flush)
+            share.all_s += time.process_time() - process_s
+        log.close()
+        return {name: share.told() for name, share in shares.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tool", choices=CALLS)
-    parser.add_argument("log", choices=("none", "log", "spool"))
+    parser.add_argument("log", choices=("log", "spool"))
     parser.add_argument("--in-flight", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--turns", type=int, default=4, help="of half a second, each for both kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dari-audit-", ignore_cleanup_errors=True) as home:
         os.environ["DARI_HOME"] = home
-        print(json.dumps(asyncio.run(_measured(given.tool, given.log, given.in_flight, given.seconds, Path(home)))))
+        print(json.dumps(asyncio.run(_measured(given.tool, given.log, given.in_flight, given.turns, Path(home)))))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_a_schema_without_marks_mirrors_nothing(nothing: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["number", "array", "object", "null", None, ["string", "null"]])
 def test_other_types_are_refused(kind: Any) -> None:
-    with pytest.raises(ValueError, match="'region' is on type"):
+    with pytest.raises(ValueError, match="'region'"):
         find_header_params(schema(region=marked(kind)))
 
 

@@ -88,7 +88,7 @@ def test_nesting_has_a_bottom() -> None:
     value: Any = []
     for _ in range(5000):
         value = [value]
-    with pytest.raises(InvalidInput, match="nested deeper"):
+    with pytest.raises(InvalidInput):
         canonical(value)
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from dari.core.content import RawResult
 from dari.core.events import Event, ListChanged
-from dari.core.offer import Offer
 from dari.core.prompt import Prompt, PromptArgument
-from dari.core.registry import Registry
+from dari.core.registry import Offer, Registry
 from dari.core.resource import Resource, ResourceTemplate
 from dari.core.tool import Tool
 from dari.errors import InvalidInput

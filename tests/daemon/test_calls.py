@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
 
+from dari.daemon.errors import NotAPerson, ScopeRequired
 from dari.daemon.protocol import MAX_LINE_BYTES
-from dari.daemon.server_connection import DaemonLimits
+from dari.daemon.server import DaemonLimits
+from dari.daemon.session import Refusal
 from dari.errors import Conflict, DariError, NotFound
 from tests.support.daemons import Demo, code, demo_daemon, session
 
@@ -129,6 +132,26 @@ async def test_a_missing_scope_is_code_9_and_names_it(run_dir: Path) -> None:
     async with demo_daemon(run_dir), session(run_dir, "mcp") as connection:
         reply = await connection.call("system.rotate_token")
     assert reply["error"] == {"code": 9, "message": "scope 'admin' required"}
+
+
+async def test_what_is_refused_to_an_agent_is_reported_also_when_the_method_itself_refuses_it(run_dir: Path) -> None:
+    reported: list[Refusal] = []
+    refusals = [
+        ScopeRequired("insufficient scope", "listening there is decided by a person"),
+        NotAPerson("listening there is for a person, and process 1 runs in a pane"),
+        Conflict("already running"),
+    ]
+    demo = Demo()
+    async with demo_daemon(run_dir, demo, on_refused=reported.append), session(run_dir, "mcp") as connection:
+        for demo.error in refusals:
+            await connection.call("demo.fail", port=1)
+        await connection.call("system.rotate_token")
+    assert [(one.method, one.principal) for one in reported] == [
+        ("demo.fail", "mcp"),
+        ("demo.fail", "mcp"),
+        ("system.rotate_token", "mcp"),
+    ]
+    assert "decided by a person" in reported[0].reason and reported[0].pid == os.getpid()
 
 
 async def test_a_rotation_ends_every_session_even_the_callers_own(run_dir: Path) -> None:

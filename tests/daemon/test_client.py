@@ -12,7 +12,7 @@ import pytest
 
 from dari.daemon.errors import DaemonError, ScopeRequired
 from dari.daemon.protocol import MAX_LINE_BYTES
-from dari.daemon.server_connection import DaemonLimits
+from dari.daemon.server import DaemonLimits
 from dari.daemon.tokens import read_token
 from dari.errors import Conflict, Denied, Failed, InvalidInput, NotFound, TimedOut, Unavailable
 from tests.support.daemons import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.daemon.peer import PeerCredentials
-from dari.daemon.server_connection import DaemonLimits
+from dari.daemon.server import DaemonLimits
 from dari.daemon.tokens import MCP, make_token, read_token
 from tests.support.daemons import code, demo_daemon, session, wire
 

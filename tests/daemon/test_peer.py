@@ -3,17 +3,51 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from dari.daemon.ancestry import read_process
 from dari.daemon.peer import PeerCredentials, parse_xucred, peer_credentials
 
 
 def test_the_kernel_tells_who_is_at_the_other_end() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
-        assert peer_credentials(ours) == PeerCredentials(os.geteuid(), os.getegid(), os.getpid())
+        peer = peer_credentials(ours)
+    assert (peer.uid, peer.gid, peer.pid) == (os.geteuid(), os.getegid(), os.getpid())
+    if sys.platform == "linux":
+        own = read_process(os.getpid())
+        assert own is not None and peer.started == own.started
+
+
+_CONNECT_AND_LEAVE = """
+import os, socket, sys
+connected = socket.socket(socket.AF_UNIX)
+connected.connect(sys.argv[1])
+if os.fork():
+    os._exit(0)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_that_connected_and_ended_is_not_named_by_its_pid(tmp_path: Path) -> None:
+    """Its child holds the connection, and another process may get the pid."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        command = [sys.executable, "-c", _CONNECT_AND_LEAVE, str(tmp_path / "s")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as connecting:
+            connecting.wait()
+            accepted, _ = listening.accept()
+            with accepted:
+                peer = peer_credentials(accepted)
+            assert connecting.stdin is not None
+            connecting.stdin.close()
+    assert (peer.uid, peer.pid, peer.started) == (os.geteuid(), None, None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS raises instead")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from dari.daemon.ancestry import ancestors
+from dari.daemon.ancestry import ancestors, read_process
 from dari.daemon.caller_scopes import limit_scopes, require_person, serve_own_process
 from dari.daemon.errors import NotAPerson
 from dari.daemon.person import PANE_BRAND, find_agent, is_mcp_server
@@ -53,6 +53,14 @@ def test_a_process_that_has_ended_is_refused() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert find_agent(process.pid) != ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the start is read from /proc")
+def test_a_later_process_with_the_callers_pid_is_refused() -> None:
+    own = read_process(os.getpid())
+    assert own is not None
+    assert find_agent(os.getpid(), own.started) == ""
+    assert find_agent(os.getpid(), str(int(own.started) - 1)) != ""
 
 
 def test_a_process_below_ours_is_refused() -> None:
@@ -104,13 +112,17 @@ def test_a_plain_process_elsewhere_is_a_persons(judge: Judge) -> None:
         ["python", "-m", "dari", "mcp"],
         ["/venv/bin/python3", "/venv/bin/crux-mcp-bridge"],
         ["python3.11", "-P", "-m", "dari.cli.crab_mcp"],
+        ["/venv/bin/python", "/venv/bin/kebab", "mcp", "--config", "x"],
+        ["dari", "knowledge", "mcp"],
     ],
 )
 def test_command_lines_of_mcp_servers_are_recognised(argv: list[str]) -> None:
     assert is_mcp_server(argv)
 
 
-@pytest.mark.parametrize("argv", [["dari", "approvals"], ["vim", "dari-mcp.md"], ["dari", "remote", "list"], []])
+@pytest.mark.parametrize(
+    "argv", [["dari", "approvals"], ["vim", "dari-mcp.md"], ["dari", "remote", "list"], ["kebab", "search", "mcp"], []]
+)
 def test_other_command_lines_are_not(argv: list[str]) -> None:
     assert not is_mcp_server(argv)
 

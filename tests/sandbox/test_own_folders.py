@@ -107,7 +107,7 @@ async def test_an_allowed_home_does_not_show_what_is_ours_in_it(person: Path) ->
 async def test_where_nothing_can_hide_it_enforce_refuses(person: Path) -> None:
     async with Children(machine=SandboxCapabilities("linux", "x86_64", has_seccomp=True)) as children:
         spec = ChildSpec("reader", ("true",), confinement=Confinement("enforce", None, "none"))
-        with pytest.raises(Denied, match="own folders"):
+        with pytest.raises(Denied):
             await children.start(spec)
 
 

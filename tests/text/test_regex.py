@@ -76,7 +76,7 @@ def test_many_searches_share_a_budget() -> None:
     for _ in range(100):
         with pytest.raises(PatternTooSlow):
             guarded.search("x" * 1000)
-    with pytest.raises(PatternTooSlow, match="together"):
+    with pytest.raises(PatternTooSlow):
         guarded.search("xxy")
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
 from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
 from dari.core.scopes import ADMIN, CONTROL, READ
-from dari.daemon.caller_scopes import current_caller, require_person
+from dari.daemon.caller_scopes import current_caller, is_person, require_person
 from dari.daemon.stub import expose
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.rpc.codec import encode as encode_any
@@ -40,20 +40,54 @@ class ApprovalList(Struct, frozen=True):
     answered: list[Approval]
 
 
+class DecisionSource(Protocol):
+    """Decisions that wait in a store of their own, shown and answered as entries of the one queue."""
+
+    prefix: str
+    """Of its ids."""
+
+    def pending(self) -> list[Approval]: ...
+
+    def describe(self, id: str) -> Approval:
+        """The entry with what a person reads before they decide."""
+
+    def decide(self, id: str, *, approves: bool, by: str, reason: str) -> Approval:
+        """Carry the decision of a person out, and record it."""
+
+
 class ApprovalService:
     """`audit` returns the log, or None where nothing is recorded."""
 
-    def __init__(self, queue: ApprovalQueue, audit: Callable[[], AuditLog | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        queue: ApprovalQueue,
+        audit: Callable[[], AuditLog | None] = lambda: None,
+        sources: Sequence[DecisionSource] = (),
+    ) -> None:
         self.queue = queue
         self._audit = audit
+        self._sources = sources
+
+    def pending(self) -> list[Approval]:
+        """Everything that waits for a person: calls, oldest first, then what does not expire."""
+        return [*self.queue.pending(), *(each for source in self._sources for each in source.pending())]
 
     @expose("approvals.list", READ)
     async def list_approvals(self) -> ApprovalList:
-        return ApprovalList(self.queue.pending(), self.queue.answered())
+        return ApprovalList(self.pending(), self.queue.answered())
 
     @expose("approvals.show", READ)
     async def show(self, id: str) -> Approval:
-        return self.queue.get(id)
+        """One entry. What a server changed is shown to a person alone: it is held so that no model reads it."""
+        source = self._source_of(id)
+        if source is None:
+            return self.queue.get(id)
+        if is_person():
+            return source.describe(id)
+        found = next((each for each in source.pending() if each.id == id), None)
+        if found is None:
+            raise NotFound(f"nothing waits under the id {id[:40]!r}", "see what waits: dari approvals list")
+        return found
 
     @expose("approvals.ask", CONTROL)
     async def ask(
@@ -131,10 +165,18 @@ class ApprovalService:
             self.record_refusal(what, error.message, id=id)
             raise
         try:
-            return self._answer(id, approves, by, reason, for_session)
+            source = self._source_of(id)
+            if source is None:
+                return self._answer(id, approves, by, reason, for_session)
+            if for_session:
+                raise InvalidInput("for_session is for calls, and this is none", "approve it without")
+            return source.decide(id, approves=approves, by=by, reason=reason)
         except (Conflict, NotFound) as error:  # answered, used up or never asked for: somebody tries an id again
             self.record_refusal(what, error.message, id=id)
             raise
+
+    def _source_of(self, id: str) -> DecisionSource | None:
+        return next((each for each in self._sources if id.startswith(each.prefix)), None)
 
     def record_refusal(self, what: str, reason: str, **detail: Any) -> None:
         audit = self._audit()

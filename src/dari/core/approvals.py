@@ -22,8 +22,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
-from dari.core.clock import Clock, LoopClock, Timer
 from dari.core.jcs import digest
+from dari.core.rate_limit import Clock, LoopClock, Timer
 from dari.errors import Conflict, DariError, Denied, NeedsApproval, NotFound, TimedOut, Unavailable
 
 FIRST_WAIT_S = 30.0
@@ -69,6 +69,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     session: str
     asked_unix: float
     expires_unix: float
+    """0: it does not expire."""
     message: str = ""
     client: str = ""
     state: State = "waiting"

@@ -1,4 +1,4 @@
-"""What a running tool may ask of its caller."""
+"""What a running tool may ask its caller."""
 
 from __future__ import annotations
 
@@ -148,12 +148,12 @@ class Context(ABC):
 
     @property
     def wants_progress(self) -> bool:
-        """Whether `progress` reaches anybody."""
+        """Whether the caller asked for progress."""
         return False
 
     @property
     def log_level(self) -> Level | None:
-        """The least level that `log` passes on; None when nobody listens."""
+        """The least level that `log` passes on; None without a listener."""
         return None
 
     @property
@@ -219,6 +219,6 @@ class Context(ABC):
         return list(answers[key].get("roots", []))
 
     def _next_key(self) -> str:
-        """Questions are told apart by their order, which is the same in every round."""
+        """Questions are identified by their order, which is the same in every round."""
         self._asked += 1
         return f"question-{self._asked}"

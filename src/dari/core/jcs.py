@@ -58,7 +58,7 @@ def _write(value: object, pieces: list[str], depth: int) -> None:
         else:
             _write_array(value, pieces, depth)
     else:
-        raise InvalidInput(f"{type(value).__name__} is no JSON value", "give what a JSON parser returned")
+        raise InvalidInput(f"a JSON value is required, got {type(value).__name__}", "give what a JSON parser returned")
 
 
 def _write_object(value: dict[object, object], pieces: list[str], depth: int) -> None:
@@ -82,7 +82,7 @@ def _write_array(value: list[object] | tuple[object, ...], pieces: list[str], de
 def _order(key: object) -> bytes:
     """Keys sort by UTF-16 code units, which differs from code points above U+FFFF alone."""
     if not isinstance(key, str):
-        raise InvalidInput(f"the key {key!r} is no text", "give what a JSON parser returned")
+        raise InvalidInput(f"a key must be text, got {key!r}", "give what a JSON parser returned")
     return key.encode("utf-16-be", "surrogatepass")
 
 
@@ -98,7 +98,7 @@ def _escape(found: re.Match[str]) -> str:
 def _number(number: float) -> str:
     """ECMAScript's Number::toString; Python finds the same shortest digits but lays them out differently."""
     if not math.isfinite(number):
-        raise InvalidInput(f"{number} is no JSON number", "give what a JSON parser returned")
+        raise InvalidInput(f"a number must be finite, got {number}", "give what a JSON parser returned")
     if number == 0:
         return "0"
     sign = "-" if number < 0 else ""

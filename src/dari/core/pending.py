@@ -14,7 +14,7 @@ class PendingResult:
     """What a tool may return in place of a coroutine. Cancelling `future` ends it.
 
     `finish` is called once, when `future` is done, whatever became of it: it returns the value, raises, or returns
-    another one of these where there is more to wait for. Whoever awaits this object need not know any of that.
+    another one of these where there is more to wait for. A caller that awaits this object need not know any of that.
     """
 
     __slots__ = ("finish", "future")
@@ -35,7 +35,7 @@ class PendingResult:
             except asyncio.CancelledError as error:
                 cancelled = error
             except Exception:
-                pass  # told by `finish`
+                pass  # `finish` reports it
             value = work.finish(work.future)
             if not isinstance(value, PendingResult):
                 break

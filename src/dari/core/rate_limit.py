@@ -1,10 +1,15 @@
-"""The one token bucket: calls per second of a server, of a client, and bytes per second of a slow link."""
+"""The one token bucket: calls per second of a server or a client, bytes per second of a slow link.
+
+`Clock` is the time of every limit. An asyncio event loop is one; tests bring one whose time they set.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from dari.errors import InvalidInput
 
@@ -78,3 +83,26 @@ class ClientRateLimit:
                 self._prune_at = max(MAX_CLIENTS, 2 * len(self._buckets))
             bucket = self._buckets[client] = TokenBucket(self.rate, self.burst, now_s)
         return bucket.take(now_s)
+
+
+class Timer(Protocol):
+    def cancel(self) -> object: ...
+
+
+class Clock(Protocol):
+    def time(self) -> float:
+        """Seconds that never go backwards."""
+
+    def call_at(self, when: float, callback: Callable[[], object], /) -> Timer: ...
+
+
+class LoopClock:
+    """The clock of whichever event loop runs at the moment of asking."""
+
+    __slots__ = ()
+
+    def time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def call_at(self, when: float, callback: Callable[[], object], /) -> Timer:
+        return asyncio.get_running_loop().call_at(when, callback)

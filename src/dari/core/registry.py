@@ -1,24 +1,48 @@
-"""Everything a server offers, in one place, with a note to listeners when it changes."""
+"""Everything a server offers, in one place; listeners hear of changes.
+
+An `Offer` is what another server offers through ours: replaced as a whole when it changes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dari.core.events import Event, EventBus, ListChanged, ListKind, ResourceUpdated
-from dari.core.offer import Offer, is_same_listing
 from dari.core.prompt import Prompt
 from dari.core.resource import Resource, ResourceTemplate, closeness
 from dari.core.tool import Tool, Toolkit, tools_of
 from dari.errors import Conflict
 
 if TYPE_CHECKING:
-    from dari.core.audit.calls import CallLog
+    from dari.core.audit.writer import RecordWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    tools: Sequence[Tool] = ()
+    prompts: Sequence[Prompt] = ()
+    resources: Sequence[Resource] = ()
+    templates: Sequence[ResourceTemplate] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What each server of the tools is for, by its name; tools are found by it."""
+
+
+def is_same_listing(
+    before: Sequence[Tool | Prompt | Resource | ResourceTemplate],
+    after: Sequence[Tool | Prompt | Resource | ResourceTemplate],
+) -> bool:
+    """Whether a client that listed one would see no difference in the other."""
+    return len(before) == len(after) and all(
+        old is new or old.listing() == new.listing() for old, new in zip(before, after, strict=True)
+    )
+
 
 Watch = Callable[[str, bool], Awaitable[None] | None]
-"""Told the URI, and whether somebody wants to hear of its updates now, or nobody does any more."""
+"""Called with a URI, and whether it has subscribers now."""
 
 
 class Registry:
@@ -56,11 +80,11 @@ class Registry:
         self.fallbacks: dict[str, Callable[[str], Resource | None]] = {}
         """By owner: who may know a URI that no list names."""
         self.on_close: list[Callable[[], None]] = []
-        self.call_log: Callable[[], CallLog | None] | None = None
+        self.call_log: Callable[[], RecordWriter | None] | None = None
         """Where calls of its tools are recorded; None: nowhere. Asked with each call: a log may open with the first."""
 
     def close(self) -> None:
-        """Nobody is served from it any more: end what keeps it up to date."""
+        """End what keeps it up to date; it serves no client any more."""
         for end in self.on_close:
             end()
         self.on_close.clear()
@@ -79,7 +103,7 @@ class Registry:
         return {owner: self._offers[owner] for owner in (*known, *(o for o in self._offers if o not in self._order))}
 
     def own_tools(self) -> list[Tool]:
-        """The tools that are no other server's."""
+        """Our own tools, without those of other servers."""
         return [tool for name, tool in self.tools.items() if name in self._tools]
 
     def defer(self, make: Callable[[], Iterable[Tool]]) -> None:
@@ -120,7 +144,7 @@ class Registry:
         self._changed("prompts")
 
     def order_offers(self, owners: Sequence[str]) -> None:
-        """In which order offers are listed, whoever comes first."""
+        """The order in which offers are listed, independent of which came first."""
         if tuple(owners) != self._order:
             self._order = tuple(owners)
             if len(self._offers) > 1:
@@ -129,9 +153,9 @@ class Registry:
                 self._changed("resources")
 
     def offer(self, owner: str, offer: Offer | None) -> None:
-        """Replace everything of one owner; None takes it away. Listeners are told once for each kind that changed.
+        """Replace everything of one owner; None takes it away. Listeners get one event for each kind that changed.
 
-        A name that is taken stays with whoever has it: what is ours first, then by the order of the owners.
+        A name in use stays with its owner: our own tools first, then by the order of the owners.
         """
         before = self._offers.get(owner, Offer())
         after = offer or Offer()
@@ -179,7 +203,7 @@ class Registry:
         return None
 
     def resource_updated(self, uri: str) -> None:
-        """Say that the contents behind a URI changed; subscribers are told."""
+        """Announce that the contents behind a URI changed."""
         self.events.publish(ResourceUpdated(uri))
 
     def settling(self, kind: ListKind) -> Coroutine[Any, Any, None] | None:
@@ -190,7 +214,7 @@ class Registry:
         return waiting[0] if len(waiting) == 1 else _all_of(waiting) if waiting else None
 
     def watch(self, uri: str) -> list[Awaitable[None]]:
-        """Somebody wants to hear of updates of a URI; what is returned has to end before they can be sure to."""
+        """Subscribe to updates of a URI; await the returned coroutine before relying on it."""
         self._interests[uri] += 1
         return self._tell_watches(uri, True) if self._interests[uri] == 1 else []
 
@@ -202,7 +226,7 @@ class Registry:
 
     @property
     def interests(self) -> frozenset[str]:
-        """The URIs whose updates somebody wants to hear of."""
+        """The URIs with subscribers."""
         return frozenset(self._interests)
 
     def _tell_watches(self, uri: str, wanted: bool) -> list[Awaitable[None]]:

@@ -30,7 +30,7 @@ one outside that ended first would throw their answers away."""
 
 
 class ToolSpec(Struct, frozen=True):
-    """What the decorator was told."""
+    """The arguments of the decorator."""
 
     scope: str
     read_only: bool

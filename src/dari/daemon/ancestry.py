@@ -33,7 +33,7 @@ class Process:
     def argv(self) -> tuple[str, ...]:
         """The command line; empty for kernel threads and zombies. It is what the process says about itself."""
         if self._argv is None:
-            line = _read(f"/proc/{self.pid}/cmdline").rstrip(b"\0").decode(errors="replace")
+            line = read_proc(f"/proc/{self.pid}/cmdline").rstrip(b"\0").decode(errors="replace")
             self._argv = tuple(line.split("\0")) if line else ()
         return self._argv
 
@@ -46,7 +46,7 @@ def read_process(pid: int) -> Process | None:
     """The process with this pid; None when there is none."""
     if sys.platform != "linux":
         return _ps("-p", str(pid)).get(pid)
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) <= _STARTED:
         return None
     return Process(pid, int(fields[_PARENT]), fields[_STARTED].decode(), fields[_STATE] in (b"Z", b"X"))
@@ -56,7 +56,7 @@ def ancestors(pid: int) -> list[Process]:
     """The process, its parent and so on, up to the first process; empty when that cannot be said for sure.
 
     A process whose parent ends gets another one. So each link is read again after its parent was: a chain that changed
-    under our hands is read anew, and one that never holds still is no chain.
+    under our hands is read anew, and one that keeps changing is refused.
     """
     for _ in range(3):
         chain = _read_chain(pid)
@@ -115,7 +115,8 @@ def _ps(*which: str) -> dict[int, Process]:
     return found
 
 
-def _read(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
+    """Empty where the process is gone, or belongs to somebody else."""
     try:
         with open(path, "rb", buffering=0) as file:
             return file.readall()

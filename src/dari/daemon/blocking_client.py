@@ -106,7 +106,7 @@ class BlockingClient:
         connection = self._connected()
         self._count += 1
         request = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}
-        # Words of the command line that are no UTF-8 are lone surrogates, which no JSON carries.
+        # Command-line words outside UTF-8 have lone surrogates, which JSON cannot carry.
         text = plain_json.dumps(request).encode("utf-8", "replace")
         try:
             connection.sendall(text + b"\n")

@@ -15,11 +15,12 @@ from dari.daemon.person import find_agent
 
 
 class CallerIdentity(Struct, frozen=True):
-    """`pid` is None where the kernel does not tell it."""
+    """`pid` is None where the kernel does not tell it; `started` tells the process from a later one of that pid."""
 
     principal: str
     scopes: frozenset[str]
     pid: int | None
+    started: str | None = None
 
 
 _CALLER: ContextVar[CallerIdentity | None] = ContextVar("dari_caller", default=None)
@@ -45,7 +46,7 @@ def limit_scopes(scopes: Iterable[str]) -> Iterator[None]:
 
 
 def serve_own_process(scopes: Iterable[str]) -> AbstractContextManager[None]:
-    """What runs inside is done for whoever started this process: a command that does its work without a daemon."""
+    """Calls inside are made for the user of this process: a command that works without a daemon."""
     return serve_caller(CallerIdentity("cli", frozenset(scopes), os.getpid()))
 
 
@@ -69,7 +70,7 @@ def require_scope(scope: str, hint: str) -> None:
 def is_person() -> bool:
     """Whether the call comes from a person's terminal, as `require_person` wants it."""
     caller = _CALLER.get()
-    return caller is not None and "admin" in caller.scopes and not find_agent(caller.pid)
+    return caller is not None and "admin" in caller.scopes and not find_agent(caller.pid, caller.started)
 
 
 def require_person(what: str) -> None:
@@ -82,5 +83,5 @@ def require_person(what: str) -> None:
     if caller is None:
         raise NotAPerson(f"{what} is for a person, and the call has no caller", "use a terminal of your own")
     require_scope("admin", f"{what} is for a person")
-    if reason := find_agent(caller.pid):
+    if reason := find_agent(caller.pid, caller.started):
         raise NotAPerson(f"{what} is for a person, and {reason}", "use a terminal of your own, outside of any pane")

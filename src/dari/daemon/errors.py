@@ -39,7 +39,7 @@ class ErrorCode(IntEnum):
 
 
 class DaemonError(DariError):
-    """A refusal with its code as on the wire; `kind` is the name of the error behind it, if told."""
+    """A refusal with its code as on the wire; `kind` is the name of the error behind it, if known."""
 
     name = "ipc"
 

@@ -81,7 +81,7 @@ def ensure_started_sync(
 
 def start_unattended(paths: DaemonPaths, command: Sequence[str]) -> None:
     """Start the daemon and do not wait for it. The start lock is kept until this process ends, so that nobody starts
-    a second one meanwhile; what goes wrong is told to the next caller that waits."""
+    a second one meanwhile; the next caller that waits gets the error."""
     try:
         make_private_dir(paths.run_dir_text)
         lock = FileLock(paths.start_lock_text)

@@ -1,4 +1,4 @@
-"""When a daemon ends: somebody asked, a signal came, a part of it failed, or nobody needed it for long enough."""
+"""When a daemon ends: on request, by a signal, when a part of it fails, or when it was idle for long enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lifetime:
         self.is_busy = is_busy
         self.failure: DariError | None = None
         self.is_kept = False
-        """Whether it stays although nobody needs it."""
+        """Whether it stays although it is idle."""
         self._idle_s = idle_s
         self._stopped = asyncio.Event()
         self._watching: list[asyncio.Task[None]] = []

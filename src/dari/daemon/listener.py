@@ -43,7 +43,7 @@ def is_listening(bound: Bound) -> bool:
 
 
 class Listener:
-    """A bound socket. It listens later, when the tokens are written, so that nobody connects too early.
+    """A bound socket. It listens later, when the tokens are written, so that no client connects too early.
 
     It accepts by itself instead of through `asyncio.Server`, which forgets connections that it is
     still setting up when it is closed.

@@ -25,7 +25,7 @@ class FileLock:
         self._file: int | None = None
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody holds it."""
+        """Take the lock if it is free."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         if not _take(file, fcntl.LOCK_EX) or not self._is_current(file):
             os.close(file)
@@ -48,7 +48,7 @@ class FileLock:
         while not self.try_acquire():
             if give_up() or asyncio.get_running_loop().time() > deadline_s:
                 return False
-            await asyncio.sleep(POLL_S)  # the kernel tells nobody when a lock is free
+            await asyncio.sleep(POLL_S)  # the kernel has no event for a lock that becomes free
         return True
 
     def acquire_blocking(self, timeout_s: float, give_up: Callable[[], bool] = lambda: False) -> bool:
@@ -78,7 +78,7 @@ class FileLock:
 
 
 def lock_holder(path: AnyPath) -> int | None:
-    """The pid of the process that holds the lock; None when nobody does, whatever the file says."""
+    """The pid of the process that holds the lock; None when it is free, whatever the file says."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -2,7 +2,7 @@
 
     <run_dir>/<name>.sock       the socket
     <run_dir>/daemon.pid        locked while the daemon runs; holds its pid
-    <run_dir>/start.lock        locked while somebody starts it
+    <run_dir>/start.lock        locked during the start
     <run_dir>/<who>.token       what a caller shows
     <home>/logs/<name>.log      stdout and stderr
     <home>/<name>               what it keeps
@@ -78,7 +78,7 @@ class DaemonPaths:
 
     @property
     def start_lock(self) -> Path:
-        """Locked while somebody starts the daemon."""
+        """Locked while the daemon is being started."""
         return _path(self.start_lock_text)
 
     @property

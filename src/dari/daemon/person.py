@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from dari.daemon.ancestry import ancestors, list_processes
+from dari.daemon.ancestry import ancestors, list_processes, read_proc
 
 MIN_BRAND, MAX_BRAND = 1 << 60, 1 << 62
 PANE_BRAND = (1 << 61) | 0x70616E65
@@ -27,7 +27,8 @@ MARKS = ("DARI_CHILD", "CRUX_PANE", "CRUX_PANE_TOKEN")
 MCP_COMMANDS = ("crux-mcp-bridge", "crab-mcp")
 _MCP_MODULES = ("dari.cli.crux_mcp_bridge", "dari.cli.crab_mcp")
 _TERMINAL_DAEMON = ("cruxd", "dari.cli.cruxd")
-_DAEMONS = ("dari.cli.cruxd", "dari.cli.crabd")
+_DAEMONS = ("dari.cli.cruxd", "dari.cli.crabd", "dari.cli.kebabd")
+_COMMANDS_WITH_MCP = ("dari", "dari.cli.main", "dari.__main__", "kebab", "dari.cli.kebab.fast_client")
 _LAUNCHERS = frozenset(
     [
         *("sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "busybox", "env", "nice", "nohup", "setsid", "timeout"),
@@ -37,12 +38,15 @@ _LAUNCHERS = frozenset(
 _MANAGERS = frozenset(["systemd", "init", "launchd", "tini", "dumb-init", "docker-init", "catatonit"])
 
 
-def find_agent(pid: int | None) -> str:
-    """Why this process may act for an agent, as a fact to show; empty when nothing says so."""
+def find_agent(pid: int | None, started: str | None = None) -> str:
+    """Why this process may act for an agent, as a fact to show; empty when nothing says so.
+
+    `started` is when the caller's process was started, where that is known: another process may have its pid by now.
+    """
     if pid is None:
         return "the kernel does not say which process is calling"
     chain = ancestors(pid)
-    if not chain:
+    if not chain or started not in (None, chain[0].started):
         return f"process {pid} has ended"
     own = os.getpid()
     if any(each.pid == own for each in chain[1:]):
@@ -77,12 +81,13 @@ def mcp_hosts() -> dict[int, int]:
 
 
 def is_mcp_server(argv: Sequence[str]) -> bool:
-    """Whether this command line is `dari mcp`, `crux-mcp-bridge` or `crab-mcp`, however Python was told to run it."""
+    """Whether this command line is `dari mcp`, `kebab mcp`, `crux-mcp-bridge` or `crab-mcp`, however Python runs it."""
     if _runs(argv, (*MCP_COMMANDS, *_MCP_MODULES)):
         return True
     words = [word for word in argv if not word.startswith("-")]
-    at = next((at for at, word in enumerate(words[:4]) if _names(word, ("dari", "dari.cli.main", "dari.__main__"))), -1)
-    return at >= 0 and words[at + 1 : at + 2] == ["mcp"]
+    at = next((at for at, word in enumerate(words[:4]) if _names(word, _COMMANDS_WITH_MCP)), -1)
+    named = words[at + 1 :]
+    return at >= 0 and (named[:1] == ["mcp"] or named[:2] == ["knowledge", "mcp"])
 
 
 def is_own_daemon(pid: int) -> bool:
@@ -92,7 +97,7 @@ def is_own_daemon(pid: int) -> bool:
 
 
 def is_branded(pid: int) -> bool:
-    for line in _read(f"/proc/{pid}/limits").splitlines():
+    for line in read_proc(f"/proc/{pid}/limits").splitlines():
         if line.startswith(b"Max resident set"):
             value = line.split()[-2]
             return value.isdigit() and MIN_BRAND <= int(value) < MAX_BRAND
@@ -101,7 +106,7 @@ def is_branded(pid: int) -> bool:
 
 def has_mark(pid: int) -> bool:
     wanted = tuple(f"{name}=".encode() for name in MARKS)
-    return any(entry.startswith(wanted) for entry in _read(f"/proc/{pid}/environ").split(b"\0"))
+    return any(entry.startswith(wanted) for entry in read_proc(f"/proc/{pid}/environ").split(b"\0"))
 
 
 def _runs(argv: Sequence[str], names: Sequence[str]) -> bool:
@@ -119,11 +124,3 @@ def _reads_terminal(pid: int) -> bool:
         return os.readlink(f"/proc/{pid}/fd/0").startswith(("/dev/pts/", "/dev/tty", "/dev/console"))
     except OSError:
         return False
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
-    except OSError:
-        return b""

@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec import Raw, Struct
 
 from dari.daemon.caller_scopes import CallerIdentity, require_person, serve_caller
-from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, to_daemon_error
+from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, ScopeRequired, to_daemon_error
 from dari.daemon.methods import Method, params_reader
 from dari.daemon.peer import PeerCredentials
 from dari.daemon.protocol import (
@@ -43,7 +43,7 @@ _read_handshake = params_reader(HandshakeParams)
 
 
 class CallerGone(Exception):
-    """The caller hung up while its call was running; there is nobody to answer."""
+    """The caller disconnected while its call was running, so it gets no answer."""
 
 
 def prove_nothing(peer: PeerCredentials) -> None:
@@ -120,11 +120,17 @@ class DaemonSession:
             return self._shake_hands(params)
         method = self._allowed(name, params)
         assert self._claims is not None
-        with serve_caller(CallerIdentity(self._claims.aud, frozenset(self._claims.scopes), self._peer.pid)):
-            self._check_person(method, params)
-            if method.ends_with_caller:
-                return await self._while_connected(method.call(params))
-            return await method.call(params)
+        peer, scopes = self._peer, frozenset(self._claims.scopes)
+        with serve_caller(CallerIdentity(self._claims.aud, scopes, peer.pid, peer.started)):
+            try:
+                if method.needs_person:
+                    require_person(method.name)
+                if method.ends_with_caller:
+                    return await self._while_connected(method.call(params))
+                return await method.call(params)
+            except (NotAPerson, ScopeRequired) as error:  # some methods want a person for some values only
+                self._report(method, params, error.hint if isinstance(error, ScopeRequired) else error.message)
+                raise
 
     def _shake_hands(self, params: bytes) -> HandshakeResult:
         self._claims = None
@@ -153,18 +159,10 @@ class DaemonSession:
             raise DaemonError(ErrorCode.METHOD_NOT_FOUND, f"unknown method: {name[:100]}")
         if method.scope not in self._claims.scopes:
             reason = f"scope '{method.scope}' required"
-            if method.needs_person:
+            if method.scope == "admin":
                 self._report(method, params, reason)
             raise DaemonError(ErrorCode.PERMISSION_DENIED, reason)
         return method
-
-    def _check_person(self, method: Method, params: bytes) -> None:
-        if method.needs_person:
-            try:
-                require_person(method.name)
-            except NotAPerson as error:
-                self._report(method, params, error.message)
-                raise
 
     def _report(self, method: Method, params: bytes, reason: str) -> None:
         assert self._claims is not None

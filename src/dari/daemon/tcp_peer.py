@@ -87,7 +87,7 @@ def tcp_peer_uid(peer: Address, own: Address) -> int | None:
 
 
 def listener_uid(own: Address) -> int | None:
-    """The user that listens where a connection to `own` would arrive; None when nobody does, or it is not known."""
+    """The user that listens where a connection to `own` would arrive; None where there is none, or it is not known."""
     host, port = _address(own[0]), own[1]
     every = {"0" * 8, "0" * 32}
     names = {_hex(host), _hex(_mapped(host)), *every}

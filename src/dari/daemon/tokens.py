@@ -40,7 +40,7 @@ class Principal(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _PART.fullmatch(self.name):
-            raise InvalidInput(f"{self.name!r} is no name for a principal", "use letters and digits")
+            raise InvalidInput(f"a principal name must have letters and digits only, got {self.name!r}", "rename it")
 
     @property
     def token_file(self) -> str:

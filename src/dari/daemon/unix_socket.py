@@ -47,7 +47,7 @@ def connect(path: "AnyPath") -> socket:
 
 
 async def connect_unix(path: "AnyPath") -> "socket_module.socket":
-    """A connected non-blocking socket; OSError when nobody listens. The caller bounds the wait."""
+    """A connected non-blocking socket; OSError without a listener. The caller bounds the wait."""
     import asyncio
     import socket
 
@@ -69,7 +69,7 @@ async def connect_unix(path: "AnyPath") -> "socket_module.socket":
 
 
 def answers(path: "AnyPath") -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether a process accepts connections there."""
     sock = socket(AF_UNIX, SOCK_STREAM)
     try:
         sock.settimeout(PROBE_TIMEOUT_S)
@@ -133,7 +133,7 @@ def is_hung_up(sock: "HasFileno") -> bool:
 
 
 def check_daemon_owner(sock: "socket | socket_module.socket", path: "AnyPath") -> None:
-    """Denied unless the process that listens runs as our user: nobody else is shown a token."""
+    """Denied unless the process that listens runs as our user: no other user gets a token."""
     if sys.platform == "linux":
         from _socket import SO_PEERCRED, SOL_SOCKET
 

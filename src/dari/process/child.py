@@ -85,7 +85,7 @@ REAP_S = 1.0
 
 
 class Child:
-    """Made by `Children.start`. Its stdin and stdout belong to whoever talks to it; its stderr is read here."""
+    """Made by `Children.start`. The user of the child owns its stdin and stdout; its stderr is read here."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Child:
         return f"signal {next((known.name for known in signal.Signals if known == -code), -code)}"
 
     def on_exit(self, call: Callable[[], None]) -> None:
-        """Called in the event loop when the process ends, whoever ended it."""
+        """Called in the event loop when the process ends, for any reason."""
         self._on_exit.append(call)
 
     def on_gone(self, call: Callable[[], None]) -> None:

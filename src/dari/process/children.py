@@ -1,4 +1,4 @@
-"""All child processes of this process: where they are started, and what sees to it that none is left."""
+"""All child processes of this process: how they are started, their resource limits, and their end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dari.errors import InvalidInput, Unavailable
@@ -15,7 +15,6 @@ from dari.paths import own_paths
 from dari.process.child import Child, ChildSpec
 from dari.process.environment import build_environment
 from dari.process.group import choose_group_type
-from dari.process.limits import to_rlimits
 from dari.process.program import find_program
 from dari.process.reaper import Reapers, become_subreaper
 from dari.process.tag import ProcessTag, find_adopted_zombies
@@ -144,8 +143,8 @@ class Children:
                 number, _, what = complaint.removeprefix(READY).partition(" ")
                 hint = "sandbox: off starts it without" if number != "2" else "check the command and its interpreter"
                 raise Unavailable(f"{child.spec.name} was not started: {what}", hint)
-            if prepared.door is not None:
-                gate = LoopbackBroker.from_door(prepared.door)
+            if prepared.broker_socket is not None:
+                gate = LoopbackBroker.from_socket(prepared.broker_socket)
                 child.on_gone(gate.close)
         except BaseException:
             child.kill()
@@ -199,3 +198,12 @@ async def read_to_end(descriptor: int) -> str:
     finally:
         loop.remove_reader(descriptor)
     return b"".join(parts).decode("utf-8", "replace")
+
+
+def to_rlimits(limits: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Pairs that `setrlimit` takes on this machine."""
+    if not limits:
+        return []
+    import resource
+
+    return [(getattr(resource, f"RLIMIT_{name.upper()}"), value) for name, value in limits.items()]

@@ -1,4 +1,4 @@
-"""The program of a command: found before anything is started, or told why not."""
+"""Find the program of a command before anything is started, or raise the reason."""
 
 from __future__ import annotations
 

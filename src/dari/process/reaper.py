@@ -76,7 +76,7 @@ class Reapers:
         return {tag.token: tag.brand for tag in self._tags.values()}
 
     def release(self) -> None:
-        """Before `close`, in the event loop: their ends are no news any more."""
+        """Call before `close`, in the event loop: their ends are not reported any more."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
@@ -196,7 +196,7 @@ class Reapers:
             self._say_to(number, text)
 
     def _say_to(self, number: int, text: str) -> bool:
-        """False when there is nobody to hear it any more: ended, or stopped and its pipe full."""
+        """False when the reaper cannot receive it any more: ended, or stopped with its pipe full."""
         process = self._processes[number]
         if process is None:
             return False

@@ -1,4 +1,4 @@
-"""The daemon's side of the keeper: start programs on terminals, learn how they ended, end them."""
+"""The daemon's side of the spawner: start programs on terminals, learn how they ended, end them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Said(msgspec.Struct):
 
 @dataclass(slots=True)
 class SpawnedProcess:
-    """A program that the keeper runs. `on_exit` is told its exit code once; -N stands for signal N."""
+    """A program that the spawner runs. `on_exit` gets its exit code once; -N stands for signal N."""
 
     pid: int
     token: str
@@ -51,18 +51,18 @@ class SpawnedProcess:
 
 
 class Spawner:
-    """One keeper process, started with the first program; `async with` ends it and all it keeps."""
+    """One spawner process, started with the first program; `async with` ends it and all its programs."""
 
     def __init__(self) -> None:
         self.sockets: tuple[Path, ...] = ()
-        """Of this daemon: the keeper removes them when the daemon is killed."""
+        """Of this daemon: the spawner removes them when the daemon is killed."""
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._rest = b""
         self._lock = asyncio.Lock()
         self._starting: dict[int, asyncio.Future[int]] = {}
         self._kept: dict[int, SpawnedProcess] = {}
-        self._former: list[subprocess.Popen[bytes]] = []  # keepers that ended or are about to
+        self._former: list[subprocess.Popen[bytes]] = []  # spawners that ended or are about to
         self._number = 0
 
     async def __aenter__(self) -> Self:
@@ -78,11 +78,19 @@ class Spawner:
         return None if self._process is None else self._process.pid
 
     async def start(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, terminal: int, inherited: Sequence[int] = ()
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        terminal: int,
+        inherited: Sequence[int] = (),
+        folder: Path | None = None,
     ) -> SpawnedProcess:
         """Run a program in a session of its own with `terminal` as its controlling terminal.
 
-        It has the descriptors in `inherited` by the same numbers, and no others but its terminal.
+        It has the descriptors in `inherited` by the same numbers, and no others but its terminal. Who starts it removes
+        its temporary `folder`; the spawner does when this daemon is killed.
         InvalidInput when the directory does not exist, NotFound when the program does not.
         """
         token = secrets.token_hex(16)
@@ -93,7 +101,7 @@ class Spawner:
             number = self._number
             sockets = [(str(path), path.lstat().st_ino) for path in self.sockets if path.is_socket()]
             wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token, "sockets": sockets}
-            wish["inherited"] = list(inherited)
+            wish |= {"inherited": list(inherited), "folder": "" if folder is None else str(folder)}
             told = asyncio.get_running_loop().create_future()
             self._starting[number] = told
             data = msgspec.json.encode(wish) + b"\n"
@@ -126,7 +134,7 @@ class Spawner:
             self._kept.pop(kept.pid, None)
 
     async def close(self) -> None:
-        """End everything that is kept, then the keeper."""
+        """End every program, then the spawner."""
         line, self._line = self._line, None
         if line is not None:
             asyncio.get_running_loop().remove_reader(line)
@@ -205,7 +213,7 @@ class Spawner:
             kept.on_exit(code)
 
     def _lose(self, line: socket.socket) -> None:
-        """The keeper was killed: its understudy ends its programs, and how they end is not known any more."""
+        """The spawner was killed: its understudy ends its programs, and their exit codes are lost."""
         asyncio.get_running_loop().remove_reader(line)
         line.close()
         self._line = None
@@ -214,7 +222,7 @@ class Spawner:
             self._process = None
         for told in self._starting.values():
             if not told.done():
-                told.set_exception(OSError(errno.EPIPE, "the keeper ended"))
+                told.set_exception(OSError(errno.EPIPE, "the spawner ended"))
         for kept in list(self._kept.values()):
             kept.ended.set()
             if kept.exit_code is None:
@@ -224,7 +232,7 @@ class Spawner:
 
 def _refusal(error: OSError, program: str, cwd: str) -> DariError:
     if not os.path.isdir(cwd):
-        return InvalidInput(f"{cwd} is no directory", "name a directory that exists")
+        return InvalidInput(f"cwd must be a directory, got {cwd}", "name a directory that exists")
     if error.errno == errno.ENOENT:
         return NotFound(f"there is no program {program}", "give its full path, or look at PATH")
     return Failed(f"{program} could not be started: {error.strerror}", "check that it is a program you may run")

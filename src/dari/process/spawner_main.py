@@ -1,18 +1,19 @@
-"""The keeper: a small process that starts the programs of panes, tells how they ended, and leaves none behind.
+"""The spawner: a small process that starts the programs of panes, reports how they ended, and leaves none behind.
 
 It runs as a script under `python -IS`, so this file imports nothing but the standard library's core. The daemon
 speaks to it over a socket, one JSON object a line; the terminal of a new program comes along as a descriptor.
 
-    → {"start": 7, "argv": […], "env": {…}, "cwd": "/", "token": "…"}    ← {"started": 7, "pid": 4711}
+    → {"start": 7, "argv": […], "env": {…}, "cwd": "/", "token": "…",
+       "folder": "/tmp/…"}                                               ← {"started": 7, "pid": 4711}
                                                                          ← {"failed": 7, "errno": 2, …}
     → {"end": 4711, "token": "…", "hangup_s": 0.5, "term_s": 5}          ← {"ended": 4711} when none is left
                                                                          ← {"exit": 4711, "code": 0}
 
 Forking here and not in the daemon is safe (no threads, no locks held) and cheap (little memory to copy). As their
-subreaper, the keeper also inherits programs that detach themselves. When the socket ends, because the daemon ended
-or was killed, everything that carries the token of one of its panes is ended too, and what a killed daemon left of
-its sockets (named with their inodes in `sockets`) is removed. When the keeper itself is killed, its *understudy* does
-that: a fork of it that only waits for its end.
+subreaper, the spawner also inherits programs that detach themselves. When the socket ends, because the daemon ended
+or was killed, everything that carries the token of one of its panes is ended too, and what a killed daemon left is
+removed: its sockets (named with their inodes in `sockets`) and the temporary folders of its panes (`folder`). When the
+spawner itself is killed, its *understudy* does that: a fork of it that only waits for its end.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class SpawnerMain:
         self._descriptors: list[int] = []
         self._rest = b""
         self._tokens: dict[int, str] = {}
+        self._folders: dict[int, str] = {}  # pid → the temporary folder of a confined pane
         self._leaders: dict[int, int] = {}  # pid of a pane's first program → the same, until it was reaped
         self._ending: dict[int, tuple[str, float, float]] = {}  # pid → token, when to ask again, when to kill
         self._sockets: list[list] = []  # type: ignore[type-arg]
@@ -83,7 +85,7 @@ class SpawnerMain:
     def _wait_for_cue(self, heard: int) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # The daemon must see the end of the keeper's socket, and terminals must not stay open here.
+        # The daemon must see the end of the spawner's socket, and terminals must not stay open here.
         os.closerange(3, heard)
         os.closerange(heard + 1, 1024)
         os.setsid()
@@ -94,11 +96,19 @@ class SpawnerMain:
                 if line == b"done":
                     return
                 told = json.loads(line)
+                self._forget(told["pid"])
                 if "token" in told:
-                    self._tokens[told["pid"]] = told["token"]
-                else:
-                    self._tokens.pop(told["pid"], None)
+                    self._keep(told["pid"], told["token"], told["folder"])
         self._end_all()  # the daemon may live: its sockets stay
+
+    def _keep(self, pid: int, token: str, folder: str) -> None:
+        self._tokens[pid] = token
+        if folder:
+            self._folders[pid] = folder
+
+    def _forget(self, pid: int) -> None:
+        self._tokens.pop(pid, None)
+        self._folders.pop(pid, None)
 
     def _brief(self, **words: object) -> None:
         """Tell the understudy; another one is forked when it is gone, and knows it already."""
@@ -137,9 +147,9 @@ class SpawnerMain:
             finally:
                 for descriptor in (terminal, *inherited.values()):
                     os.close(descriptor)
-            self._tokens[pid] = wish["token"]
+            self._keep(pid, wish["token"], wish["folder"])
             self._leaders[pid] = pid
-            self._brief(pid=pid, token=wish["token"])
+            self._brief(pid=pid, token=wish["token"], folder=wish["folder"])
             self._say(started=wish["start"], pid=pid)
         elif "end" in wish:
             pid = wish["end"]
@@ -164,7 +174,7 @@ class SpawnerMain:
             if not left or time.monotonic() >= kill_at + SWEEP_S:
                 self._reap()
                 del self._ending[pid]
-                self._tokens.pop(pid, None)
+                self._forget(pid)
                 self._brief(pid=pid)
                 self._say(ended=pid)
 
@@ -192,7 +202,7 @@ class SpawnerMain:
         for number in (signal.SIGHUP, signal.SIGKILL):
             until = time.monotonic() + 0.3 if number == signal.SIGHUP else deadline
             while True:
-                # As their subreaper, the keeper is by now the parent also of those that hid from their pane.
+                # As their subreaper, the spawner is by now also the parent of those that left their pane.
                 left = {member for pid, token in self._tokens.items() for member in _members(pid, token)}
                 if sys.platform == "linux":
                     left.update(_members(os.getpid(), ""))
@@ -205,6 +215,11 @@ class SpawnerMain:
                         _signal(member, signal.SIGCONT)
                 time.sleep(0.02)
                 self._reap()
+        if self._folders:
+            import shutil
+
+            for path in self._folders.values():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inherited: dict[int, int]) -> int:
@@ -335,7 +350,7 @@ def main() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # The terminal's own ^C, and signals meant for the daemon's group, are not for the keeper.
+    # The terminal's own ^C, and signals meant for the daemon's group, are not for the spawner.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     woken, wake = os.pipe()

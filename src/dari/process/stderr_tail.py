@@ -1,4 +1,4 @@
-"""The last words of a child: its stderr, bounded, with the time of each line."""
+"""The end of a child's stderr, bounded, with the time of each line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-# Mounted anew inside; Landlock has to be told of them from there.
+# Mounted anew inside; Landlock needs rules for them from there.
 FRESH = ("/proc", "/dev", "/tmp")
 ROOT = Path("/")
 

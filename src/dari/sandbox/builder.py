@@ -32,7 +32,7 @@ class SandboxedCommand:
     """Whether bubblewrap stands between us and the program."""
     inherited: list[int] = field(default_factory=list)
     scratch: Path | None = None
-    door: socket.socket | None = None
+    broker_socket: socket.socket | None = None
     """Where the launcher hands over the descriptor of a filter that asks."""
 
     def hand_over(self) -> None:
@@ -45,9 +45,9 @@ class SandboxedCommand:
         if self.status >= 0:
             os.close(self.status)
             self.status = -1
-        if self.door is not None:
-            self.door.close()
-            self.door = None
+        if self.broker_socket is not None:
+            self.broker_socket.close()
+            self.broker_socket = None
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
             self.scratch = None
@@ -193,7 +193,7 @@ def _filter_orders(prepared: SandboxedCommand, confinement: Confinement, machine
     )
     if not asks:
         return [f"seccomp {code.hex()}"]
-    prepared.door, theirs = socket.socketpair()
+    prepared.broker_socket, theirs = socket.socketpair()
     prepared.inherited.append(theirs.detach())
     return [f"seccomp-asking {seccomp.ARCHES[machine.arch].seccomp} {prepared.inherited[-1]} {code.hex()}"]
 

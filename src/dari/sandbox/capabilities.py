@@ -82,7 +82,7 @@ def _probe_bubblewrap() -> tuple[str, str]:
         return "", "not installed"
     command = [program, "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"]
     try:
-        # A group of its own, so that what is left of it can be told from the children of others.
+        # A group of its own, so that its leftovers are not mistaken for other children.
         probe = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -108,9 +108,9 @@ def _seccomp_asking(rest: str) -> None:
     import _socket
     import ctypes
 
-    number, door, code = rest.split()
+    number, broker_socket, code = rest.split()
     listener = _syscall(int(number), 1, 1 << 3, ctypes.byref(_program(code)))
-    handing = _socket.socket(fileno=int(door))
+    handing = _socket.socket(fileno=int(broker_socket))
     handing.sendmsg([b"?"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener.to_bytes(4, sys.byteorder))])
     handing.close()
     os.close(listener)

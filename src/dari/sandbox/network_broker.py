@@ -73,10 +73,10 @@ class LoopbackBroker:
         self._loop.add_reader(listener, self._hear)
 
     @classmethod
-    def from_door(cls, door: socket.socket) -> LoopbackBroker:
-        """The launcher has put the descriptor into the door before the program started."""
-        door.setblocking(False)
-        _, descriptors, _, _ = socket.recv_fds(door, 1, 1)
+    def from_socket(cls, source: socket.socket) -> LoopbackBroker:
+        """The launcher has sent the descriptor over this socket before the program started."""
+        source.setblocking(False)
+        _, descriptors, _, _ = socket.recv_fds(source, 1, 1)
         return cls(descriptors[0])
 
     def close(self) -> None:

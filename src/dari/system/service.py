@@ -6,15 +6,36 @@ import os
 import platform
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from dari import paths
 from dari.daemon.unix_socket import answers, socket_address
 from dari.errors import InvalidInput
 from dari.os_errors import describe_os_error
-from dari.system.check import Check
 from dari.version import VERSION
+
+Status = Literal["ok", "warning", "failed"]
+
+
+class Check(Struct, frozen=True):
+    """What was looked at, what was found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    hint: str = ""
+
+
+def worst_status(checks: Iterable[Check]) -> Status:
+    """The status of the whole: the worst of its parts."""
+    found = {check.status for check in checks}
+    order: tuple[Status, ...] = ("failed", "warning", "ok")
+    return next(status for status in order if status == "ok" or status in found)
+
 
 _PARTS = ("msgspec", "uvicorn", "uvloop", "httptools")
 
@@ -84,7 +105,7 @@ class SystemService:
         return Check("home", "ok", str(home))
 
     def _disk(self) -> Check:
-        from dari.system.disk_check import check_disk
+        from dari.system.checks import check_disk
 
         return check_disk((paths.home(), self._socket_path.parent))
 
@@ -123,10 +144,12 @@ class SystemService:
         if mode & 0o077:
             return Check("socket", "failed", f"{path} has mode {mode:04o}", f"chmod 600 {path}")
         if not answers(path):
-            return Check("socket", "warning", f"{path} is left over; nobody listens", "`dari up` replaces it")
+            return Check(
+                "socket", "warning", f"{path} is left over, and no process listens on it", "`dari up` replaces it"
+            )
         return Check("socket", "ok", f"{path} answers")
 
     def _port(self) -> Check:
-        from dari.system.port_check import check_ports  # and with it what speaks HTTP
+        from dari.system.checks import check_ports  # and with it what speaks HTTP
 
         return check_ports(self._socket_path, self._http_port, {"dari": self._token_path, **self._further_tokens()})

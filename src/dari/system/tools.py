@@ -1,4 +1,4 @@
-"""The built-in toolkit: is it alive, what is it, is it healthy."""
+"""The built-in toolkit: ping, information, health checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from dari.core.tool import tool
 from dari.mcp.versions import SUPPORTED
-from dari.system.check import Check, Status, worst_status
-from dari.system.service import SystemService
+from dari.system.service import Check, Status, SystemService, worst_status
 from dari.version import VERSION
 
 

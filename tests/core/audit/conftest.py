@@ -17,7 +17,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     logs: list[AuditLog] = []
 
     def open_log(**more: Any) -> AuditLog:
-        given = {"redact": lambda data: data, "batch_s": 0.001, **more}
+        given = {"batch_s": 0.001, **more}
         logs.append(AuditLog(tmp_path / "audit", **given))
         return logs[-1]
 

@@ -87,7 +87,7 @@ def test_a_log_that_was_forged_as_a_whole_is_found_by_who_noted_the_head(opened:
 def test_no_byte_of_a_log_can_be_changed_unnoticed(tmp_path: Path, data: Any) -> None:
     directory = tmp_path / "audit"
     if not directory.exists():
-        log = AuditLog(directory, redact=lambda given: given, batch_s=0.001)
+        log = AuditLog(directory, batch_s=0.001)
         for at in range(5):
             log.call("fs", f"tool{at}", "ok")
         log.close()
@@ -120,7 +120,7 @@ def test_a_torn_tail_is_told_moved_away_and_the_chain_goes_on(opened: Opened, ta
 
 def test_only_one_process_writes(opened: Opened) -> None:
     log = opened()
-    with pytest.raises(Conflict, match="another process writes"):
+    with pytest.raises(Conflict):
         opened()
     log.close()
     opened()
@@ -133,7 +133,7 @@ def test_a_link_in_the_place_of_the_log_is_not_written_through(opened: Opened, t
     (tmp_path / "audit" / "2026-11-16.jsonl").symlink_to(victim)
     log = opened(now=Days(), retry_s=0.001, grace_s=0)
     assert not log.flush(0.2)
-    with pytest.raises(Unavailable, match="cannot be written"):
+    with pytest.raises(Unavailable):
         log.check()
     assert victim.read_text() == "untouched"
 
@@ -143,7 +143,7 @@ import sys, time
 from pathlib import Path
 from dari.core.audit.log import MAX_EXCESS_RECORDS, AuditLog
 
-log = AuditLog(Path(sys.argv[1]), redact=lambda data: data)
+log = AuditLog(Path(sys.argv[1]))
 at = 0
 while True:
     log.call("fs", f"tool{at}", "ok", arguments=b'{"text":"' + b"x" * 500 + b'"}')
@@ -164,7 +164,7 @@ def test_kill_9_loses_less_than_the_last_second_and_the_chain_holds(tmp_path: Pa
             os.kill(writer.pid, signal.SIGKILL)
             made += writer.stdout.readlines()
         times = [float(words[1]) for line in made if len(words := line.split()) == 2]
-        AuditLog(directory, redact=lambda data: data).close()
+        AuditLog(directory).close()
         report = verify(directory)
         assert report.is_whole
         kept = len(query(directory, kind="call", limit=10**6)) - before
@@ -180,7 +180,7 @@ from dari.core.audit.log import MAX_EXCESS_RECORDS, AuditLog
 from dari.errors import Unavailable
 
 directory = Path(sys.argv[1])
-log = AuditLog(directory, redact=lambda data: data, batch_s=0.001, retry_s=0.005, grace_s=0.01)
+log = AuditLog(directory, batch_s=0.001, retry_s=0.005, grace_s=0.01)
 log.flush()
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
 for at in range(100):
@@ -214,10 +214,10 @@ def test_a_full_queue_refuses_calls_and_what_still_comes_is_recorded_or_counted(
     obstacle = tmp_path / "audit" / "2026-11-16.jsonl"
     obstacle.parent.mkdir(mode=0o700)
     obstacle.symlink_to(tmp_path / "nowhere")
-    log = opened(now=Days(), queue=100, retry_s=0.001, grace_s=1000)
+    log = opened(now=Days(), max_queued=100, retry_s=0.001, grace_s=1000)
     for _ in range(100):
         log.call("s", "t", "ok")
-    with pytest.raises(Unavailable, match="cannot be written"):
+    with pytest.raises(Unavailable):
         log.check()
     for _ in range(
         MAX_EXCESS_RECORDS + 50

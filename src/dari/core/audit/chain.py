@@ -1,44 +1,34 @@
-"""Records to bytes on disk: numbered, linked, in the file of their day. Used by the one writer thread only."""
+"""Records as lines of the log: numbered, linked, in the file of their day."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
-from msgspec import UNSET, Raw
+from typing import Any
 
 from dari.core.audit.files import Head, LogFile, log_files, open_appending, write_head
-from dari.core.audit.record import FIRST_PREV_HASH, AuditRecord, Outcome, RecordKind, encode, hash_of
+from dari.core.audit.record import FIRST_PREV_HASH, PendingRecord, RecordKind, hash_of
 from dari.core.audit.verify import last_record_of
+from dari.core.audit.writer import BREATH, append_all, encode_safely
 
 SYNC_S = 1.0
-MAX_ARGUMENT_BYTES = 4096
-_CUT_CHARS = 1000
-_BREATH = 64
-
-PendingRecord = tuple[
-    float, RecordKind, str, str, str, Outcome | Literal[""], str, str, float, int, bytes, str, dict[str, Any] | None
-]
-"""Unix time, kind, part, server, tool, outcome, who, session, ms, result bytes, arguments as JSON, error, detail."""
 
 
-class ChainWriter:
+class ChainFile:
+    """The sink of the log."""
+
     def __init__(
         self,
         directory: Path,
         last: Head | None,
-        redact: Callable[[bytes], bytes],
         *,
         max_file_bytes: int,
         keep_days: int | None,
     ) -> None:
         self._directory = directory
-        self._redact = redact
         self._max_file_bytes = max_file_bytes
         self._keep_days = keep_days
         self._last = last or Head(0, FIRST_PREV_HASH)
@@ -48,31 +38,20 @@ class ChainWriter:
         self._unsynced_since: float | None = None
 
     def write(self, batch: Sequence[PendingRecord]) -> None:
-        """Append all of them or, with an `OSError`, none: a part that was written is taken back."""
-        if not batch:
-            return
-        self._turn_page(batch[0][0])
-        last, data = self._last, bytearray()
-        for number, pending in enumerate(batch, 1):
-            last = self._append(data, last, pending)
-            if number % _BREATH == 0:
-                # The event loop would wait 5 ms for the interpreter lock; it need not, half a millisecond is enough.
-                time.sleep(0)
-        self._put(data, last)
+        self._turn_page(batch[0].at)
+        self._append(batch)
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
 
     def sync_in_s(self) -> float | None:
-        """Seconds until the disk should have it; None when it has."""
         if self._unsynced_since is None:
             return None
         return max(0.0, self._unsynced_since + SYNC_S - time.monotonic())
 
-    def sync(self, *, to_disk: bool = True) -> None:
+    def sync(self) -> None:
         if self._unsynced_since is None:
             return
-        if to_disk:
-            os.fsync(self._fd)
+        os.fsync(self._fd)
         # Only after the records: a head that is ahead of them would accuse somebody of removing some.
         write_head(self._directory, self._last)
         self._unsynced_since = None
@@ -81,54 +60,6 @@ class ChainWriter:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def _append(self, data: bytearray, last: Head, pending: PendingRecord) -> Head:
-        at, kind, part, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail = pending
-        record = AuditRecord(
-            n=last.n + 1,
-            at=datetime.fromtimestamp(at, UTC),
-            kind=kind,
-            part=part,
-            server=server,
-            tool=tool,
-            outcome=outcome,
-            who=who,
-            session=session,
-            ms=round(ms, 3),
-            result_bytes=result_bytes,
-            arguments=Raw(self._shown(arguments)) if arguments else UNSET,
-            error=self._clean(error[:_CUT_CHARS]) if error else "",
-            detail=self._clean(detail) if detail and kind in ("call", "decision") else detail or {},
-            prev=last.hash,
-        )
-        try:
-            line = encode(record)
-        except (TypeError, ValueError, RecursionError):  # a lone surrogate, or a detail that is no JSON
-            line = encode(_tellable(record))
-        data += line
-        data += b"\n"
-        return Head(record.n, hash_of(line))
-
-    def _shown(self, arguments: bytes) -> bytes:
-        try:
-            # Through the decoder, so that neither a line end nor a fault in it can break the line.
-            shown = bytes(msgspec.json.decode(self._redact(arguments), type=Raw))
-            if b"\n" in shown or b"\r" in shown:
-                shown = msgspec.json.format(shown, indent=-1)
-        except Exception:
-            # No secret may slip through because redacting it failed, and no record be lost for that.
-            return b'"<not shown: it could not be redacted>"'
-        if len(shown) <= MAX_ARGUMENT_BYTES:
-            return shown
-        text = shown[: _CUT_CHARS * 4].decode(errors="replace")[:_CUT_CHARS]
-        return msgspec.json.encode(f"{text}… ({len(arguments)} bytes)")
-
-    def _clean(self, value: Any) -> Any:
-        """Errors and details come from servers and people, who put secrets into them too."""
-        try:
-            return msgspec.json.decode(self._redact(msgspec.json.encode(value)))
-        except Exception:
-            return {} if isinstance(value, dict) else "<not shown: it could not be redacted>"
 
     def _turn_page(self, at: float) -> None:
         """Have the right file open: of the day, not too large, and not deleted under our hands."""
@@ -168,28 +99,18 @@ class ChainWriter:
             file.path.unlink(missing_ok=True)
 
     def _write_own(self, at: float, kind: RecordKind, detail: dict[str, Any]) -> None:
-        data = bytearray()
-        last = self._append(data, self._last, (at, kind, "", "", "", "", "", "", 0.0, 0, b"", "", detail))
-        self._put(data, last)
+        self._append([PendingRecord(at=at, kind=kind, detail=detail)])
 
-    def _put(self, data: bytearray, last: Head) -> None:
-        written = 0
-        try:
-            with memoryview(data) as view:
-                while written < len(data):
-                    written += os.write(self._fd, view[written:])
-        except OSError:
-            if written:
-                os.ftruncate(self._fd, self._size)
-            raise
+    def _append(self, batch: Sequence[PendingRecord]) -> None:
+        n, prev, data = self._last.n, self._last.hash, bytearray()
+        for number, pending in enumerate(batch, 1):
+            n += 1
+            line = encode_safely(pending.numbered(n, prev))
+            prev = hash_of(line)
+            data += line
+            data += b"\n"
+            if number % BREATH == 0:
+                time.sleep(0)
+        append_all(self._fd, data, self._size)
         self._size += len(data)
-        self._last = last
-
-
-def _tellable(record: AuditRecord) -> AuditRecord:
-    texts = {
-        name: value.encode(errors="backslashreplace").decode()
-        for name in ("part", "server", "tool", "who", "session", "error")
-        if isinstance(value := getattr(record, name), str)
-    }
-    return msgspec.structs.replace(record, **texts, detail={"unwritable": repr(record.detail)[:200]}, arguments=UNSET)
+        self._last = Head(n, prev)

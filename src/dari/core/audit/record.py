@@ -6,7 +6,7 @@ The hash of a record is the hash of its line as it stands in the file, without t
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +19,45 @@ records that the hub took over from the file of another process."""
 
 FIRST_PREV_HASH = "0" * 64
 """`prev` of the very first record."""
+
+
+class PendingRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A record before it has its number and its link: as callers queue it, and as a line of a spool."""
+
+    at: float
+    """Unix time."""
+    kind: RecordKind = "call"
+    part: str = ""
+    server: str = ""
+    tool: str = ""
+    outcome: Outcome | Literal[""] = ""
+    who: str = ""
+    session: str = ""
+    ms: float = 0.0
+    result_bytes: int = 0
+    arguments: Raw | UnsetType = UNSET
+    """JSON; redacted by the thread that writes the record."""
+    error: str = ""
+    detail: dict[str, Any] = {}
+
+    def numbered(self, n: int, prev: str) -> AuditRecord:
+        return AuditRecord(
+            n=n,
+            at=datetime.fromtimestamp(self.at, UTC),
+            kind=self.kind,
+            part=self.part,
+            server=self.server,
+            tool=self.tool,
+            outcome=self.outcome,
+            who=self.who,
+            session=self.session,
+            ms=self.ms,
+            result_bytes=self.result_bytes,
+            arguments=self.arguments,
+            error=self.error,
+            detail=self.detail,
+            prev=prev,
+        )
 
 
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +87,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 decode = msgspec.json.Decoder(AuditRecord).decode
+decode_pending = msgspec.json.Decoder(PendingRecord).decode
 
 
 def hash_of(line: bytes) -> str:

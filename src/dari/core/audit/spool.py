@@ -7,233 +7,86 @@ The writer opens the file by its name for every batch and writes under a lock, a
 leads to this file. The hub renames it first and then waits for the lock: what was being written is in it, and nothing
 comes after. Records are redacted before they are written. `kill -9` loses at most what came in the last batch.
 
-What is dropped is counted, and the count is written as a record: when `MAX_QUEUED_RECORDS` wait because the disk is
-slower than the calls, and when the spools of all processes have grown to `MAX_SPOOL_BYTES` because no hub ran.
+When no hub runs, the spools of all processes grow to `MAX_SPOOL_BYTES`. Then, as when the disk is full, records wait in
+memory, up to `MAX_QUEUED_RECORDS`; those that come after are dropped and counted.
 """
 
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 
-from dari.core.audit.record import AuditRecord, Outcome, RecordKind
-from dari.errors import DariError
+from dari.core.audit.record import PendingRecord, decode_pending
+from dari.core.audit.writer import BREATH, MAX_QUEUED_RECORDS, RETRY_S, RecordWriter, append_all, encode_safely
 from dari.paths import home, private_dir
-
-if TYPE_CHECKING:
-    from dari.core.audit.chain import PendingRecord
 
 BATCH_S = 0.5
 """So long a record waits for others before they are written together; a person may rely on one second."""
-MAX_QUEUED_RECORDS = 50_000
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A process begins another file above that: the hub takes each over as one batch."""
 MAX_SPOOL_BYTES = 256 * 1024 * 1024
-_CUT_CHARS = 1000
-_MAX_ARGUMENT_BYTES = 64 * 1024
 _ENDING = ".jsonl"
 _TAKEN = ".taken"
 SPOOL_FOLDER = "audit-spool"
 """Beside the folder of the log."""
-_log = logging.getLogger("dari.audit")
 
 
-class SpooledRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of a spool: a record without its number and the hash of the one before it."""
-
-    at: float
-    kind: RecordKind = "call"
-    part: str = ""
-    server: str = ""
-    tool: str = ""
-    outcome: Outcome | Literal[""] = ""
-    who: str = ""
-    session: str = ""
-    ms: float = 0.0
-    result_bytes: int = 0
-    arguments: Raw | UnsetType = UNSET
-    error: str = ""
-    detail: dict[str, Any] = {}
-
-    def waiting(self) -> AuditRecord:
-        """As people are shown it before it is in the log."""
-        told = {name: getattr(self, name) for name in self.__struct_fields__ if name != "at"}
-        return AuditRecord(n=0, at=datetime.fromtimestamp(self.at, UTC), prev="", **told)
-
-    def pending(self) -> PendingRecord:
-        """As the log's writer takes it."""
-        arguments = b"" if self.arguments is UNSET else bytes(self.arguments)
-        return (
-            *(self.at, self.kind, self.part, self.server, self.tool, self.outcome, self.who, self.session),
-            *(self.ms, self.result_bytes, arguments, self.error, self.detail or None),
-        )
-
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(SpooledRecord).decode
-_Waiting = tuple[float, str, str, str, Outcome, str, str, float, int, bytes, str, dict[str, Any] | None]
-
-
-class AuditSpool:
-    """`call` only appends to a queue; one thread redacts, encodes and writes. Nothing is made before the first call."""
+class AuditSpool(RecordWriter):
+    """Nothing is made before the first record."""
 
     def __init__(
         self,
         directory: Path,
         *,
-        redact: Callable[[bytes], bytes],
         batch_s: float = BATCH_S,
-        queue: int = MAX_QUEUED_RECORDS,
+        retry_s: float = RETRY_S,
+        max_queued: int = MAX_QUEUED_RECORDS,
         max_file_bytes: int = MAX_FILE_BYTES,
         max_spool_bytes: int = MAX_SPOOL_BYTES,
     ) -> None:
         self.directory = directory
-        self._dropped = self._unwritten = self._told = 0
-        """Records that found the queue full (counted by callers), and those that found the disk full and those that a
-        record tells of (both counted by the thread)."""
-        self._redact = redact
-        self._batch_s = batch_s
-        self._limit = queue
+        sink = SpoolFile(directory, max_file_bytes, max_spool_bytes)
+        super().__init__(sink, "audit-spool", batch_s=batch_s, retry_s=retry_s, max_queued=max_queued)
+
+
+class SpoolFile:
+    """The sink of a spool. The kernel writes it to the disk when it likes: a hub takes it within a second or so."""
+
+    def __init__(self, directory: Path, max_file_bytes: int, max_spool_bytes: int) -> None:
+        self._directory = directory
         self._max_file_bytes, self._max_spool_bytes = max_file_bytes, max_spool_bytes
-        self._queue: deque[_Waiting] = deque()
         self._path: Path | None = None
-        self._wake, self._hurry = threading.Event(), threading.Event()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
 
-    def call(
-        self,
-        server: str,
-        tool: str,
-        outcome: Outcome,
-        *,
-        part: str = "",
-        who: str = "",
-        session: str = "",
-        ms: float = 0.0,
-        result_bytes: int = 0,
-        arguments: bytes = b"",
-        error: str = "",
-        detail: dict[str, Any] | None = None,
-    ) -> None:
-        """Record a call that has ended; never blocks. A full queue drops the newest record and counts it."""
-        if len(self._queue) >= self._limit:
-            self._dropped += 1
-            return
-        self._queue.append(
-            (time.time(), part, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail)
-        )
-        if not self._wake.is_set():
-            self._wake.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="audit-spool", daemon=True)
-                self._thread.start()
+    def write(self, batch: Sequence[PendingRecord]) -> None:
+        if self._path is None or self._size() >= self._max_file_bytes:
+            private_dir(self._directory)
+            if _size_of(self._directory) >= self._max_spool_bytes:
+                raise OSError(f"the spools in {self._directory} have reached their largest size")
+            self._path = self._directory / f"{os.getpid()}-{os.urandom(4).hex()}{_ENDING}"
+        data = bytearray()
+        for number, record in enumerate(batch, 1):
+            data += encode_safely(record)
+            data += b"\n"
+            if number % BREATH == 0:
+                time.sleep(0)
+        with _appending(self._path) as file:
+            append_all(file, data, os.fstat(file).st_size)
 
-    @property
-    def lost(self) -> int:
-        """Records that were dropped and that no record tells of yet."""
-        return self._dropped + self._unwritten - self._told
+    def sync_in_s(self) -> float | None:
+        return None
+
+    def sync(self) -> None:
+        pass
 
     def close(self) -> None:
-        """Write what is left."""
-        self._stopping = True
-        self._hurry.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._hurry.wait(self._batch_s)
-            is_last = self._stopping
-            self._wake.clear()
-            batch = [self._queue.popleft() for _ in range(len(self._queue))]
-            lost = self.lost
-            try:
-                self._write(batch, lost)
-                self._told += lost
-            except (OSError, DariError) as error:
-                # A disk that is full or away. Its records would fill the memory: their number is kept instead.
-                if not self._unwritten:
-                    _log.warning("audit event=spool_unwritten path=%s: %s", self.directory, error)
-                self._unwritten += len(batch)
-            if is_last:
-                return
-
-    def _write(self, batch: list[_Waiting], lost: int) -> None:
-        if self._path is None or self._size() >= self._max_file_bytes:
-            private_dir(self.directory)
-            if _size_of(self.directory) >= self._max_spool_bytes:
-                raise OSError("the spools have reached their largest size")
-            self._path = self.directory / f"{os.getpid()}-{os.urandom(4).hex()}{_ENDING}"
-        data = bytearray()
-        if lost:
-            told = SpooledRecord(at=time.time(), kind="dropped", detail={"records": lost})
-            data += _encode(told) + b"\n"
-        for number, waiting in enumerate(batch, 1):
-            data += self._line(waiting) + b"\n"
-            if number % 64 == 0:
-                time.sleep(0)  # let the event loop have the interpreter
-        if data:
-            with _appending(self._path) as file:
-                _put(file, data)
-
-    def _line(self, waiting: _Waiting) -> bytes:
-        at, part, server, tool, outcome, who, session, ms, result_bytes, arguments, error, detail = waiting
-        record = SpooledRecord(
-            at=at,
-            part=part,
-            server=server,
-            tool=tool,
-            outcome=outcome,
-            who=who,
-            session=session,
-            ms=round(ms, 3),
-            result_bytes=result_bytes,
-            arguments=Raw(self._shown(arguments)) if arguments else UNSET,
-            error=self._clean(error),
-            detail=detail or {},
-        )
-        try:
-            return _encode(record)
-        except (TypeError, ValueError, RecursionError):  # a lone surrogate, or a detail that JSON does not know
-            plain = {name: getattr(record, name).encode(errors="backslashreplace").decode() for name in _TEXTS}
-            return _encode(msgspec.structs.replace(record, **plain, detail={}, arguments=UNSET))
-
-    def _shown(self, arguments: bytes) -> bytes:
-        """Redacted and on one line; what is long beyond use is cut."""
-        try:
-            shown = bytes(msgspec.json.decode(self._redact(arguments), type=Raw))
-            if b"\n" in shown or b"\r" in shown:
-                shown = msgspec.json.format(shown, indent=-1)
-        except Exception:
-            # No secret may slip through because redacting it failed, and no record be lost for that.
-            return b'"<not shown: it could not be redacted>"'
-        if len(shown) <= _MAX_ARGUMENT_BYTES:
-            return shown
-        text = shown[: _CUT_CHARS * 4].decode(errors="replace")[:_CUT_CHARS]
-        return _encode(f"{text}… ({len(arguments)} bytes)")
-
-    def _clean(self, text: str) -> str:
-        if not text:
-            return ""
-        try:
-            return str(msgspec.json.decode(self._redact(_encode(text[:_CUT_CHARS]))))
-        except Exception:
-            return "<not shown: it could not be redacted>"
+        pass
 
     def _size(self) -> int:
         try:
@@ -244,16 +97,7 @@ class AuditSpool:
 
 def process_spool() -> AuditSpool:
     """The spool of this process in the usual place, where the hub looks. To make one costs nothing."""
-
-    def redact(data: bytes) -> bytes:
-        from dari.core.audit.redact import redact_json  # in the spool's thread: nobody's first call waits for it
-
-        return redact_json(data)
-
-    return AuditSpool(home() / "bridge" / SPOOL_FOLDER, redact=redact)
-
-
-_TEXTS = ("part", "server", "tool", "who", "session", "error")
+    return AuditSpool(home() / "bridge" / SPOOL_FOLDER)
 
 
 def spooled(directory: Path) -> list[Path]:
@@ -266,16 +110,53 @@ def spooled(directory: Path) -> list[Path]:
     return [*sorted(taken), *sorted(path for path in found if path.name.endswith(_ENDING))]
 
 
-def read_spool(path: Path) -> list[SpooledRecord]:
-    """The whole records in a file. A torn last line is left out, and so is a line that is no record."""
-    records: list[SpooledRecord] = []
-    *lines, _ = path.read_bytes().split(b"\n")
-    for line in lines:
+def read_spool(path: Path) -> list[PendingRecord]:
+    """The whole records in a file. A torn last line is left out, and so is a line that holds no record."""
+    return [record for record in _read_lines(path)[0] if record is not None]
+
+
+class SpoolReport(Struct, frozen=True, kw_only=True):
+    """What waits for the hub. A record is chained when the hub takes it: until then only its line can be checked."""
+
+    files: int = 0
+    records: int = 0
+    unreadable: tuple[str, ...] = ()
+    """Lines that hold no record, as `file:line`."""
+    torn: tuple[str, ...] = ()
+    """Files whose last line is not finished: being written, or left so by a writer that was killed."""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.unreadable and not self.torn
+
+
+def check_spools(directory: Path) -> SpoolReport:
+    files = records = 0
+    unreadable: list[str] = []
+    torn: list[str] = []
+    for path in spooled(directory):
         try:
-            records.append(_decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-    return records
+            lines, rest = _read_lines(path)
+        except FileNotFoundError:
+            continue  # the hub took it just now
+        files += 1
+        records += sum(record is not None for record in lines)
+        unreadable += [f"{path.name}:{number}" for number, record in enumerate(lines, 1) if record is None]
+        torn += [path.name] if rest else []
+    return SpoolReport(files=files, records=records, unreadable=tuple(unreadable), torn=tuple(torn))
+
+
+def _read_lines(path: Path) -> tuple[list[PendingRecord | None], bytes]:
+    """A record, or None, for each whole line; and what stands after the last one."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    return [_parse(line) for line in lines], rest
+
+
+def _parse(line: bytes) -> PendingRecord | None:
+    try:
+        return decode_pending(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def take_spool(path: Path) -> Path:
@@ -314,19 +195,6 @@ def _is_same(file: int, path: Path) -> bool:
         return False
     ours = os.fstat(file)
     return (named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino)
-
-
-def _put(file: int, data: bytearray) -> None:
-    """All of it or, with an OSError, nothing."""
-    before, written = os.fstat(file).st_size, 0
-    try:
-        with memoryview(data) as view:
-            while written < len(data):
-                written += os.write(file, view[written:])
-    except OSError:
-        if written:
-            os.ftruncate(file, before)
-        raise
 
 
 def _size_of(directory: Path) -> int:

@@ -46,7 +46,7 @@ class SpoolTakeover:
             number = 0
             if taken != path or not self._is_in_log(path, log):
                 records = read_spool(taken)
-                if not log.take_over([each.pending() for each in records], taken.name):
+                if not log.take_over(records, taken.name):
                     return 0  # the log is busy: at the next time
                 number = len(records)
                 self._written.add(taken.name)

@@ -3,7 +3,9 @@
 from dari.text.redact.names import is_secret, is_secret_name
 from dari.text.redact.patterns import MARK
 from dari.text.redact.text import (
+    HIDING,
     MAX_CHARS,
+    REVEALED,
     Headers,
     Redacted,
     RedactedHeaders,
@@ -17,6 +19,8 @@ from dari.text.redact.text import (
 from dari.text.redact.values import redact_error, redact_secrets, redact_string
 
 __all__ = [
+    "HIDING",
+    "REVEALED",
     "MARK",
     "MAX_CHARS",
     "Headers",

@@ -124,6 +124,24 @@ class Redactor:
         return redacted.text
 
 
+class Revealed(Redactor):
+    """Hides nothing: for a person who asked for the originals, and for what is stored or sent again."""
+
+    def headers(self, headers: Headers) -> Headers:
+        return headers
+
+    def url(self, url: str) -> str:
+        return url
+
+    def body(self, text: str, mime: str) -> str:
+        return text
+
+
+HIDING = Redactor()
+"""What every reader gets who does not ask for the originals."""
+REVEALED = Revealed()
+
+
 @lru_cache(maxsize=256)
 def _remembered(text: str, mime: str) -> Redacted:
     return redact_body(text, mime)

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dari.system import port_check
-from dari.system.check import Check
-from dari.system.port_check import check_ports
-from dari.transport.health import proof
-from dari.transport.identity import hub_on, identify
+from dari.system import checks
+from dari.system.checks import check_ports
+from dari.system.service import Check
+from dari.transport.health import hub_on, identify, proof
 from tests.support.transports import Rig, running
 
 
@@ -126,7 +125,7 @@ def test_a_program_that_proves_nothing_is_told_and_sent_no_token(tmp_path: Path,
 
 def test_a_program_of_another_user_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Squatter().running() as squatter:
-        monkeypatch.setattr(port_check.os, "geteuid", lambda: 4242)
+        monkeypatch.setattr(checks.os, "geteuid", lambda: 4242)
         check = check_ports(tmp_path / "none.sock", squatter.port, {"dari": token_file(tmp_path)})
     assert check.status == "failed"
     assert "send no token" in check.hint
