@@ -321,10 +321,27 @@ async def test_http_is_forwarded_and_goes_on_when_stdin_ends_and_when_the_hub_is
         await person.until_waiting()
         os.kill(person.hub_pid(), signal.SIGKILL)
         assert (await asked).json()["result"]["_meta"]["dari/error"]["name"] == "unavailable"
-        assert (await http.post(call("dari_ping", 6), **session)).status == 404  # as MCP has it: initialize anew
-        session = await http_session(http)
-        pinged = await http.post(call("dari_ping", 7), **session)
-        assert pinged.json()["result"]["structuredContent"] == {"pong": True}
+        pinged = await http.post(call("dari_ping", 6), **session)
+        assert pinged.status == 200 and pinged.json()["result"]["structuredContent"] == {"pong": True}
+
+
+async def test_an_http_session_outlives_its_hub_and_its_stream_announces_every_list(person: Person) -> None:
+    async with person.listener("http") as (_, http):
+        session, other = await http_session(http), await http_session(http)
+        level = {"jsonrpc": "2.0", "id": 4, "method": "logging/setLevel", "params": {"level": "debug"}}
+        assert (await http.post(level, **session)).json()["result"] == {}
+        os.kill(person.hub_pid(), signal.SIGKILL)
+        listed = (await http.post(LIST, **session)).json()["result"]["tools"]
+        assert "dari_ping" in {tool["name"] for tool in listed}
+        assert (await http.request("DELETE", "/mcp", headers=other)).status == 204
+        assert (await http.post(LIST, **other)).status == 404
+        assert (await http.post(LIST, **{**session, "mcp-session-id": "never-seen"})).status == 404
+        http.send("GET", "/mcp", headers=session)
+        assert (await http.head())[0] == 200
+        told = b""
+        while told.count(b"list_changed") < 3:
+            told += await http.chunk()
+        assert all(f"notifications/{kind}/list_changed".encode() in told for kind in ("tools", "prompts", "resources"))
 
 
 async def http_session(http: HttpWire) -> dict[str, str]:

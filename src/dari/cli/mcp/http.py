@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import Thread
 
 from dari.cli.mcp.failures import render_failure
+from dari.cli.mcp.http_sessions import SESSION_ID, HttpSession, HttpSessionTable
 from dari.cli.mcp.hub import Hub, HubRefused
 from dari.cli.mcp.messages import ClientMessage
 from dari.cli.mcp.pipe import LOST, Pipe
@@ -18,6 +19,7 @@ from dari.transport.client.http_connection import Headers, HttpConnection
 from dari.transport.http_request import HttpRequest
 from dari.transport.sse import encode_event
 
+IDS_PER_HUB = 1_000_000
 MAX_IDLE_CONNECTIONS = 16
 MAX_IDLE_S = 30.0
 """Less than the hub keeps an idle connection, so that none is used that it is about to close."""
@@ -35,11 +37,18 @@ class HubUnavailable(Unavailable):
         super().__init__(refused.message, refused.hint)
 
 
+class HubLost(HubUnavailable):
+    """The hub that served us is gone."""
+
+
 class HubForwarder:
-    """Forwards HTTP requests to the hub. A hub that ends takes its sessions along; clients get 404, and begin anew."""
+    """Forwards HTTP requests to the hub. When it ends, another one is found or started and gets the sessions."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.generation = 0
+        """Counts the hubs that served us."""
+        self.sessions = HttpSessionTable()
         self._key = ""
         self._lease: socket.socket | None = None
         self._opening = asyncio.Lock()
@@ -53,8 +62,11 @@ class HubForwarder:
             if self._lease is not None:
                 return
             key = secrets.token_urlsafe(16)
-            self._lease = await self._connect(starts=True, http=key)
+            # A client may still answer what the hub before asked: no two hubs give their questions the same ids.
+            first_request = self.generation * IDS_PER_HUB
+            self._lease = await self._connect(starts=True, http=key, first_request=first_request)
             self._key = key
+            self.generation += 1
             self._loop.add_reader(self._lease.fileno(), self._hear_lease)
 
     def finish(self) -> None:
@@ -70,22 +82,35 @@ class HubForwarder:
 
     def serve(self, request: HttpRequest) -> None:
         """Answer a request with what the hub answers."""
-        task = self._loop.create_task(self._forward(_ForwardedRequest(request, self._send_again)))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.send(_ForwardedRequest(request, self))
 
-    def _send_again(self, forwarded: _ForwardedRequest) -> None:
+    def send(self, forwarded: _ForwardedRequest) -> None:
         task = self._loop.create_task(self._forward(forwarded))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _forward(self, forwarded: _ForwardedRequest) -> None:
         try:
-            connection = await self._connection()
+            try:
+                connection = await self._prepare(forwarded)
+            except HubLost:  # noticed before anything was sent: the next one is as good
+                connection = await self._prepare(forwarded)
         except (HubUnavailable, OSError) as error:
             forwarded.fail(str(error), getattr(error, "hint", ""))
             return
         forwarded.send_on(connection)
+
+    async def _prepare(self, forwarded: _ForwardedRequest) -> HttpConnection:
+        if forwarded.session is not None:
+            await self._restore(forwarded.session)
+        return await self._connection()
+
+    async def _restore(self, session: HttpSession) -> None:
+        """Have the hub that serves us know the session."""
+        await self.open()
+        async with session.restoring:
+            if session.generation != self.generation:
+                await session.restore(self.generation, self._connection)
 
     async def _connection(self) -> HttpConnection:
         while self._idle:
@@ -105,7 +130,7 @@ class HubForwarder:
             raise HubUnavailable(refused) from None
         if opened is None:
             self.close()
-            raise HubUnavailable(HubRefused(*LOST))
+            raise HubLost(HubRefused(*LOST))
         sock = socket.socket(fileno=opened[0].detach())
         sock.setblocking(False)
         return sock
@@ -137,9 +162,10 @@ class HubForwarder:
 class _ForwardedRequest:
     """One request on its way: takes the hub's response, and is what the listener cancels."""
 
-    def __init__(self, request: HttpRequest, send_again: Callable[[_ForwardedRequest], None]) -> None:
+    def __init__(self, request: HttpRequest, forwarder: HubForwarder) -> None:
         self._request = request
-        self._send_again = send_again
+        self._forwarder = forwarder
+        self.session = forwarder.sessions.find(request.fields)
         self._connection: HttpConnection | None = None
         self._status = 0
         self._head = b""
@@ -155,7 +181,16 @@ class _ForwardedRequest:
             connection.abort()
             return
         self._connection = connection
-        fields = b"".join(b"%b: %b\r\n" % pair for pair in request.fields.items() if pair[0] not in _OURS)
+        passed = {name: value for name, value in request.fields.items() if name not in _OURS}
+        if (session := self.session) is not None:
+            passed[SESSION_ID] = session.hub_id
+            if session.is_restored:
+                passed.pop(b"last-event-id", None)  # of a hub that is gone
+            if request.method == b"POST":
+                session.note(bytes(request.body))
+            elif request.method == b"DELETE":
+                self._forwarder.sessions.remove(session)
+        fields = b"".join(b"%b: %b\r\n" % pair for pair in passed.items())
         head = b"%b /mcp HTTP/1.1\r\nhost: localhost\r\n%bcontent-length: %d\r\n\r\n"
         connection.send(self, head % (request.method, fields, len(request.body)) + bytes(request.body))
 
@@ -185,12 +220,28 @@ class _ForwardedRequest:
 
     def head(self, status: int, headers: Headers) -> None:
         self._status = status
+        self._keep_session(status, headers)
         self._head = b"".join(b"%b: %b\r\n" % pair for pair in headers.items() if pair[0] not in _NOT_PASSED_ON)
         if b"content-length" in headers:
             self._body = bytearray()
         else:
             self._is_streaming = True
             self._request.start_stream(status, self._head)
+            session = self.session if self._request.method == b"GET" else None
+            if session is not None and (events := session.announcements()):
+                self._request.write_event(events)
+
+    def _keep_session(self, status: int, headers: Headers) -> None:
+        """Remember a session that begins, forget one that the hub does not know; its id is the client's."""
+        if self.session is not None:
+            if status in (401, 404):  # strict servers say 401 of a session that they do not know
+                self._forwarder.sessions.remove(self.session)
+            if SESSION_ID in headers:
+                headers[SESSION_ID] = self.session.id
+        elif SESSION_ID in headers and status == 200:
+            fields, body = self._request.fields, bytes(self._request.body)
+            made = HttpSession(headers[SESSION_ID], self._forwarder.generation, body, fields)
+            self._forwarder.sessions.add(made)
 
     def data(self, part: bytes) -> None:
         if self._body is not None:
@@ -207,7 +258,7 @@ class _ForwardedRequest:
     def broken(self, error: Unavailable, *, is_untouched: bool) -> None:
         # A connection that was kept and broke may have been dead before; a call may have run all the same.
         if is_untouched and ClientMessage(bytes(self._request.body)).method != "tools/call":
-            self._send_again(self)
+            self._forwarder.send(self)
         else:
             self.fail(*LOST)
 
