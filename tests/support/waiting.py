@@ -21,13 +21,13 @@ async def until(
         await asyncio.sleep(INTERVAL_S)
 
 
-def wait_until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
+def wait_until(holds: Callable[[], object], within_s: float = PATIENCE_S, interval_s: float = INTERVAL_S) -> None:
     """The same where no event loop runs."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
             raise AssertionError(f"not so after {within_s:g} s: {holds}")
-        time.sleep(INTERVAL_S)
+        time.sleep(interval_s)
 
 
 async def turn_until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
