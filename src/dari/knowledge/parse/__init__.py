@@ -1,0 +1,19 @@
+"""File bytes to documents. A parser knows its format and nothing of stores; see `chunk` for what is made of it."""
+
+from dari.knowledge.parse.detect import HEAD_BYTES, code_language, media_of
+from dari.knowledge.parse.dispatch import parse_bytes, parse_file
+from dari.knowledge.parse.limits import ParseFailed, ParseLimits
+from dari.knowledge.parse.pool import ParserPool
+from dari.knowledge.parse.versions import parser_version
+
+__all__ = [
+    "HEAD_BYTES",
+    "ParseFailed",
+    "ParseLimits",
+    "ParserPool",
+    "code_language",
+    "media_of",
+    "parse_bytes",
+    "parse_file",
+    "parser_version",
+]
