@@ -1,0 +1,132 @@
+"""Opening files of a root and nothing else: no link is followed below it, whatever is swapped while we read.
+
+`locate` is the check for what an agent names: it opens the file, asks the kernel where that is, and says which
+configured folder holds it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from dari.knowledge.config import Source
+
+_SETTLED_NS = 2_000_000_000
+"""Clocks of file systems are coarse: a file that was written just now may be written again within the same tick."""
+
+
+class FileContent(Struct, frozen=True):
+    """`mtime_ns` is 0 when the file changed while it was read, or just before: it has to be looked at again."""
+
+    data: bytes
+    mtime_ns: int
+    modified_s: float
+
+
+class FileTooLarge(OSError):
+    """Above the limit that the reader was given."""
+
+
+def read_inside(root: Path, relative: str, max_bytes: int) -> FileContent:
+    """The content of a regular file below `root`. Raises OSError, ELOOP where a link stands in the way."""
+    file = _open_inside(root, relative)
+    try:
+        return read_open(file, relative, max_bytes)
+    finally:
+        os.close(file)
+
+
+class FoundSource(Struct, frozen=True):
+    """A file of a configured folder, with its path below it."""
+
+    source: Source
+    relative: str
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[tuple[int, str]]:
+    """A file that somebody named, open, with its path after all links, by the kernel's word. Raises OSError."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        yield file, _path_of(file, path)
+    finally:
+        os.close(file)
+
+
+def source_of(real: str, sources: Iterable[Source]) -> FoundSource | None:
+    """The configured folder that holds this path, which has no links; None: none does, so a person decides."""
+    for source in sources:
+        root = os.path.realpath(source.root)
+        if real.startswith(root.rstrip("/") + "/"):
+            return FoundSource(source, os.path.relpath(real, root))
+    return None
+
+
+def locate(path: Path, sources: Iterable[Source]) -> FoundSource | None:
+    """The same for any path; raises OSError when it cannot be opened. What is read later goes through `read_inside`,
+    which follows no link."""
+    with opened_file(path) as (_, real):
+        return source_of(real, sources)
+
+
+def read_open(file: int, name: str, max_bytes: int) -> FileContent:
+    """The content of an open file, which must be a regular one."""
+    before = os.fstat(file)
+    if not stat.S_ISREG(before.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", name)
+    if before.st_size > max_bytes:
+        raise FileTooLarge(errno.EFBIG, f"it has {before.st_size} bytes, {max_bytes} are the most", name)
+    data = _read_all(file, max_bytes, name)
+    after = os.fstat(file)
+    is_same = before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data)
+    is_settled = is_same and time.time_ns() - after.st_mtime_ns > _SETTLED_NS
+    return FileContent(data, after.st_mtime_ns if is_settled else 0, after.st_mtime)
+
+
+def _open_inside(root: Path, relative: str) -> int:
+    parts = relative.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise OSError(errno.EINVAL, "not a path below the root", relative)
+    folder_flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(root, folder_flags)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, folder_flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+        return os.open(parts[-1], flags, dir_fd=folder)
+    except OSError as error:
+        error.filename = relative
+        raise
+    finally:
+        os.close(folder)
+
+
+def _read_all(file: int, max_bytes: int, relative: str) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while piece := os.read(file, 1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            raise FileTooLarge(errno.EFBIG, f"it has more than {max_bytes} bytes", relative)
+    return b"".join(pieces)
+
+
+def _path_of(file: int, path: Path) -> str:
+    """Where the open file is, by the kernel's word."""
+    if sys.platform == "linux":
+        return os.readlink(f"/proc/self/fd/{file}")
+    real = os.path.realpath(path)
+    if not os.path.samestat(os.fstat(file), os.lstat(real)):
+        raise OSError(errno.ELOOP, "it changed while it was opened", str(path))
+    return real

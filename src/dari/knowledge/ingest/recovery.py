@@ -1,0 +1,36 @@
+"""What a new writer does first: end runs that were killed, remove what they left, bring the index up to the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dari.knowledge.ingest.writer import KnowledgeWriter
+
+
+def recover(writer: KnowledgeWriter) -> None:
+    """Each thing that had to be mended is a note; nothing to mend costs a millisecond."""
+    journal = writer.store.journal
+    killed = [run for run in journal.ingest_runs() if run.status == "running"]
+    for run in killed:
+        journal.end_run(run.run_no, "aborted", run.report)
+        writer.notes.append(f"ingest run {run.run_no} of {run.started_at} was cut short: what it committed is kept")
+    writer.catch_up()
+    if killed and (removed := remove_orphan_assets(writer)):
+        writer.notes.append(f"{removed} stored files without a document were removed")
+
+
+def remove_orphan_assets(writer: KnowledgeWriter) -> int:
+    """Files that a kill left between writing them and their document."""
+    folder = writer.settings.data.assets
+    if not folder.is_dir():
+        return 0
+    known = writer.store.asset_ids()
+    orphans = [path for path in _files(folder) if path.name not in known]
+    for path in orphans:
+        path.unlink(missing_ok=True)
+    return len(orphans)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]
