@@ -1,0 +1,162 @@
+"""Snippets: the piece of a chunk around the sentence that matches best, with the places of the matched words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from dari.knowledge.chunk.sentences import sentence_spans
+from dari.knowledge.index.analyzer import composed, terms_of_word, word_spans
+from dari.knowledge.search.request import Snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MIN_SNIPPET_CHARS = 20
+_CUT = "…"
+_STOP = re.compile(r"[.!?。！？…]\S{0,3}\s+|\n+")
+
+
+class Match:
+    """Where a chunk has words of the query."""
+
+    __slots__ = ("spans", "terms", "text")
+
+    def __init__(self, text: str, spans: list[tuple[int, int, tuple[str, ...]]], terms: tuple[str, ...]) -> None:
+        self.text = text
+        self.spans = spans
+        self.terms = terms
+
+
+class _QueryTerms(dict[str, tuple[str, ...]]):
+    """The query's terms in a word; a word is looked at once."""
+
+    def __init__(self, idf: Mapping[str, float]) -> None:
+        super().__init__()
+        self._idf = idf
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        idf = self._idf
+        found = self[word] = tuple([term for term in terms_of_word(word) if term in idf])
+        return found
+
+
+class Highlighter:
+    """Finds the words of one query in many chunks."""
+
+    def __init__(self, idf: Mapping[str, float]) -> None:
+        self._idf = idf
+        self._terms_in = _QueryTerms(idf)
+
+    def match(self, text: str) -> Match:
+        """The matched words of a chunk, in order, and the query's terms among them."""
+        text = composed(text)
+        terms_in = self._terms_in
+        spans: list[tuple[int, int, tuple[str, ...]]] = []
+        found: set[str] = set()
+        for start, word in [(place.start(), word) for place in word_spans(text) if terms_in[word := place[0]]]:
+            terms = terms_in[word]
+            found.update(terms)
+            if span := self._span_in_word(word, start, terms):
+                spans.append((*span, terms))
+        return Match(text, spans, tuple(sorted(found)))
+
+    def snippet(self, match: Match, chars: int) -> Snippet:
+        """At most `chars` characters around the sentence whose terms weigh most; without a match, the beginning."""
+        text, chars = match.text, max(chars, MIN_SNIPPET_CHARS)
+        first, last = self._best_sentence(match)
+        sentence = text[first:last]
+        start, end = _window(text, first, last, chars, match)
+        head, tail = _CUT if start > 0 else "", _CUT if end < len(text) else ""
+        shift = len(head) - start
+        highlights = [(a + shift, b + shift) for a, b, _ in match.spans if start <= a and b <= end]
+        return Snippet(head + text[start:end] + tail, not (head or tail), tuple(highlights), sentence)
+
+    def _best_sentence(self, match: Match) -> tuple[int, int]:
+        """Which of the pieces between full stops weighs most; then the sentence it belongs to, by the rules."""
+        text, spans = match.text, match.spans
+        ends = [*(place.end() for place in _STOP.finditer(text)), len(text)]
+        best, best_weight, peak, place, first = 0, -1.0, 0, 0, 0
+        for index, last in enumerate(ends):
+            seen: set[str] = set()
+            first = place
+            while place < len(spans) and spans[place][0] < last:
+                seen.update(spans[place][2])
+                place += 1
+            weight = sum(map(self._idf.__getitem__, seen))
+            if weight > best_weight:
+                best, best_weight, peak = index, weight, spans[first][0] if place > first else 0
+        start, end = ends[best - 2] if best > 1 else 0, ends[min(best + 1, len(ends) - 1)]
+        sentences = sentence_spans(text[start:end])
+        inside = next(
+            (one for one in sentences if one[0] <= peak - start < one[1]), sentences[0] if sentences else (0, 0)
+        )
+        return start + inside[0], start + inside[1]
+
+    def _span_in_word(self, word: str, start: int, terms: tuple[str, ...]) -> tuple[int, int] | None:
+        """The matched part: an eojeol without its particle, or the bigrams that match; of other words, all of it."""
+        if not "가" <= word[0] <= "힣":
+            return start, start + len(word)
+        if terms[0].startswith("="):
+            return start, start + len(terms[0]) - 1
+        if len(terms) == 1 and f"={terms[0]}" not in self._idf:
+            return None  # one bigram of a longer word in common: 데이터베이스 and 이스라엘
+        places = [word.find(term) for term in terms]
+        return start + min(places), start + max(places) + 2
+
+
+def _window(text: str, first: int, last: int, chars: int, match: Match) -> tuple[int, int]:
+    if len(text) <= chars:
+        return 0, len(text)
+    if last - first > chars:
+        return _densest(text, first, last, chars, match)
+    # Sentences after the best one explain it more often than those before: they get what is left first.
+    end = _end_of_word(text, first + chars - 1) if first + chars < len(text) else len(text)
+    start = first
+    if end == len(text):
+        start = _start_of_word(text, max(end - chars + 1, 0), first)
+    return start, end
+
+
+def _densest(text: str, first: int, last: int, chars: int, match: Match) -> tuple[int, int]:
+    """The piece of one long sentence in which the most matched words stand."""
+    inside = [(a, b) for a, b, _ in match.spans if first <= a and b <= last]
+    best, best_count = first, -1
+    for index, (begin, _) in enumerate(inside):
+        count = sum(1 for _, end in inside[index:] if end - begin <= chars - 2)
+        if count > best_count:
+            best, best_count = begin, count
+    start = _start_of_word(text, max(best - chars // 5, first), best)
+    return start, min(_end_of_word(text, min(start + chars - 2, len(text))), len(text))
+
+
+def _start_of_word(text: str, place: int, latest: int) -> int:
+    """The beginning of a word at or after `place`, `latest` at the latest."""
+    if place <= 0:
+        return 0
+    if not text[place - 1].isspace():
+        while place < latest and not text[place].isspace():
+            place += 1
+    while place < latest and (text[place].isspace() or _continues(text[place])):
+        place += 1
+    return place
+
+
+def _end_of_word(text: str, place: int) -> int:
+    """The end of a word at or before `place`; inside a run without spaces, where no character is torn."""
+    if place >= len(text):
+        return len(text)
+    back = place
+    while back > place - 30 and back > 0 and not text[back].isspace():
+        back -= 1
+    if back > 0 and text[back].isspace():
+        return len(text[:back].rstrip()) or place
+    while place > 1 and (_continues(text[place]) or text[place - 1] == "\u200d"):
+        place -= 1
+    return place
+
+
+def _continues(letter: str) -> bool:
+    """Does it belong to the character before it: an accent, a variation selector, a joiner?"""
+    return letter == "\u200d" or "\ufe00" <= letter <= "\ufe0f" or unicodedata.combining(letter) != 0
