@@ -1,0 +1,339 @@
+"""The knowledge base as one object: opened once per process, hot for every call after the first.
+
+    ServiceCache → KnowledgeService → OpenBase (store, lexical index, vectors, model, searcher)
+
+Commands, `kebab mcp` and kebabd use nothing below this. Reads are safe in several threads and never write; a writer in
+another process is followed. What writes takes the one writer lock and has its own module (`dari.knowledge.ingest`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dari.knowledge.asked_for import asked_for_in
+from dari.knowledge.config import LlmSettings, Settings, load_settings
+from dari.knowledge.errors import NotIndexed, ReadonlyMode, classify
+from dari.knowledge.paths import config_file
+from dari.knowledge.render import Renderer
+from dari.knowledge.store.records import EVERY_DOCUMENT, DocumentFilter
+from dari.knowledge.wire.objects import (
+    AnswerV1,
+    BulkSearchItemV1,
+    BulkSearchResponseV1,
+    ChunkInspectionV1,
+    DocInspectionV1,
+    DocListV1,
+    FetchResultV1,
+    SearchMode,
+    SearchResponseV1,
+)
+
+if TYPE_CHECKING:
+    from dari.knowledge.ask.asker import AskEvents, AskRequest
+    from dari.knowledge.ask.chat import Sampler
+    from dari.knowledge.index.lexical import LexicalIndex
+    from dari.knowledge.index.vectors import VectorIndex
+    from dari.knowledge.models.model import EmbeddingModel
+    from dari.knowledge.passages import Passages
+    from dari.knowledge.search.searcher import Searcher
+    from dari.knowledge.store.store import Store
+    from dari.knowledge.wire.reports import IngestReportV1, OcrFailuresV1, OcrStatsV1, SchemaV1
+
+MAX_OPEN_SERVICES = 8
+AGENT_WAIT_S = 30.0
+"""How long an agent's ingest waits for another writer."""
+Signature = tuple[object, ...]
+_READING = threading.Lock()
+"""msgspec builds what it knows of a type at its first use, and two threads that do so at once crash the process."""
+
+
+class OpenBase:
+    """What is open of one data folder; replaced as a whole when the folder is another one, or has another model."""
+
+    def __init__(
+        self,
+        store: Store,
+        lexical: LexicalIndex,
+        vectors: VectorIndex | None,
+        model: EmbeddingModel | None,
+        searcher: Searcher,
+        signature: Signature,
+    ) -> None:
+        self.store = store
+        self.lexical = lexical
+        self.vectors = vectors
+        self.model = model
+        self.searcher = searcher
+        self.signature = signature
+
+
+class KnowledgeService:
+    """One configuration, opened. To make one reads nothing but the settings that it is given."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._base: OpenBase | None = None
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        base, self._base = self._base, None
+        if base is not None:
+            base.store.close()
+
+    def base(self) -> OpenBase:
+        """The open store with its indexes. NotIndexed before the first ingest."""
+        base = self._base
+        if base is not None and base.signature == self._signature():
+            return base
+        with self._opening:
+            if self._base is None or self._base.signature != self._signature():
+                # The old one is left to who still reads from it: SQLite and tantivy keep removed files until then.
+                self._base = self._open()
+            return self._base
+
+    def renderer(self) -> Renderer:
+        from dari.knowledge.index.lexical import INDEX_VERSION
+
+        base = self._base
+        name = base.model.key if base is not None and base.model is not None else ""
+        return Renderer(self.settings.config.search.stale_after_days, INDEX_VERSION, name)
+
+    # Search
+
+    def search(
+        self,
+        query: str,
+        *,
+        mode: SearchMode | None = None,
+        k: int | None = None,
+        where: DocumentFilter = EVERY_DOCUMENT,
+        max_tokens: int | None = None,
+        snippet_chars: int | None = None,
+        cursor: str | None = None,
+        trace: bool = False,
+    ) -> SearchResponseV1:
+        """The best passages for a query, as `search_response.v1`."""
+        from dari.knowledge.search.request import SearchRequest
+
+        defaults = self.settings.config.search
+        request = SearchRequest(
+            query=query,
+            mode=mode or defaults.default_mode,
+            k=defaults.default_k if k is None else k,
+            where=where,
+            max_tokens=max_tokens,
+            snippet_chars=defaults.snippet_chars if snippet_chars is None else snippet_chars,
+            cursor=cursor or "",
+            trace=trace,
+        )
+        result = self.base().searcher.search(request)
+        if self._base is not None and self._base.model is not None:
+            without = [hit.chunk.chunk_no for hit in result.hits if hit.retrieval.vector_score is None]
+            asked_for_in(self.settings.data.data).note(without)
+        return self.renderer().response(result)
+
+    def bulk_search(self, queries: Sequence[str], **options: Any) -> BulkSearchResponseV1:
+        """Each query with its own response or error."""
+        items = []
+        for index, query in enumerate(queries):
+            try:
+                items.append(BulkSearchItemV1(index=index, query=query, response=self.search(query, **options)))
+            except Exception as error:
+                items.append(BulkSearchItemV1(index=index, query=query, error=classify(error)))
+        failed = sum(1 for item in items if not isinstance(item.response, SearchResponseV1))
+        return BulkSearchResponseV1(items=tuple(items), succeeded=len(items) - failed, failed=failed)
+
+    # Ask
+
+    def ask(
+        self,
+        request: AskRequest,
+        sampler: Sampler | None = None,
+        events: AskEvents | None = None,
+        llm: LlmSettings | None = None,
+    ) -> AnswerV1:
+        """An answer with citations, or a refusal, as `answer.v1`. `sampler` asks the client's own model."""
+        from dari.knowledge.ask.asker import Asker
+
+        base, config = self.base(), self.settings.config
+        cite = self.renderer().citation
+        asker = Asker(base.store, base.searcher, base.model, config.ask, llm or config.llm, cite)
+        return asker.answer(request, sampler, events)
+
+    # Documents
+
+    def list_docs(
+        self, *, where: DocumentFilter = EVERY_DOCUMENT, cursor: str | None = None, limit: int = 100
+    ) -> DocListV1:
+        return self._passages().list_docs(where, cursor or "", limit)
+
+    def inspect_doc(self, id_or_path: str) -> DocInspectionV1:
+        return self._passages().inspect_doc(id_or_path)
+
+    def inspect_chunk(self, chunk_id: str) -> ChunkInspectionV1:
+        return self._passages().inspect_chunk(chunk_id)
+
+    def fetch(
+        self,
+        *,
+        chunk_id: str | None = None,
+        doc_id: str | None = None,
+        line_start: int | None = None,
+        line_end: int | None = None,
+        context: int = 0,
+        max_tokens: int | None = None,
+    ) -> FetchResultV1:
+        """A chunk with its neighbours, a document, or a span of its lines."""
+        passages = self._passages()
+        if chunk_id is not None:
+            return passages.fetch_chunk(chunk_id, context, max_tokens)
+        if line_start is not None or line_end is not None:
+            return passages.fetch_span(doc_id or "", line_start or 1, line_end, max_tokens)
+        return passages.fetch_doc(doc_id or "", max_tokens)
+
+    def _passages(self) -> Passages:
+        from dari.knowledge.passages import Passages
+
+        return Passages(self.base().store, self.settings, self.renderer())
+
+    # Health
+
+    def schema(self) -> SchemaV1:
+        from dari.knowledge.health import describe
+
+        return describe(self)
+
+    def ocr_stats(self) -> OcrStatsV1:
+        from dari.knowledge.health import ocr_stats
+
+        return ocr_stats(self)
+
+    def ocr_failures(self) -> OcrFailuresV1:
+        from dari.knowledge.health import ocr_failures
+
+        return ocr_failures(self)
+
+    # Writing
+
+    def require_writable(self, what: str) -> None:
+        if self.settings.is_readonly:
+            raise ReadonlyMode(f"{what} writes, and --readonly or KEBAB_READONLY forbids it", "leave it out")
+
+    def ingest_file(self, path: str) -> IngestReportV1:
+        """Index one file, as an agent asks for it."""
+        from pathlib import Path
+
+        from dari.knowledge.indexing import index_file
+
+        self.require_writable("ingest_file")
+        return index_file(self.settings, Path(path), is_checked=True, wait_s=AGENT_WAIT_S)
+
+    def ingest_text(self, text: str, *, title: str, source_uri: str | None = None) -> IngestReportV1:
+        """Index a text, as an agent asks for it."""
+        from dari.knowledge.indexing import index_text
+
+        self.require_writable("ingest_stdin")
+        return index_text(self.settings, text.encode(), title, source_uri or "", wait_s=AGENT_WAIT_S)
+
+    def is_inside_roots(self, path: str) -> bool:
+        """Whether a file, links followed, lies in a folder that the configuration names."""
+        real = os.path.realpath(path)
+        roots = (os.path.realpath(source.root) for source in self.settings.sources)
+        return any(real.startswith(f"{root.rstrip('/')}/") for root in roots)
+
+    # Opening
+
+    def _open(self) -> OpenBase:
+        from dari.knowledge.embed import model_for_search
+        from dari.knowledge.index.lexical import LexicalIndex
+        from dari.knowledge.search.searcher import Searcher
+        from dari.knowledge.store.sqlite import open_store
+
+        settings, data = self.settings, self.settings.data
+        settings.require_folder_store()
+        signature = self._signature()
+        if not data.sqlite.exists():
+            raise NotIndexed(
+                f"nothing is indexed in {data.data} yet",
+                "kebab ingest" if settings.sources else "kebab init FOLDER, then kebab ingest",
+            )
+        store = open_store(data.sqlite, is_readonly=settings.is_readonly, lock=data.writer_lock)
+        try:
+            lexical = LexicalIndex.open(data.lexical)
+            model = model_for_search(store, settings.config.embedding, data.data)
+            vectors = None if model is None else self._open_vectors(store, model)
+        except BaseException:
+            store.close()
+            raise
+        searcher = Searcher(store, lexical, vectors, model, settings.config.search)
+        return OpenBase(store, lexical, vectors, model, searcher, signature)
+
+    def _open_vectors(self, store: Store, model: EmbeddingModel) -> VectorIndex | None:
+        state = store.vector_state(model.key)
+        if state is None:
+            return None
+        from dari.knowledge.index.vectors import VectorIndex
+
+        above = self.settings.config.search.ann_above_chunks
+        return VectorIndex.open(
+            self.settings.data.vectors, state.dim, model.key, state.committed_rows, ann_above_rows=above
+        )
+
+    def _signature(self) -> Signature:
+        """Changes when the data folder was replaced, or another model chosen, or the first vectors of one made."""
+        data = self.settings.data
+        folders = (_inode(folder, written=True) for folder in (data.vectors, data.models))
+        return (_inode(data.sqlite), _inode(data.lexical), *folders, _inode(data.data / "model.json"))
+
+
+class ServiceCache:
+    """The services of one process, by configuration and environment; a file that changed is read again."""
+
+    def __init__(self) -> None:
+        self._services: OrderedDict[tuple[object, ...], KnowledgeService] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> ServiceCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get(self, config: str | None, environ: Mapping[str, str], is_readonly: bool) -> KnowledgeService:
+        """The service of these settings; opened where it is not yet."""
+        key = (config, is_readonly, _inode(config_file(config, environ)), _relevant(environ))
+        with self._lock:
+            service = self._services.get(key)
+            if service is not None:
+                self._services.move_to_end(key)
+                return service
+            with _READING:
+                service = self._services[key] = KnowledgeService(load_settings(config, environ, is_readonly))
+            while len(self._services) > MAX_OPEN_SERVICES:
+                self._services.popitem(last=False)[1].close()
+            return service
+
+    def close(self) -> None:
+        with self._lock:
+            while self._services:
+                self._services.popitem()[1].close()
+
+
+def _relevant(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What of an environment decides on settings and places."""
+    names = ("HOME", "DARI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+    return tuple(sorted((name, value) for name, value in environ.items() if name in names or name.startswith("KEBAB_")))
+
+
+def _inode(path: os.PathLike[str], *, written: bool = False) -> tuple[int, ...]:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ()
+    is_file = info.st_mode & 0o170000 == 0o100000
+    changes = is_file and path.__fspath__().endswith((".toml", ".json"))
+    return (info.st_dev, info.st_ino, info.st_mtime_ns if changes or written else 0)
