@@ -78,11 +78,17 @@ class CrabMcp(DemoProcess):
         raise AssertionError(f"crab-mcp did not listen:\n{self.said}")
 
 
+def _environment(run_dir: Path) -> dict[str, str]:
+    """The hub that is started to record a refusal ends after its client."""
+    home = {"HOME": str(run_dir), "DARI_HOME": str(run_dir / "home"), "DARI_BRIDGE_IDLE_S": "1"}
+    return {"PATH": os.environ["PATH"], **home}
+
+
 async def started(run_dir: Path, *options: str, command: tuple[str, ...] = CRAB_MCP) -> CrabMcp:
     process = await asyncio.create_subprocess_exec(
         *(*command, "--run-dir", str(run_dir), *options),
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(run_dir), "DARI_HOME": str(run_dir / "home")},
+        env=_environment(run_dir),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
@@ -112,7 +118,7 @@ async def crabd(run_dir: Path) -> AsyncIterator[int]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dari.cli.crabd", "serve", "--run-dir", str(run_dir)),
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(run_dir), "DARI_HOME": str(run_dir / "home")},
+        env=_environment(run_dir),
         stdin=asyncio.subprocess.DEVNULL,
         stderr=PIPE,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dari.proxy.flow import SAMPLE_BYTES, Body, Flow, Headers
+from dari.text.redact import Redactor
 
 SECRET = "hunter2"
 NOW_MS = 1_790_000_000_000
@@ -54,7 +55,7 @@ def tunnel(flow_id: int = 1) -> Flow:
     return made
 
 
-class Hiding:
+class Hiding(Redactor):
     """Hides `hunter2` wherever it stands."""
 
     def headers(self, headers: Headers) -> Headers:

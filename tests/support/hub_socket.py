@@ -170,4 +170,4 @@ async def open_door(run_dir: Path, commands: Commands | None = None, **settings:
 
 async def empty(door: CliSocketServer) -> None:
     """Return when the last visitor has left."""
-    await until(lambda: not door.visits)
+    await until(lambda: not door.connections)

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from dari.bridge.config.profile import AuthSettings, HttpSettings, Profile, ProfileSource
+from dari.bridge.oauth.callback import NO_PROMPT, LoginPrompt
 from dari.bridge.oauth.keychain import Keychain
 from dari.bridge.oauth.persistent import oauth_for
-from dari.bridge.oauth.prompts import NO_PROMPT, LoginPrompt
 from dari.mcp.client.client import Client
 from dari.mcp.client.oauth import OAuth
 from dari.transport.client.http import HttpChannel

@@ -62,7 +62,7 @@ class Screen:
 
     async def ask(self, prompt: str, *, secret: bool = False) -> str:
         if not self.stdin_is_tty:
-            raise InvalidInput("stdin is no terminal", "")
+            raise InvalidInput("stdin is not a terminal", "")
         self.asked.append(prompt)
         return self._answers.pop(0) if self._answers else ""
 
