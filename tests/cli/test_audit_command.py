@@ -17,7 +17,6 @@ import pytest
 from dari.cli.audit import moment
 from dari.cli.main import main
 from dari.core.audit.log import AuditLog
-from dari.core.audit.redact import redact_json
 from dari.core.audit.spool import SPOOL_FOLDER, AuditSpool
 from tests.support.processes import wait_for_line
 
@@ -30,7 +29,7 @@ class Log:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.at = DAY
-        self.log = AuditLog(folder, redact=lambda data: data, batch_s=0.001, now=lambda: self.at.timestamp())
+        self.log = AuditLog(folder, batch_s=0.001, now=lambda: self.at.timestamp())
 
     def call(self, server: str, tool: str, outcome: str = "ok", **more: Any) -> None:
         self.log.call(server, tool, outcome, **more)  # type: ignore[arg-type]
@@ -276,7 +275,7 @@ def test_calls_of_one_part_are_asked_for_and_older_records_are_the_bridge_s(
 def test_records_that_wait_for_a_hub_are_shown_without_a_number(
     filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spool = AuditSpool(tmp_path / "bridge" / SPOOL_FOLDER, redact=redact_json)
+    spool = AuditSpool(tmp_path / "bridge" / SPOOL_FOLDER)
     spool.call("crab", "crab_ping", "ok", part="crab", who="mcp:claude", arguments=b'{"a":1}')
     spool.call("crab", "crab_stop", "denied", part="crab", who="mcp:claude")
     spool.close()
@@ -286,3 +285,24 @@ def test_records_that_wait_for_a_hub_are_shown_without_a_number(
     assert main(["audit", "query", "--tool", "crab_ping", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arguments"] == {"a": 1}
     assert main(["audit", "verify"]) == 0
+
+
+def test_verify_covers_the_records_that_wait_for_a_hub(
+    filled: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool = AuditSpool(tmp_path / "bridge" / SPOOL_FOLDER)
+    spool.call("crab", "crab_ping", "ok", part="crab")
+    spool.call("crab", "crab_stop", "ok", part="crab")
+    spool.close()
+    (path,) = spool.directory.iterdir()
+    assert main(["audit", "verify", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spools"]["records"] == 2
+    first, second, _ = path.read_bytes().split(b"\n")
+    path.write_bytes(first.replace(b'"at"', b'"when"') + b"\n" + second + b"\n")
+    assert main(["audit", "verify", "--json"]) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["whole"] is False and told["broken"] is None
+    assert told["spools"]["unreadable"] == [f"{path.name}:1"] and told["spools"]["records"] == 1
+    path.write_bytes(first + b"\n" + second)
+    assert main(["audit", "verify", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["spools"]["torn"] == [path.name]

@@ -66,7 +66,7 @@ def test_what_is_no_port_is_refused_by_value(port: str, capsys: pytest.CaptureFi
     assert exit_code("up", f"--http-port={port}") == 2
     shown = capsys.readouterr().err
     assert "--http-port" in shown
-    assert "is no port; use a number from 0 to 65535" in shown
+    assert "port must be 0–65535" in shown
     assert len(shown) < 2000
 
 

@@ -1,4 +1,4 @@
-"""`dari approvals`: the calls of every part that wait for a person, and the person's answer to them.
+"""`dari approvals`: what waits for a person (calls of every part, changed servers, untrusted files), and the answer.
 
 The queue is kept by the hub. Answers are taken from a terminal of the person alone: the hub refuses them to panes, to
 servers that it runs, and to what runs below an agent's host.
@@ -19,11 +19,14 @@ from dari.core.approval_service import ApprovalList, ApprovalService
 from dari.core.approvals import Approval
 from dari.core.hub_client import hub_approvals
 from dari.errors import InvalidInput, NotFound, Unavailable
+from dari.text.sanitize import escape_hidden
 
 _EPILOG = """\
 examples:
   dari approvals                             what waits, oldest first
   dari approvals show 1a2b3c4d               one call with its arguments, without secrets
+  dari approvals show pin-1a2b3c4d           what a server changed, line by line
+  dari approvals approve trust-1a2b3c4d      let a project's mcp.json run what it names
   dari approvals approve 1a2b3c4d            let this one call through
   dari approvals approve 1a2b3c4d --for-session   … and later calls of the tool by the same session
   dari approvals deny 1a2b3c4d 'use git clean'    the caller is given the reason
@@ -35,7 +38,8 @@ guide: docs/guide/trust.md
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dari approvals",
-        description="Calls that wait for a person: see, approve or deny them, in a terminal of your own.",
+        description="What waits for a person (calls, changed servers, untrusted files): approve or deny it, in a "
+        "terminal of your own.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,7 +68,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     id = _whole_id(arguments.id, found)
     if arguments.verb == "show":
         done = await hub.show(id)
-        lines = msgspec.json.format(msgspec.json.encode(done), indent=2).decode().splitlines()
+        shown = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
+        lines = escape_hidden(shown, one_line=False).splitlines()
     elif arguments.verb == "approve":
         done = await hub.approve(id, arguments.for_session, _person())
         lines = [f"approved: {_effect(done)}"]
@@ -96,8 +101,8 @@ def _lines(waiting: Sequence[Approval]) -> list[str]:
         return ["nothing waits for a person"]
     rows = [("ID", "ASKED BY", "LEFT", "WHAT")]
     for each in waiting:
-        left_s = max(0, round(each.expires_unix - time.time()))
-        rows.append((each.id, one_line(each.client or each.who), f"{left_s} s", _effect(each)))
+        left = f"{max(0, round(each.expires_unix - time.time()))} s" if each.expires_unix else "-"
+        rows.append((each.id, one_line(each.client or each.who), left, _effect(each)))
     return format_table(rows)
 
 

@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of, waiting
 from dari.core.audit.files import Head
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
+from dari.core.audit.spool import SPOOL_FOLDER, SpoolReport, check_spools
 from dari.core.audit.verify import VerifyReport, last_record, verify
 from dari.paths import home
 from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
-PARTS = ("crab", "crux", "bridge", "dari")
+PARTS = ("crab", "crux", "kebab", "bridge", "dari")
 BROKEN = 3
+MAX_PLACES = 20
+Report = TypeVar("Report")
 _EPILOG = """\
 examples:
   dari audit                                  the last 20 records
@@ -30,7 +33,7 @@ examples:
   dari audit query --outcome denied --since 2h
   dari audit query --who 'mcp:*' --tool '*delete*' --since 2026-11-01 --json
   dari audit show 42                          one record with its arguments and its hashes
-  dari audit verify                           exit 0: whole; 3: the first broken line is named
+  dari audit verify                           exit 0: whole; 3: the first broken line is named; spools too
   dari audit verify --known 1042:9f2c…        … and record 1042 is still the one that was noted
 
 --server, --tool and --who are globs. --since and --until take 90s, 15m, 2h, 7d, a date, or a time (2026-11-16T14:00).
@@ -52,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("word", nargs="?", choices=WORDS, default="tail", help="default: %(default)s")
     parser.add_argument("number", nargs="?", type=_number, metavar="N", help="show: the number of the record")
-    parser.add_argument("--part", choices=PARTS, help="calls of the proxy, the terminal, other servers, Dari itself")
+    parser.add_argument("--part", choices=PARTS, help="proxy, terminal, knowledge base, other servers, Dari itself")
     parser.add_argument("--server", metavar="GLOB", help="records of these servers")
     parser.add_argument("--tool", metavar="GLOB", help="records of these tools")
     parser.add_argument("--who", metavar="GLOB", help="records of these callers, or people for decisions")
@@ -167,32 +170,54 @@ def _show(logs: list[Log], arguments: argparse.Namespace) -> int:
 
 
 def _verify(logs: list[Log], arguments: argparse.Namespace) -> int:
-    """All of them; the head that was noted is one of the first."""
+    """All of them, and the spools beside them; the head that was noted is one of the first."""
     known = arguments.known
     reports = [(log, _report(log.directory, None if log.label else known)) for log in logs]
+    spool = home() / "bridge" / SPOOL_FOLDER
+    waiting = SpoolReport() if arguments.directory else _settled(lambda: check_spools(spool), lambda it: bool(it.torn))
+    is_whole = waiting.is_whole and all(report.is_whole for _, report in reports)
     if arguments.json:
         from dari.rpc.codec import encode as encoded
 
         main, *beside = [{"directory": str(log.directory), **_told(report)} for log, report in reports]
-        whole = all(report.is_whole for _, report in reports)
-        print(encoded({**main, "whole": whole, **({"beside": beside} if beside else {})}).decode())
+        others = {**({"beside": beside} if beside else {}), **({"spools": waiting} if waiting.files else {})}
+        print(encoded({**main, "whole": is_whole, **others}).decode())
     else:
         for log, report in reports:
             if len(reports) > 1:
                 print(log.directory)
             for line in verdict(log.directory, report):
                 print(line)
-    return 0 if all(report.is_whole for _, report in reports) else BROKEN
+        for line in _spool_verdict(spool, waiting):
+            print(line)
+    return 0 if is_whole else BROKEN
 
 
 def _report(directory: Path, known: Head | None) -> VerifyReport:
-    report = verify(directory, known)
+    return _settled(lambda: verify(directory, known), lambda report: report.broken is None and report.torn > 0)
+
+
+def _settled(check: Callable[[], Report], is_torn: Callable[[Report], bool]) -> Report:
+    """The report, asked again while a last line is unfinished: perhaps a daemon is writing this very line."""
+    report = check()
     for _ in range(_TORN_TRIES):
-        if report.broken is not None or not report.torn:
+        if not is_torn(report):
             break
-        time.sleep(_TORN_WAIT_S)  # perhaps a daemon is writing this very line
-        report = verify(directory, known)
+        time.sleep(_TORN_WAIT_S)
+        report = check()
     return report
+
+
+def _spool_verdict(directory: Path, report: SpoolReport) -> list[str]:
+    said = [
+        *(f"BROKEN  {_plain(str(directory / place))}: no record" for place in report.unreadable[:MAX_PLACES]),
+        *(f"TORN    {_plain(str(directory / name))}: the last line is not finished" for name in report.torn),
+    ]
+    if said:
+        said.append("hint: the hub takes over the whole records and leaves these lines out; keep a copy of the file")
+    if report.files:
+        said.append(f"waiting {report.records} records in {report.files} files for the hub, which chains them")
+    return said
 
 
 def verdict(directory: Path, report: VerifyReport) -> list[str]:

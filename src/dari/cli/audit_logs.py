@@ -71,7 +71,7 @@ def waiting(home: Path, filters: Filters) -> list[Found]:
     found: list[Found] = []
     for path in spooled(spool):
         try:
-            records = [each.waiting() for each in read_spool(path)]
+            records = [each.numbered(0, "") for each in read_spool(path)]
         except FileNotFoundError:
             continue  # the hub took it just now
         found += [(Log(spool, "w"), one) for one in records if filters.match(one)]

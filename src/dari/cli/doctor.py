@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from dari import app
-from dari.system.check import worst_status
-from dari.system.service import SystemService
+from dari.system.service import SystemService, worst_status
 from dari.system.tools import DoctorReport
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "failed": "FAIL"}

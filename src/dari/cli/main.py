@@ -20,6 +20,7 @@ examples:
   dari uninstall                  list what lives in your home, then remove it if you say so
   dari proxy run -- CMD           run a command through the proxy, and see what it requests
   dari remote list-tools          the tools of every other MCP server you use
+  dari knowledge search 'backups' passages of your own files, with citations
   dari approvals                  the calls that wait for your word
   dari audit verify               is the record of every call to them whole?
 
@@ -46,6 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     # Its many words are parsed by `dari.cli.proxy.main`, which is loaded when one of them is used.
     commands.add_parser("proxy", help="the HTTP(S) debugging proxy: run, start, rules, traffic, …")
     commands.add_parser("remote", help="other people's MCP servers: list-tools, call-tool, add, trust, …")
+    commands.add_parser("knowledge", help="search and answers from your own files: the commands of kebab")
     commands.add_parser("approvals", help="calls that wait for a person: list, show, approve, deny, watch")
     commands.add_parser("audit", help="the audit log of every part: tail, query, show, verify")
     return parser
@@ -77,6 +79,10 @@ def _main(words: list[str]) -> int:
         from dari.cli.audit import main as audit
 
         return audit(words[1:])
+    if words[:1] == ["knowledge"]:
+        from dari.cli.kebab.fast_client import main as knowledge
+
+        return knowledge(words[1:], "dari knowledge")
     if words[:1] == ["proxy"]:
         gc.disable()
         from dari.cli.proxy.main import main as proxy

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def port_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; use a number from 0 to 65535 (0: any free one)")
+        raise argparse.ArgumentTypeError(f"port must be 0–65535 (0: any free one), got {text[:40]!r}")
     return int(text)
 
 
@@ -35,7 +35,7 @@ def client_command(name: str, url: str, token_path: str) -> str:
 
 
 def warn_port_moved(name: str, settings: ServeSettings, url: str, token_path: str, renew: str = "") -> None:
-    """Say loudly that the usual port is somebody else's: clients that are set up for it send their token there."""
+    """Warn loudly that another program has the default port: clients set up for it would send it their token."""
     import shlex
 
     from dari.daemon.tcp_peer import listener_uid

@@ -17,7 +17,7 @@ from dari.cli.ports import client_command, warn_port_moved
 from dari.errors import Conflict
 from dari.runtime import run_to_exit, tune_gc_for_serving
 from dari.settings import ServeSettings, Transport
-from dari.transport.identity import hub_on
+from dari.transport.health import hub_on
 from dari.transport.peer_uids import read_uids
 from dari.transport.supervisor import TransportSupervisor
 
@@ -89,7 +89,7 @@ def run_mcp(arguments: argparse.Namespace) -> int:
 
 
 async def _open_or_stop(forwarder: HubForwarder, supervisor: TransportSupervisor) -> None:
-    """While the listener is bound already: a port that is taken is told before any hub is started."""
+    """Runs with the listener bound: a port in use is reported before any hub is started."""
     try:
         await forwarder.open()
     except BaseException:

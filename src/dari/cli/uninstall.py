@@ -25,10 +25,12 @@ from dari.cli.hub.paths import BridgePaths as BridgePlace
 from dari.daemon.lock import lock_holder
 from dari.errors import Conflict
 from dari.installation import found
+from dari.knowledge.daemon import KebabPaths
+from dari.knowledge.paths import config_file, default_data_dir, logs_dir
 from dari.proxy.daemon import CrabPaths as ProxyPlace
 from dari.terminal.paths import CruxPaths as TerminalPlace
 from dari.terminal.policy.config import config_path
-from dari.transport.identity import hub_on
+from dari.transport.health import hub_on
 
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.05
@@ -100,6 +102,10 @@ def _items() -> Iterator[InstalledItem]:
     config = config_path(os.environ, Path.home())
     yield from _present(config, "your settings of the terminal", True)
     yield from _present(config.parent / "workspaces", "your workspaces of the terminal", True)
+    usual = {name: value for name, value in os.environ.items() if name != "KEBAB_CONFIG"}
+    yield from _present(default_data_dir(usual), "the knowledge base: documents, index, vectors, models")
+    yield from _present(logs_dir(usual), "logs of the knowledge base")
+    yield from _present(config_file(None, usual), "your settings of the knowledge base", True)
     for folder in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
         shim = Path(folder) / "tmux"
         if os.path.isabs(folder) and is_shim(str(shim)):
@@ -117,6 +123,7 @@ def _running() -> list[RunningProcess]:
     locks = {
         "cruxd and its panes": TerminalPlace.of_environment().lock,
         "crabd": ProxyPlace().lock,
+        "kebabd": KebabPaths().lock,
         "the bridge and its servers": BridgePlace().lock,
     }
     held = [RunningProcess(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
@@ -222,6 +229,8 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _tell_the_rest() -> None:
     print("\nwhat is left to do by hand:")
-    print("  clients       claude mcp remove dari (and crab, crux), and the entries in the settings of other clients")
+    print(
+        "  clients       claude mcp remove dari (and crab, crux, kebab), and what other clients have in their settings"
+    )
     print("  certificates  where you installed the proxy's CA in a system, a browser or a phone, remove it there")
     print(f"  the package   {found().removing()}")

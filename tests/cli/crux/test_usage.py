@@ -82,7 +82,7 @@ def test_a_command_loads_neither_a_loop_nor_the_terminal() -> None:
     code = "import sys; from dari.cli.crux.main import main; main(['list']); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "DARI_HOME": "/nonexistent"},
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "DARI_HOME": "/nonexistent", "DARI_UNMEASURED": "1"},
         capture_output=True,
         text=True,
         timeout=30,

@@ -15,7 +15,7 @@ import pytest
 
 from dari.cli.hub import connection, protocol
 from dari.cli.hub import server as door_module
-from dari.cli.hub.peer_check import is_own_child
+from dari.cli.hub.handshake import is_own_child
 from dari.daemon.ancestry import is_descendant
 from dari.daemon.peer import PeerCredentials
 from tests.support.hub_socket import Commands, connected, empty, hello, open_door, visiting
@@ -55,7 +55,7 @@ async def test_a_wrong_first_line_is_refused_with_a_reason(changes: dict[str, An
         assert refusal["code"] == code
         assert refusal["message"]
         assert refusal["hint"]
-        assert door.visits == 0
+        assert door.connections == 0
     assert not commands.entered.is_set()
 
 
@@ -166,7 +166,7 @@ def test_a_server_of_another_bridge_is_known_by_its_mark() -> None:
     stay = [sys.executable, "-c", "print('ready', flush=True); input()"]
     look = (
         "import os, sys; from dari.daemon.ancestry import is_descendant\n"
-        "from dari.cli.hub.peer_check import is_own_child as own\n"
+        "from dari.cli.hub.handshake import is_own_child as own\n"
         "pids = [int(word) for word in sys.argv[1:]]\n"
         "print([own(pid) for pid in pids], is_descendant(pids[0], os.getpid()))"
     )

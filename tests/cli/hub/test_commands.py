@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.hub import protocol, socket_console, writer
+from dari.cli.hub import protocol, socket_console
 from dari.cli.hub.server import CliSocketServer
 from dari.errors import NotFound
 from tests.support.hub_socket import Commands, connected, empty, hello, open_door, visiting
@@ -98,7 +98,7 @@ async def test_without_a_person_a_question_is_a_usage_error(run_dir: Path) -> No
     async with open_door(run_dir), visiting(run_dir, "ask", "Sure? ", tty={"stdin": False}) as visitor:
         frames = await visitor.frames()
         assert frames[-1] == (protocol.EXIT, b"\1")
-        assert b"stdin is no terminal" in frames[0][1]
+        assert b"stdin is not a terminal" in frames[0][1]
 
 
 async def test_ctrl_c_cancels_the_command_and_is_exit_code_4(run_dir: Path) -> None:
@@ -184,7 +184,7 @@ async def test_a_client_that_does_not_read_makes_its_command_wait(run_dir: Path)
 async def test_a_command_that_waits_for_nobody_is_ended_when_nobody_reads(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_UNREAD_BYTES", 5_000_000)
+    monkeypatch.setattr(socket_console, "MAX_UNREAD_BYTES", 5_000_000)
     commands = Commands()
     async with open_door(run_dir, commands), visiting(run_dir, "rush", "100000"):
         await commands.cancelled.wait()

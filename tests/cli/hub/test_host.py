@@ -19,12 +19,11 @@ from dari.cli.hub.client import ask_to_finish
 from dari.cli.hub.daemon import control_client, host, read_idle_s, take_over
 from dari.cli.hub.paths import BridgePaths
 from dari.core.approvals import ProposedCall
-from dari.daemon.errors import DaemonError
 from dari.daemon.lifetime import Lifetime
 from dari.daemon.lock import FileLock, lock_holder
 from dari.daemon.stub import make_stub
 from dari.daemon.unix_socket import answers
-from dari.errors import Conflict, InvalidInput, NotFound
+from dari.errors import Conflict, Denied, InvalidInput, NotFound
 from tests.cli.hub.processes import daemon_pid, demo_host
 from tests.support.hub_socket import Commands, make_server, visiting
 from tests.support.processes import wait_for_end
@@ -155,13 +154,13 @@ async def test_programs_see_and_decide_over_the_control_socket(run_dir: Path) ->
         assert (await control.approve(first.id)).id == first.id
         assert (await call).state == "approved"
         await control.deny(other.id, reason="not today")
-        with pytest.raises(Exception, match="console denied fs/move"):
+        with pytest.raises(Denied, match="fs/move"):
             await second
         with pytest.raises(NotFound):
             await control.approve("nothing")
-        with pytest.raises(NotFound, match="no server 'x'"):
+        with pytest.raises(NotFound, match="'x'"):
             await control.stop_server("x")
-        with pytest.raises(InvalidInput, match="limit 0"):
+        with pytest.raises(InvalidInput, match="0"):
             await control.audit_tail(0)
         with pytest.raises(NotFound):
             await control.approve_pins("fs")
@@ -180,7 +179,7 @@ async def test_an_agents_token_looks_but_does_not_decide(run_dir: Path) -> None:
             control.approve_pins("fs"),
             control.reject_pins("fs"),
         ):
-            with pytest.raises((DaemonError, Exception), match="scope"):
+            with pytest.raises(Denied):
                 await decision
         await client.close()
 

@@ -57,7 +57,7 @@ async def test_a_server_is_made_for_where_its_client_stands_and_ends_with_it(run
     async with open_door(run_dir, make_server=remember) as door:
         async with visiting(run_dir, purpose="mcp", options={"mode": "search"}, cwd="/srv") as visitor:
             await ask(visitor, initialize())
-            assert door.visits == 1
+            assert door.connections == 1
         await left.wait()
         await empty(door)
     [(around, options)] = made

@@ -96,4 +96,4 @@ def test_ctrl_c_at_a_question_ends_with_4_and_gives_the_terminal_back(times: int
 def test_without_a_terminal_nobody_is_asked(host: int) -> None:
     done = crewx("ask", "Name? ", "open", input=b"Ada\n", stdin=None)
     assert done.returncode == 1
-    assert b"stdin is no terminal" in done.stderr
+    assert b"stdin is not a terminal" in done.stderr

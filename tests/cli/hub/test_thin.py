@@ -254,7 +254,9 @@ from dari.cli.crewx import main
 assert main(["mcp", "remote", "say", "", "", "0"]) == 0
 print(*sorted(set(sys.modules) - before))
 """
-    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, timeout=WITHIN_S, check=True)
+    command = (sys.executable, "-c", script)
+    env = {**os.environ, "DARI_UNMEASURED": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=WITHIN_S, check=True)
     ours = "dari dari.cli dari.cli.crewx dari.cli.hub dari.cli.hub.client dari.cli.hub.protocol"
     ours += " dari.cli.remote dari.cli.remote.fast_client dari.daemon dari.daemon.unix_socket"
     ours += " dari.home dari.version"

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from dari.cli.proxy.attribution import RUN_ID_VARIABLE, Attribution
+from dari.cli.proxy.run import RUN_ID_VARIABLE, Attribution
 
 
 def waiting(mark: str | None) -> subprocess.Popen[bytes]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.cli.proxy.attribution import likely_reasons
-from dari.cli.proxy.child_environment import LOCAL, ProxyAddress, joined_environment, upstream_of
+from dari.cli.proxy.child import LOCAL, ProxyAddress, joined_environment, upstream_of
+from dari.cli.proxy.run import likely_reasons
 from dari.proxy.ca import CertificateAuthority
 from dari.proxy.client_environment import ADDED_ROOTS, REPLACED_ROOTS, variables
 from tests.support.origins.origin import Origin, answering

@@ -74,8 +74,8 @@ def test_a_wrong_setting_changes_nothing(shell: Shell) -> None:
 
 def test_words_that_are_no_switch_and_no_rate_are_refused(shell: Shell) -> None:
     assert "neither 'on' nor 'off'" in shell.refused("set", "inspect", "maybe")
-    assert "is no rate" in shell.refused("set", "throttle", "--down", "fast")
-    assert "is no rate" in shell.refused("set", "throttle", "--down", "nan")
+    assert "got 'fast'" in shell.refused("set", "throttle", "--down", "fast")
+    assert "got 'nan'" in shell.refused("set", "throttle", "--down", "nan")
 
 
 def test_a_ca_is_made_shown_exported_and_replaced(shell: Shell, home: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_request_is_made_from_nothing(shell: Shell, client: Client, site: Orig
     assert site.requests[-1].head.startswith(b"GET /get ")
     assert "cannot read" in shell("traffic", "send", site.url("/"), "--body", "@/nowhere", code=3).err
     (home / "raw").write_bytes(b"\xff\xfe")
-    assert "no UTF-8 text" in shell("traffic", "send", site.url("/"), "--body", f"@{home / 'raw'}", code=1).err
+    assert "must be UTF-8 text" in shell("traffic", "send", site.url("/"), "--body", f"@{home / 'raw'}", code=1).err
     assert "no URL" in shell("traffic", "send", "nowhere", code=1).err
 
 
@@ -244,7 +244,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell, client: Client,
 
 
 def test_times_and_ids_that_are_none_are_refused(shell: Shell) -> None:
-    assert "is no time" in shell.refused("traffic", "--since", "yesterday")
+    assert "got 'yesterday'" in shell.refused("traffic", "--since", "yesterday")
     assert "request_id must be a number" in shell("traffic", "show", "abc", code=1).err
     assert "no status" in shell("traffic", "--status", "ok", code=1).err
     assert "is negative" in shell("traffic", "-n", "-1", code=1).err

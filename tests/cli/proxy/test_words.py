@@ -17,9 +17,8 @@ import dari.proxy
 from dari.cli.kit.table import format_size, one_line
 from dari.cli.main import main
 from dari.cli.proxy.main import GROUPS, _completed, make_parser
-from dari.cli.proxy.options import DEFAULT_WORDS
+from dari.cli.proxy.options import COMMANDS, DEFAULT_WORDS, for_shell
 from dari.cli.proxy.rule_kinds import NAMES
-from dari.cli.proxy.words import COMMANDS, for_shell
 from dari.text.sanitize import escape_hidden
 from tests.support.proxy_command import Shell
 from tests.support.wire import ROOT

@@ -13,7 +13,7 @@ NEVER = asyncio.Event
 
 
 async def test_a_block_that_takes_too_long_is_timed_out_and_named() -> None:
-    with pytest.raises(TimedOut, match="tools/list was not done in 1 ms"):
+    with pytest.raises(TimedOut, match=r"tools/list.* 1 ms"):
         async with Deadline(1).over("tools/list"):
             await NEVER().wait()
 

@@ -178,5 +178,5 @@ def test_test_and_doctor_tell_of_the_daemon_they_run_in(shell: Shell) -> None:
         next(check["found"] for check in json.loads(done.stdout)["checks"] if check["name"] == "daemon")
         for done in (warm, alone)
     ]
-    assert found[0].startswith("runs (pid ") and "told not to use it" in found[1]
+    assert found[0].startswith("runs (pid ") and "runs with --no-daemon" in found[1]
     assert warm.returncode == 1  # a program is missing

@@ -113,7 +113,7 @@ async def test_schemas_that_are_none_are_named(person: Person) -> None:
     answer = await person.run("test", "lab", "--json")
     (told,) = answer.json["servers"]
     assert answer.code == 0 and marks(told)["schemas"] == "warning"
-    assert "1 of 2 are no JSON Schema: bad.inputSchema" in found(told, "schemas")
+    assert "1 of 2 are not valid JSON Schema: bad.inputSchema" in found(told, "schemas")
 
 
 async def test_noise_on_stdout_is_told(person: Person) -> None:

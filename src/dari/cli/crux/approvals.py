@@ -1,4 +1,4 @@
-"""`crux approvals`: what agents wait for a person's word on."""
+"""`crux approvals`: calls of agents that wait for a person's approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a person may allow: asked at this terminal where a person sits at it, else left for `crux approvals`."""
+"""Approvals by a person: asked at this terminal where a person sits at it, else left for `crux approvals`."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def cells(text: str) -> int:
     except ValueError:
         value = 0
     if not 1 <= value <= 2000:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of cells; give 1…2000")
+        raise argparse.ArgumentTypeError(f"cells must be 1…2000, got {text[:40]!r}")
     return value
 
 
@@ -143,7 +143,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time; give 0…3600 seconds")
+        raise argparse.ArgumentTypeError(f"seconds must be 0…3600, got {text[:40]!r}")
     return value
 
 

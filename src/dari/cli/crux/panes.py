@@ -277,7 +277,7 @@ def _home(path: str) -> str:
 def _percent(text: str) -> int:
     number = text.removesuffix("%")
     if not number.isdigit() or not 1 <= int(number) <= 99:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no share; give 1…99")
+        raise argparse.ArgumentTypeError(f"a share must be 1…99, got {text[:40]!r}")
     return int(number)
 
 
@@ -360,5 +360,5 @@ def _row(text: str, which: str) -> int | None:
         from dari.errors import InvalidInput
 
         raise InvalidInput(
-            f"{text[:40]!r} is no row", f"give a number to --{which}-line, negative for scrollback"
+            f"--{which}-line must be a number, got {text[:40]!r}", "negative numbers are rows of the scrollback"
         ) from None

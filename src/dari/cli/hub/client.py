@@ -1,6 +1,6 @@
-"""The other side of the door, for our own code: blocking, standard library only, little of it loaded.
+"""A client of the hub's socket, for our own code: blocking, standard library only, little of it loaded.
 
-`dari.cli.remote.fast_client` is what commands use; here is what it shares with those who are no command.
+Commands use `dari.cli.remote.fast_client`; here is what it shares with other clients.
 """
 
 import os
@@ -12,7 +12,7 @@ from dari.version import VERSION
 
 
 class CliSocketRefused(Exception):
-    """The door said no: `code` is the name of the error, such as `skew`, `token`, `child`, `hub`."""
+    """The hub refused: `code` is the name of the error, such as `skew`, `token`, `child`, `hub`."""
 
     def __init__(self, payload: bytes) -> None:
         import json
@@ -21,7 +21,7 @@ class CliSocketRefused(Exception):
             said = json.loads(payload)
             self.code, self.message, self.hint = str(said["code"]), str(said["message"]), str(said.get("hint", ""))
         except (ValueError, KeyError, TypeError):
-            self.code, self.message, self.hint = "unreadable", f"the door said {payload[:80]!r}", ""
+            self.code, self.message, self.hint = "unreadable", f"the hub answered {payload[:80]!r}", ""
         super().__init__(self.message)
 
 
@@ -56,7 +56,7 @@ def read_first_frame(sock: socket) -> tuple[bytes, bytes, bytes]:
 
 
 def ask_to_finish(run_dir: str, timeout_s: float) -> int | None:
-    """Ask the host to end and wait until it has; its pid, or None when nobody hosts.
+    """Ask the host to end and wait until it has; its pid, or None when no hub runs.
 
     Refused by a hub; TimeoutError when it does not end in time.
     """
@@ -102,11 +102,11 @@ def _await_end(pid: int, timeout_s: float) -> None:
 def open_mcp(run_dir: str, options: dict[str, object], environ: dict[str, str], cwd: str) -> tuple[socket, bytes]:
     """A connection that speaks MCP lines from here on, and what the server said already.
 
-    Refused with a reason; FileNotFoundError when nobody hosts the bridge.
+    Refused with a reason; FileNotFoundError when no hub runs.
     """
     sock = connect(run_dir)
     if sock is None:
-        raise FileNotFoundError(f"nobody listens on {run_dir}/{protocol.SOCKET_NAME}")
+        raise FileNotFoundError(f"no hub listens on {run_dir}/{protocol.SOCKET_NAME}")
     try:
         send_handshake(sock, run_dir, "mcp", options=options, env=environ, cwd=cwd, pid=os.getpid())
         kind, payload, rest = read_first_frame(sock)

@@ -1,4 +1,4 @@
-"""One connection through the door, from its first line to its end."""
+"""One connection to the hub's socket, from its first line to its end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 from dari.bridge.config.locations import ClientEnvironment
 from dari.cli.hub import protocol
 from dari.cli.hub.handshake import CliHandshake, parse_handshake
-from dari.cli.hub.socket_console import SocketConsole
-from dari.cli.hub.writer import FrameWriter
+from dari.cli.hub.socket_console import FrameWriter, SocketConsole
 from dari.core.scopes import ALL_SCOPES, MCP_GRANT
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
-from dari.daemon.peer import peer_credentials
+from dari.daemon.peer import PeerCredentials
 from dari.errors import DariError, InvalidInput, NotFound
 from dari.os_errors import from_os_error
 from dari.rpc.codec import encode, notification_message
@@ -41,23 +40,24 @@ _log = logging.getLogger("dari.bridge")
 
 
 class ConnectionHost(Protocol):
-    """What a visit needs of its door."""
+    """What a connection needs of its server."""
 
     run_command: RunCommand
     make_server: MakeServer
     attachments: dict[str, HttpAttachment]
 
-    def enter(self, visit: CliConnection) -> None: ...
+    def enter(self, connection: CliConnection) -> None: ...
     def admit(self, hello: CliHandshake) -> None: ...
-    def finish(self, visit: CliConnection) -> None: ...
-    def leave(self, visit: CliConnection) -> None: ...
+    def finish(self, connection: CliConnection) -> None: ...
+    def leave(self, connection: CliConnection) -> None: ...
 
 
 class CliConnection(asyncio.Protocol):
     """Speaks frames to a command's client and lines to an MCP client; ends with whichever side ends first."""
 
-    def __init__(self, host: ConnectionHost) -> None:
+    def __init__(self, host: ConnectionHost, peer: PeerCredentials) -> None:
         self._host = host
+        self._peer = peer
         self._heard = bytearray()
         self._hear: Callable[[], None] = self._hear_hello
         self._terminal: SocketConsole | None = None
@@ -132,7 +132,7 @@ class CliConnection(asyncio.Protocol):
         return self._terminal is not None
 
     def end(self) -> None:
-        """The host leaves: a command is cancelled and its client told, calls of an MCP client end for a moment."""
+        """The hub ends: cancel a command and report it to its client; an MCP client's calls end until it reconnects."""
         if self._terminal is not None and self.task is not None and not self.task.done():
             self._why = "host"
             self.task.cancel()
@@ -221,11 +221,12 @@ class CliConnection(asyncio.Protocol):
         self.transport.write(protocol.encode_frame(protocol.REFUSED, encode(said)))
         self.transport.close()
 
-    # What a visitor came for
+    # What a client asks for
 
     async def _run_command(self, hello: CliHandshake, terminal: SocketConsole) -> None:
         try:
-            with serve_caller(CallerIdentity("cli", ALL_SCOPES, self._peer_pid())):
+            peer = self._peer
+            with serve_caller(CallerIdentity("cli", ALL_SCOPES, peer.pid, peer.started)):
                 code = await self._host.run_command(hello.program, hello.argv, terminal, hello.surroundings())
         except asyncio.CancelledError:
             code = EXIT_INTERRUPTED
@@ -237,19 +238,13 @@ class CliConnection(asyncio.Protocol):
                 code = refused.exit_code
                 terminal.err(f"error: {refused.message}\n" + (f"hint: {refused.hint}\n" if refused.hint else ""))
             else:
-                _log.exception("door event=fatal program=%s", hello.program)
+                _log.exception("hub event=fatal program=%s", hello.program)
                 code = EXIT_INTERRUPTED
                 said = f"{type(error).__name__}: {error}"
                 terminal.err(f"error: {said}\nhint: a fault of ours; the daemon's log has more\n")
         self._outbox.put(protocol.EXIT, bytes((code & 0xFF,)))
         self._outbox.flush()
         self.transport.close()
-
-    def _peer_pid(self) -> int | None:
-        try:
-            return peer_credentials(self.transport.get_extra_info("socket")).pid
-        except OSError:
-            return None
 
     async def _serve(self, hello: CliHandshake) -> None:
         from dari.transport.lines import LineReplyChannel  # 20 ms that a daemon which runs commands never needs
@@ -270,7 +265,7 @@ class CliConnection(asyncio.Protocol):
             if self._link is None:
                 self._refuse(error)
             else:
-                _log.error("door event=mcp_failed error=%s", error.message)
+                _log.error("hub event=mcp_failed error=%s", error.message)
 
     async def _serve_http(self, hello: CliHandshake, key: str) -> None:
         """Until the client leaves, or has closed its writing end and what ran has finished."""
@@ -278,6 +273,8 @@ class CliConnection(asyncio.Protocol):
 
         try:
             async with self._host.make_server(hello.surroundings(), hello.options) as server:
+                count = hello.options.get("first_request")
+                server.first_request = count if isinstance(count, int) else 0
                 attachment = HttpAttachment(server, MCP_GRANT)
                 await attachment.start()
                 self._host.attachments[key] = attachment
@@ -318,7 +315,7 @@ class CliConnection(asyncio.Protocol):
     def _done(self, task: asyncio.Task[None]) -> None:
         self._host.leave(self)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("door event=fatal", exc_info=error)
+            _log.error("hub event=fatal", exc_info=error)
         if self.transport.is_closing():
             return
         self.transport.close()

@@ -68,7 +68,7 @@ async def host(
     A `hub` is not asked to end by commands (`daemon stop`, another release): it has more to do than this.
     """
     from dari.bridge.control import BridgeControl
-    from dari.cli.hub.peer_check import is_own_child as usual
+    from dari.cli.hub.handshake import is_own_child as usual
     from dari.cli.hub.server import CliSocketServer
     from dari.daemon.peer import peer_credentials
     from dari.daemon.person import is_own_daemon
@@ -113,17 +113,17 @@ async def host(
             held.callback(cli_socket.release_finishers)
         await held.enter_async_context(control)
         await held.enter_async_context(cli_socket)
-        lifetime.is_busy = lambda: bool(cli_socket.visits or control.connections or bridge.is_active)
+        lifetime.is_busy = lambda: bool(cli_socket.connections or control.connections or bridge.is_active)
         if kind == "daemon":
             lifetime.ends_with(partial(_lock_lost, place, ours))
-        _log.info("bridge event=open door=%s pid=%d", cli_socket.socket_path, os.getpid())
+        _log.info("hub event=open socket=%s pid=%d", cli_socket.socket_path, os.getpid())
         yield Hosted(bridge, cli_socket, lifetime)
 
 
 async def serve(
     place: BridgePaths, bridge: Bridge, run_command: RunCommand, make_server: MakeServer, *, stays: bool = False
 ) -> None:
-    """The daemon: run until SIGTERM, SIGINT, `daemon stop`, `system.shutdown`, or nobody needs it."""
+    """The daemon: run until SIGTERM, SIGINT, `daemon stop`, `system.shutdown`, or until it is idle."""
     lifetime = Lifetime(read_idle_s(os.environ.get(IDLE_VARIABLE, "")))
     lifetime.is_kept = stays
     await run_daemon(host(place, bridge, run_command, make_server, kind="daemon", lifetime=lifetime), lifetime)
@@ -166,7 +166,7 @@ async def take_over(place: BridgePaths) -> bool:
 
 
 def control_client(place: BridgePaths, principal: str = "cli") -> DaemonClient:
-    """Calls to the control socket of whoever hosts the bridge; nobody is started."""
+    """Calls to the control socket of the running hub; starts none."""
     from dari.daemon.client import DaemonClient
 
     return DaemonClient(place, principal)

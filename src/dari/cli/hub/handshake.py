@@ -1,9 +1,14 @@
-"""The first line of a visitor, checked."""
+"""Who may connect to the hub, and the first line of a connection, checked.
+
+A path in the file system does not stop connect(2): a sandboxed child that found the socket could drive the hub. The
+kernel tells who connects, and `/proc` whose child that is: servers that we run ourselves are refused.
+"""
 
 from __future__ import annotations
 
 import hmac
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,13 +17,15 @@ from msgspec import Struct, field
 
 from dari.bridge.config.locations import ClientEnvironment
 from dari.cli.hub.protocol import PROTOCOL_VERSION
+from dari.daemon.ancestry import is_descendant
 from dari.errors import Conflict, DariError, Denied, InvalidInput
+from dari.process.reaper_main import TAG_VARIABLE
 
 PURPOSES = ("cli", "mcp", "finish")
 
 
 class VersionMismatch(Conflict):
-    """The visitor is of another release or installation than its host."""
+    """The client is of another release or installation than the hub."""
 
     name = "skew"
 
@@ -43,14 +50,14 @@ class CliHandshake(Struct, frozen=True):
     """The host is wanted from now on, whether it has work or not."""
 
     def surroundings(self) -> ClientEnvironment:
-        """Where the visitor stands: its folder, its home and its environment, not ours."""
+        """The client's working directory, home and environment, not the hub's."""
         home = self.env.get("HOME", "")
         return ClientEnvironment(
             Path(home) if home.startswith("/") else Path.home(), Path(self.cwd), self.env, sys.platform
         )
 
     def check(self, token: str, version: str, package: str) -> None:
-        """Raise what the visitor is refused with."""
+        """Raise the error that refuses the client."""
         if not hmac.compare_digest(self.token.encode("utf-8", "replace"), token.encode()):
             raise BadToken("the token is not this daemon's", "read it again: it changes at every start")
         if self.purpose == "finish":
@@ -67,7 +74,7 @@ _SKEW = "stop the daemon: crewx mcp remote daemon stop"
 
 
 def parse_handshake(line: bytes) -> CliHandshake:
-    """Data of the right types, or InvalidInput. Names that are no UTF-8 stay what they were: lone surrogates."""
+    """Data of the right types, or InvalidInput. Names outside UTF-8 keep their lone surrogates."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -95,7 +102,7 @@ def parse_handshake(line: bytes) -> CliHandshake:
 def _typed(said: dict[str, Any], name: str, kind: type, default: Any) -> Any:
     value = said.get(name, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _wrong(f"{name} is no {kind.__name__}")
+        raise _wrong(f"{name} must be of type {kind.__name__}")
     return value
 
 
@@ -112,9 +119,34 @@ def _environment(values: dict[str, Any]) -> dict[str, str]:
 
 def _absolute(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
-        raise _wrong(f"cwd {path!r:.60} is no absolute path")
+        raise _wrong(f"cwd must be an absolute path, got {path!r:.60}")
     return path
 
 
 def _wrong(what: str) -> DariError:
     return InvalidInput(f"the first line is not understood: {what}", "see dari.cli.hub.protocol")
+
+
+def is_own_child(pid: int | None) -> bool:
+    """A descendant, or one that bears the mark of a server that some bridge of ours started and that left its family.
+
+    A pid that the kernel does not tell belongs to another namespace of processes, and only a sandbox has those.
+    """
+    if sys.platform != "linux":
+        return False
+    return pid is None or (pid != os.getpid() and is_descendant(pid, os.getpid())) or is_marked(pid)
+
+
+def is_marked(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+    except OSError:
+        return False
+    wanted = TAG_VARIABLE.encode() + b"="
+    own = os.environ.get(TAG_VARIABLE, "").encode()
+    for entry in environment.split(b"\0"):
+        if entry.startswith(wanted):
+            # A daemon may itself run below somebody's server; what runs beside it then bears the same marks.
+            return entry[len(wanted) :] != own
+    return False

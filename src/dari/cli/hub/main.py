@@ -1,4 +1,4 @@
-"""The daemon of the bridge, started by whoever needs it first: `python -m dari.cli.hub.main serve`."""
+"""The hub's process, started by the first command that needs it: `python -m dari.cli.hub.main serve`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("command", nargs="?", choices=("serve",), default="serve", help="run in the foreground")
     parser.add_argument("--run-dir", metavar="DIR", type=Path, help="sockets, locks, tokens; 0700, made when missing")
     parser.add_argument("--state-dir", metavar="DIR", type=Path, help="pins, audit log, memory (default: data dir)")
-    parser.add_argument("--stay", action="store_true", help="do not end when nobody needs it")
+    parser.add_argument("--stay", action="store_true", help="do not end when idle")
     parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
     return parser
 
 
 def commands_for(bridge: Bridge) -> RunCommand:
-    """What the door runs, on this bridge."""
+    """Run a command or a server for a connection, on this bridge."""
 
     async def run_command(program: str, argv: list[str], terminal: SocketConsole, around: ClientEnvironment) -> int:
         from dari.cli.remote.main import run

@@ -1,4 +1,4 @@
-"""The protocol of the door, and what a client of it needs. Standard library only, and little of that: every command
+"""The protocol of the hub's socket, and what a client needs. Standard library only, and little of that: every command
 of `crewx mcp remote` imports this before it can say a word.
 
 A client connects to `door.sock`, reads `door.token` beside it and sends one line of JSON:
@@ -17,7 +17,7 @@ so a client whose connection ends without it may try again.
              CANCEL (Ctrl-C: the command is cancelled, its EXIT follows)
              A client that goes away cancels its command.
     mcp      after BEGIN the connection speaks MCP, one message a line, to a server made for the caller's cwd and
-             environment; `options` are handed to whoever makes that server
+             environment; `options` are those of `dari mcp`
     finish   the host ends as after SIGTERM, once running commands have ended or their grace is over. The connection
              stays open until the process has: its end is the news. `v`, `version` and `package` may be any.
 
@@ -48,7 +48,7 @@ ANSWER = b"l"
 CANCEL = b"c"
 
 CLOSING = "dari/closing"
-"""A notification, the last one before a hub ends that was asked to: whoever asked may want it to stay away."""
+"""The last notification of a hub that was asked to end: the client should not start another one."""
 
 HEADER_BYTES = 5
 MAX_HANDSHAKE_BYTES = 16 * 1024 * 1024
@@ -81,7 +81,7 @@ def to_json(value: object) -> str:
 
 
 def encode_handshake(purpose: str, token: str, version: str, **more: object) -> bytes:
-    """The first line. Bytes of names and values that are no UTF-8 travel as lone surrogates."""
+    """The first line. Bytes outside UTF-8 travel as lone surrogates."""
     said = {"v": PROTOCOL_VERSION, "token": token, "purpose": purpose, "version": version, "package": PACKAGE, **more}
     return to_json(said).encode("ascii") + b"\n"
 

@@ -1,4 +1,4 @@
-"""The door of the bridge: a Unix socket through which commands and MCP clients of one person come in.
+"""The hub's Unix socket: commands and MCP clients of one person connect to it.
 
 `dari.cli.hub.protocol` tells the protocol.
 """
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dari.cli.hub import protocol
 from dari.cli.hub.connection import CliConnection, MakeServer, RunCommand
-from dari.cli.hub.handshake import CliHandshake
-from dari.cli.hub.peer_check import is_own_child
+from dari.cli.hub.handshake import CliHandshake, is_own_child
 from dari.daemon.listener import Listener
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.errors import Conflict, Denied, Unavailable
@@ -38,7 +37,7 @@ _log = logging.getLogger("dari.bridge")
 
 
 class CliSocketServer:
-    """`async with Door(…)` listens. The host decides what a command and a server are; the door only lets in."""
+    """Listens inside `async with`. The host runs commands and servers; this class only admits connections."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class CliSocketServer:
         self._package = package
         self._peer_credentials = peer_credentials
         self._is_own_child = is_own_child
-        self._visits: set[CliConnection] = set()
+        self._connections: set[CliConnection] = set()
         self._entering: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
         self._finishers: list[int] = []
@@ -82,12 +81,12 @@ class CliSocketServer:
         await self.stop()
 
     @property
-    def visits(self) -> int:
+    def connections(self) -> int:
         """How many clients are in."""
-        return len(self._visits) + len(self._entering)
+        return len(self._connections) + len(self._entering)
 
     def start(self) -> None:
-        """Write the token, then listen: whoever can connect can read it."""
+        """Write the token, then listen, so that a client that can connect finds the token."""
         private_dir(self.socket_path.parent)
         listener = Listener(self.socket_path)
         try:
@@ -99,7 +98,7 @@ class CliSocketServer:
         self._listener = listener
 
     async def stop(self, grace_s: float = COMMAND_GRACE_S) -> None:
-        """Let nobody in, let commands end for a while, then end them."""
+        """Refuse new clients, give commands some time to end, then end them."""
         if self._listener is None:
             return
         self._listener.close()
@@ -108,11 +107,11 @@ class CliSocketServer:
             remove_own(self._token_path, self._token_file)
         await _wait_for(set(self._entering), grace_s)
         await _wait_for(self._commands(), grace_s)
-        for visit in list(self._visits):
-            visit.end()
-        await _wait_for({visit.task for visit in self._visits if visit.task is not None}, CANCEL_GRACE_S)
-        for visit in list(self._visits):
-            visit.abort()
+        for connection in list(self._connections):
+            connection.end()
+        await _wait_for({one.task for one in self._connections if one.task is not None}, CANCEL_GRACE_S)
+        for connection in list(self._connections):
+            connection.abort()
 
     def release_finishers(self) -> None:
         """Tell those who asked for the end that it has come. A process that ends tells them by ending."""
@@ -120,10 +119,10 @@ class CliSocketServer:
             os.close(descriptor)
         self._finishers.clear()
 
-    # What a visit needs
+    # What a connection needs
 
-    def enter(self, visit: CliConnection) -> None:
-        self._visits.add(visit)
+    def enter(self, connection: CliConnection) -> None:
+        self._connections.add(connection)
 
     def admit(self, hello: CliHandshake) -> None:
         hello.check(self._token, self._version, self._package)
@@ -132,14 +131,14 @@ class CliSocketServer:
         if hello.stays:
             self._on_stay()
 
-    def finish(self, visit: CliConnection) -> None:
-        self._finishers.append(os.dup(visit.transport.get_extra_info("socket").fileno()))
-        visit.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
-        visit.transport.close()
+    def finish(self, connection: CliConnection) -> None:
+        self._finishers.append(os.dup(connection.transport.get_extra_info("socket").fileno()))
+        connection.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
+        connection.transport.close()
         self._on_finish()
 
-    def leave(self, visit: CliConnection) -> None:
-        self._visits.discard(visit)
+    def leave(self, connection: CliConnection) -> None:
+        self._connections.discard(connection)
 
     # Who comes in
 
@@ -149,10 +148,10 @@ class CliSocketServer:
         except OSError:
             peer = None
         if peer is None or peer.uid != os.geteuid():
-            _log.warning("door event=foreign_peer uid=%s", peer and peer.uid)
+            _log.warning("hub event=foreign_peer uid=%s", peer and peer.uid)
             sock.close()
         elif self._is_own_child(peer.pid):
-            _log.warning("door event=child_peer pid=%s", peer.pid)
+            _log.warning("hub event=child_peer pid=%s", peer.pid)
             self._turn_away(
                 sock,
                 _RefusedChild(
@@ -160,15 +159,17 @@ class CliSocketServer:
                     "servers do not get at the bridge that runs them: use --no-daemon",
                 ),
             )
-        elif self.visits >= MAX_CONNECTIONS:
-            self._turn_away(sock, Unavailable(f"{self.visits} clients are connected", "close some, or try again later"))
+        elif self.connections >= MAX_CONNECTIONS:
+            self._turn_away(
+                sock, Unavailable(f"{self.connections} clients are connected", "close some, or try again later")
+            )
         else:
-            task = asyncio.get_running_loop().create_task(self._enter(sock))
+            task = asyncio.get_running_loop().create_task(self._enter(sock, peer))
             self._entering.add(task)
             task.add_done_callback(self._entering.discard)
 
-    async def _enter(self, sock: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: CliConnection(self), sock)
+    async def _enter(self, sock: socket.socket, peer: PeerCredentials) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: CliConnection(self, peer), sock)
 
     def _turn_away(self, sock: socket.socket, error: Denied | Unavailable) -> None:
         """The buffer of a new socket takes a short frame at once. What it sent is left unread."""
@@ -180,7 +181,7 @@ class CliSocketServer:
             pass
 
     def _commands(self) -> set[asyncio.Task[None]]:
-        return {visit.task for visit in self._visits if visit.task is not None and visit.is_command}
+        return {one.task for one in self._connections if one.task is not None and one.is_command}
 
 
 class _HostedByHub(Conflict):

@@ -1,4 +1,4 @@
-"""The person's side of a command: two streams out, one in, and what is known of the screen.
+"""The terminal of a command: stdout, stderr, stdin, and the properties of the screen.
 
 `out` is the result and nothing else; `err` is everything that a person or a log reads. A console prints text as it is:
 what a server or a file of somebody else said passes `dari.text.sanitize` first. `Output` prints a result for a person
@@ -150,7 +150,7 @@ class QuietConsole:
         return b""
 
     async def ask(self, prompt: str, *, secret: bool = False) -> str:
-        raise InvalidInput("nobody can be asked while several calls run", "run that call alone")
+        raise InvalidInput("a call cannot ask a person while several calls run", "run that call alone")
 
     async def drain(self) -> None:
         await self._console.drain()

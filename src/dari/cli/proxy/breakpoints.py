@@ -28,7 +28,7 @@ dari proxy breakpoints resume b1 --abort                    end it instead
 
 def add_breakpoints(commands: Commands[argparse.ArgumentParser], help: str) -> None:
     words = group(commands, "breakpoints", help, _LIST + _RESUME)
-    parser = leaf(words, "list", _list, "what is held, longest first", _LIST)
+    parser = leaf(words, "list", _list, "held requests and responses, oldest first", _LIST)
     parser.add_argument("--wait-s", metavar="S", type=float, help="wait so long for the first one")
     parser = leaf(words, "resume", _resume, "let a request or response go on, with changes", _RESUME)
     parser.add_argument("id", metavar="ID")

@@ -10,8 +10,7 @@ from typing import Any
 from dari.cli.kit.console import Output
 from dari.cli.kit.table import format_pairs, one_line
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.words import for_shell
+from dari.cli.proxy.options import Commands, for_shell, group, leaf
 from dari.errors import Failed
 from dari.os_errors import describe_os_error, suggest_next_step
 

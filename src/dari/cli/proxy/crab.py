@@ -42,7 +42,7 @@ class Crab:
             return await self._client.call(method, given, patience_s, returns=dict[str, Any], alone=alone)
         except UnicodeEncodeError as error:
             shown = error.object.encode("utf-8", "backslashreplace").decode()
-            raise InvalidInput(f"{shown!r} is no UTF-8 text", "give text that is, or rename the file") from error
+            raise InvalidInput(f"the text must be UTF-8, got {shown!r}", "convert it, or rename the file") from error
 
     async def start(self) -> None:
         """Return once it answers."""

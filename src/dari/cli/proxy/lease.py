@@ -1,4 +1,4 @@
-"""Who may turn the lights off: what `run` started ends with the last `run` that uses it.
+"""Reference count of `run`: what it started is stopped by the last `run` that uses it.
 
 Every run holds a shared lock on one file, and what they changed between them stands in it. The kernel lets go of the
 lock when a run ends in whatever way, so what a killed one left behind is put right by the next.
@@ -20,7 +20,7 @@ from dari.paths import private_dir
 from dari.proxy.daemon import CrabPaths
 
 _POLL_S = 0.02
-_STARTING = 1  # the byte of the file that whoever starts something holds
+_STARTING = 1  # the byte of the file that a starting `run` locks
 _WRITING = 2
 
 

@@ -82,7 +82,7 @@ def main(words: list[str]) -> int:
         return _run(arguments)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read it has seen enough; the interpreter's own flush must not complain
+    except BrokenPipeError:  # the reader has closed the pipe; the interpreter's own flush must not complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -91,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from dari.cli.proxy.crab import Crab
-    from dari.cli.proxy.words import make_output
+    from dari.cli.proxy.options import make_output
     from dari.errors import DariError
     from dari.proxy.daemon import CrabPaths
 

@@ -1,17 +1,20 @@
-"""What commands of the proxy share: where crabd is, JSON, help with examples."""
+"""What commands of the proxy share: where crabd is, JSON, help with examples, hints that name commands."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dari.cli.kit.console import Output, ProcessConsole, as_bytes
+from dari.cli.kit.hints import make_rewriter
+
 if TYPE_CHECKING:
-    from dari.cli.kit.console import Output
     from dari.cli.proxy.crab import Crab
 
 Handle = Callable[[argparse.Namespace, "Crab", "Output"], Awaitable[int]]
@@ -116,7 +119,7 @@ def byte_rate(text: str) -> int:
     except ValueError:
         value = -1.0
     if not 0 <= value < 2**53:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no rate; give bytes a second, such as 65536, 64k or 1m")
+        raise argparse.ArgumentTypeError(f"a rate must be bytes a second, such as 65536, 64k or 1m, got {text[:40]!r}")
     return int(value)
 
 
@@ -124,7 +127,7 @@ def header(text: str) -> tuple[str, str]:
     """`Name: value`, as curl takes it."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no header; write it as 'Name: value'")
+        raise argparse.ArgumentTypeError(f"a header must be 'Name: value', got {text[:40]!r}")
     return name.strip(), value.strip()
 
 
@@ -177,5 +180,44 @@ def since(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no time; give an age (30s, 10m, 2h, 1d) or a time (2026-11-16T09:30)"
+            f"a time must be an age (30s, 10m, 2h, 1d) or a time (2026-11-16T09:30), got {text[:40]!r}"
         ) from None
+
+
+COMMANDS = {
+    "crab_rules_add_allow": "dari proxy rules add allow HOST",
+    "crab_rules_list": "dari proxy rules",
+    "crab_proxy_start": "dari proxy start",
+    "crab_ca_generate": "dari proxy ca generate",
+    "crab_env_snippet": "dari proxy env",
+    "crab_traffic_search": "dari proxy traffic",
+    "crab_traffic_tail": "dari proxy traffic",
+    "crab_traffic_get": "dari proxy traffic show",
+    "crab_logs_tail": "dari proxy traffic",
+    "crab_engine_set_policy": "dari proxy set policy",
+    "crab_engine_set_client_allowlist": "dari proxy set allowlist",
+}
+_PHRASES = {
+    "dari proxy traffic or dari proxy traffic": "dari proxy traffic",
+    "give overwrite=true": "give --overwrite",
+    "with replace=true": "--replace",
+    "replace=true": "--replace",
+    "set matcher_kind to 'glob'": "give --glob",
+    "set matcher_kind to 'regex'": "give --regex",
+    "list the rules to see their ids": "`dari proxy rules` shows their ids",
+    "start the daemon": "start it with `dari proxy start`",
+}
+for_shell = make_rewriter(COMMANDS, _PHRASES)
+
+
+class PipedConsole(ProcessConsole):
+    """Raises BrokenPipeError when the reader of stdout has left, so that `traffic --follow` ends with its reader."""
+
+    def out(self, text: str) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(as_bytes(text))
+        sys.stdout.flush()
+
+
+def make_output(*, as_json: bool) -> Output:
+    return Output(as_json=as_json, console=PipedConsole(), rewrite=for_shell)

@@ -1,4 +1,4 @@
-"""`dari proxy rules …`: what is in force, changes to it, and what it would do with a URL."""
+"""`dari proxy rules …`: list, change and test rules."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from dari.cli.kit.console import Output
 from dari.cli.kit.table import format_table, one_line
 from dari.cli.proxy import rule_kinds
 from dari.cli.proxy.crab import Crab
-from dari.cli.proxy.options import Commands, group, leaf
-from dari.cli.proxy.words import for_shell
+from dari.cli.proxy.options import Commands, for_shell, group, leaf
 
 _RULES = """
 dari proxy rules                                     what is in force, with hits and warnings

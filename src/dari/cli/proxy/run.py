@@ -1,4 +1,9 @@
-"""`dari proxy run -- CMD`: everything that is needed for one command, and nothing of it afterwards."""
+"""`dari proxy run -- CMD`: set up what one command needs, list its requests, and clean up afterwards.
+
+Which requests are its own: every process below the command inherits a variable of ours, so a live one can be asked. A
+process that is gone counts as the command's unless it was there before. Without /proc, and for a connection whose
+process is not known, the time decides.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,16 +25,101 @@ from urllib.parse import urlsplit
 from dari.cli.kit.console import Output, encode_json, paint_err
 from dari.cli.kit.table import format_size
 from dari.cli.proxy import flows
-from dari.cli.proxy.attribution import RUN_ID_VARIABLE, Attribution, likely_reasons
-from dari.cli.proxy.child import NOT_EXECUTABLE, NOT_FOUND, Signals, run_child
-from dari.cli.proxy.child_environment import ProxyAddress, joined_environment, upstream_of
+from dari.cli.proxy.child import (
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    ProxyAddress,
+    Signals,
+    joined_environment,
+    run_child,
+    upstream_of,
+)
 from dari.cli.proxy.crab import Crab
+from dari.cli.proxy.flows import Flow
 from dari.cli.proxy.lease import Lease, StartedByRun
-from dari.cli.proxy.options import Commands, leaf
-from dari.cli.proxy.words import for_shell
+from dari.cli.proxy.options import Commands, for_shell, leaf
 from dari.errors import DariError, Failed, InvalidInput, NotFound
 from dari.os_errors import describe_os_error, suggest_next_step
 from dari.proxy.errors import ProxyAlreadyRunning
+
+RUN_ID_VARIABLE = "DARI_PROXY_RUN"
+
+
+class Attribution:
+    def __init__(self) -> None:
+        self.mark = uuid.uuid4().hex
+        """The value of `VARIABLE` in the command's environment."""
+        self._before = _pids()
+        self._verdicts: dict[int, bool] = {}
+
+    def own(self, flows: Iterable[Flow]) -> list[Flow]:
+        return [flow for flow in flows if self._is_own(flow.get("pid"))]
+
+    def _is_own(self, pid: int | None) -> bool:
+        if pid is None:
+            return True
+        if pid not in self._verdicts:
+            self._verdicts[pid] = pid not in self._before and self._is_marked(pid)
+        return self._verdicts[pid]
+
+    def _is_marked(self, pid: int) -> bool:
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return True  # gone, or not ours to read: a process of sudo
+        # A process that ends has no environment any more.
+        return not environment or f"{RUN_ID_VARIABLE}={self.mark}".encode() in environment.split(b"\0")
+
+
+def _pids() -> frozenset[int]:
+    try:
+        return frozenset(int(name) for name in os.listdir("/proc") if name.isdigit())
+    except OSError:
+        return frozenset()
+
+
+_NOT_HTTP = frozenset({"ssh", "scp", "sftp", "ping", "dig", "nslookup", "host", "psql", "mysql", "redis-cli", "nc"})
+_DAEMONS = {
+    "docker": "the Docker daemon",
+    "podman": "the Podman service",
+    "kubectl": "the cluster",
+    "bazel": "a server",
+}
+_GO_LOCALHOST = (
+    "a Go program never uses a proxy for localhost and 127.0.0.1: call the server by this machine's name or LAN address"
+)
+
+
+def likely_reasons(words: Sequence[str], code: int, others: int) -> Iterator[str]:
+    """`others`: requests of other processes during the run."""
+    name = os.path.basename(words[0])
+    if code != 0:
+        yield f"the command ended with {code}, maybe before it asked for anything"
+    if name in _NOT_HTTP:
+        yield f"{name} does not speak HTTP, and only HTTP goes through the proxy"
+    if name in _DAEMONS:
+        yield f"{_DAEMONS[name]} makes the requests, in an environment of its own"
+    if others:
+        yield f"{others} requests of other processes went by: a server that ran before may do the work for the command"
+    if name == "go" or is_go_program(words[0]):
+        yield _GO_LOCALHOST
+    yield "a program that ignores the variables HTTPS_PROXY and https_proxy connects directly; give it its proxy option"
+    yield "a program may have had the answer in a cache"
+    if name != "go" and not is_go_program(words[0]):
+        yield _GO_LOCALHOST
+
+
+def is_go_program(path: str) -> bool:
+    """By the build information that the Go linker writes near the start of a program."""
+    found = shutil.which(path)
+    if found is None:
+        return False
+    try:
+        with open(found, "rb") as file:
+            return file.read(4) == b"\x7fELF" and b"\xff Go buildinf:" in file.read(8 * 1024 * 1024)
+    except OSError:
+        return False
+
 
 _RUN = """
 dari proxy run -- curl -s https://example.com/

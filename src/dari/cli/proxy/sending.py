@@ -138,4 +138,6 @@ def as_text(body: bytes | None) -> str | None:
     try:
         return None if body is None else body.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"the body is no UTF-8 text ({error.reason} at byte {error.start})", "send a text") from None
+        raise InvalidInput(
+            f"the body must be UTF-8 text ({error.reason} at byte {error.start})", "send a text"
+        ) from None

@@ -83,7 +83,7 @@ def _add_upstream(setting: Callable[[str, Handle, str, str], argparse.ArgumentPa
     parser = setting(
         "upstream",
         _upstream,
-        "how origins are reached and trusted; what is left out stays",
+        "how origins are reached and trusted; other settings stay",
         "upstream --proxy http://proxy.example:3128\nupstream --proxy none\nupstream --insecure-host dev.local\n"
         "upstream --client-cert bank.example client.pem client.key",
     )

@@ -167,7 +167,7 @@ def add_add(parser: argparse.ArgumentParser) -> None:
         metavar="PATH[:ro|rw]",
         action="append",
         default=[],
-        help="it may use this folder or file, rw unless told; repeatable. Without any, files are not confined",
+        help="allow this folder or file, rw by default; repeatable. Without any, files are not confined",
     )
     parser.add_argument("--network", choices=("none", "loopback", "all"), help="what it may reach (default: all)")
     parser.add_argument("--sandbox", choices=("auto", "enforce", "off"), help="enforce: no start without the walls")

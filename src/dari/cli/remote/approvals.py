@@ -27,7 +27,7 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--deny", metavar="ID", help="refuse this call")
     what.add_argument("--watch", action="store_true", help="tell of each as it comes; on a terminal also ask")
     parser.add_argument("--for-session", action="store_true", help="with --approve: this tool, for the whole session")
-    parser.add_argument("--reason", metavar="TEXT", default="", help="with --deny: what the caller is told")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="with --deny: the reason that the caller gets")
     parser.add_argument("--json", action="store_true", help="print JSON; with --watch one line for each change")
 
 
@@ -48,7 +48,7 @@ async def run_approvals(arguments: argparse.Namespace, context: CommandContext) 
         if arguments.json:
             print_json(context.console, msgspec.to_builtins(question))
         return 0
-    pending = context.bridge.approvals.pending()
+    pending = context.bridge.approval_service.pending()
     if arguments.json:
         print_json(context.console, msgspec.to_builtins(pending))
     elif not pending:
@@ -83,12 +83,13 @@ def answer_approval(
     else:
         decisions(context).deny(question.id, reason)
     word = "approved" if approves else "denied"
-    context.console.err(f"{word} {one_line(question.name)}{' for the session' if is_wide else ''}\n")
+    what = question.name if question.expires_unix else question.message
+    context.console.err(f"{word} {one_line(what)}{' for the session' if is_wide else ''}\n")
 
 
 def _find(start: str, context: CommandContext) -> Approval:
     """By the first letters of its id, as long as they name one."""
-    pending = context.bridge.approvals.pending()
+    pending = context.bridge.approval_service.pending()
     found = [one for one in pending if one.id.startswith(start)]
     if len(found) == 1:
         return found[0]
@@ -142,6 +143,8 @@ async def _ask(question: Approval, context: CommandContext) -> None:
 
 
 def _lines(question: Approval, context: CommandContext) -> list[str]:
+    if not question.expires_unix:
+        return [f"{question.id}  {one_line(question.message)}"]
     left_s = max(0, round(question.expires_unix - time.time()))
     name = paint(one_line(question.name), "bold", context.console)
     arguments = json.dumps(question.arguments, ensure_ascii=False)
@@ -164,7 +167,7 @@ caller told about it. Arguments are shown without secrets. They wait in the daem
             ("approvals", "what waits now"),
             ("approvals --approve 1a2b3c4d", "let this one call through"),
             ("approvals --approve 1a2b3c4d --for-session", "… and every later call of the tool by the same session"),
-            ("approvals --deny 1a2b3c4d --reason 'not in production'", "the caller is told the reason"),
+            ("approvals --deny 1a2b3c4d --reason 'not in production'", "the caller gets the reason"),
             ("approvals --watch", "stay and answer each one as it comes; Ctrl-C ends it"),
         ),
     ),

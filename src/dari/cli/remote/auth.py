@@ -184,7 +184,7 @@ async def run_logout(arguments: argparse.Namespace, context: CommandContext) -> 
     async with kept.turn(LOGOUT_TIMEOUT_S):
         was_there = await kept.remove()
     if not was_there:
-        raise NotFound(f"nobody is logged in to '{one_line(upstream.id)}'", f"see: {context.program} auth-status")
+        raise NotFound(f"there is no login to '{one_line(upstream.id)}'", f"see: {context.program} auth-status")
     record("logout", server=upstream.id)
     await context.bridge.stop_server(upstream.id)
     context.say(f"logged out of '{one_line(upstream.id)}'")
@@ -203,7 +203,7 @@ async def run_auth_status(arguments: argparse.Namespace, context: CommandContext
         rows = [(one["server"], one["state"], one["until"] or "-", one["kept_in"], one["url"]) for one in logins]
         print_table(context.console, ("SERVER", "STATE", "UNTIL", "KEPT IN", "ADDRESS"), rows)
     else:
-        context.say("nobody is logged in anywhere")
+        context.say("there are no logins")
         context.note(f"hint: {context.program} login ID")
     return 0
 
@@ -253,7 +253,7 @@ you may read, and are renewed by themselves.""",
         run_logout,
         description="""\
 Remove the tokens and the registration of a server from this machine, keyring included, and end its sessions. The
-authorization server is not told: to take the access back there as well, use its page of connected applications.""",
+authorization server does not hear of it: to revoke the access there, use its page of connected applications.""",
         examples=(("logout notes", "the next call says to log in"),),
     ),
     Command(

@@ -274,7 +274,7 @@ A call that failed has "ok": false, and the tool's own result or "error": {messa
 The exit code is 0 when all went well, else the highest of the calls'.
 
 --retries repeats what the network or a time limit broke, and only for tools that say they may be repeated
-(readOnlyHint or idempotentHint). Nobody is asked anything while a batch runs.""",
+(readOnlyHint or idempotentHint). A batch asks no questions.""",
         examples=(
             ("batch calls.jsonl --parallel 8", "eight at once, results in the order of the file"),
             (

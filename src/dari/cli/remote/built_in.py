@@ -19,8 +19,7 @@ from dari.cli.remote.arguments import add_params_option, read_arguments
 from dari.cli.remote.call import split_words, wants_help
 from dari.cli.remote.context import OK, CommandContext, add_common_options
 from dari.cli.remote.describe import describe_tool
-from dari.cli.remote.elicitation import answer_server_request
-from dari.cli.remote.progress import ProgressLine
+from dari.cli.remote.progress import ProgressLine, answer_server_request
 from dari.cli.remote.render import add_output_options, make_content_store, show_result
 from dari.core.audit.calls import CallRecord
 from dari.core.context import ClientRequest, Context, Elicited, Level, Progress

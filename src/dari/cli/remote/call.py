@@ -277,20 +277,22 @@ def _own_parser() -> Parser:
     return parser
 
 
-COMMANDS = (
-    Command(
-        "call-tool",
-        "Call a tool, with JSON or with flags made from its schema.",
-        add_call_tool,
-        run_call_tool,
-        description="""\
+_DESCRIPTION = """\
 Call a tool. Its arguments are a JSON object (--params), or flags made from the tool's schema:
 --name value, --name=value, --switch, --no-switch, a list by repeating the flag, --object.member value.
 or name=value (of the schema's type), name:=JSON, name:value, or 'server.tool(name: "value", count: 3)'.
 JSON and flags may both be given; flags win. They are checked against the schema before anything is sent.
 
 The options below are this command's own, and win where a tool has an argument of the same name;
-everything after a lone -- belongs to the tool. With a tool named, --help shows the tool's flags.""",
+everything after a lone -- belongs to the tool. With a tool named, --help shows the tool's flags."""
+
+COMMANDS = (
+    Command(
+        "call-tool",
+        "Call a tool, with JSON or with flags made from its schema.",
+        add_call_tool,
+        run_call_tool,
+        description=_DESCRIPTION,
         examples=(
             ("call-tool fs/read_file --path notes.txt --head 5", "flags from the schema; server and tool in one word"),
             ("call fs.read_file path=notes.txt head=5", "the same in short"),
@@ -309,14 +311,7 @@ everything after a lone -- belongs to the tool. With a tool named, --help shows 
         "Call a tool, with JSON or with flags made from its schema.",
         add_call_tool,
         run_call_tool,
-        description="""\
-Call a tool. Its arguments are a JSON object (--params), or flags made from the tool's schema:
---name value, --name=value, --switch, --no-switch, a list by repeating the flag, --object.member value.
-or name=value (of the schema's type), name:=JSON, name:value, or 'server.tool(name: "value", count: 3)'.
-JSON and flags may both be given; flags win. They are checked against the schema before anything is sent.
-
-The options below are this command's own, and win where a tool has an argument of the same name;
-everything after a lone -- belongs to the tool. With a tool named, --help shows the tool's flags.""",
+        description=_DESCRIPTION,
         examples=(
             ("call fs.read_file path=notes.txt head=5", "arguments by name, of the types that the schema has"),
             ("""call 'fs.read_file(path: "my notes.txt", head: 5)'""", "the same as a program writes it"),

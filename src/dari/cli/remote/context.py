@@ -95,7 +95,7 @@ def name_server(error: DariError, server: str) -> DariError:
 def add_common_options(parser: argparse.ArgumentParser) -> None:
     """The options that every command takes, before its name as well."""
     common = parser.add_argument_group("common options")
-    common.add_argument("--log", action="store_true", help="tell on stderr what is sent where, and how long it took")
+    common.add_argument("--log", action="store_true", help="log every exchange on stderr: method, target, time")
     common.add_argument("--config", metavar="FILE", help="accepted for CrewX; profiles are read from mcp.json files")
     common.add_argument("--no-daemon", action="store_true", help="run in this process instead of the warm daemon")
 
@@ -150,7 +150,7 @@ def _started_here(arguments: argparse.Namespace, context: CommandContext, id: st
 
 
 def select_upstreams(arguments: argparse.Namespace, context: CommandContext) -> tuple[Upstream, ...]:
-    """The chosen server, or with `--all` every one that may run; what may not is told on stderr."""
+    """The chosen server, or with `--all` every one that may run; the others are named on stderr."""
     if not arguments.all:
         return (select_upstream(arguments, context),)
     if arguments.key or arguments.header:

@@ -139,7 +139,7 @@ def _daemon(context: CommandContext) -> Iterator[DoctorCheck]:
         count = len(context.bridge.statuses())
         yield DoctorCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")
     elif answers(path):
-        yield DoctorCheck("daemon", "ok", f"runs on {path}; this command was told not to use it")
+        yield DoctorCheck("daemon", "ok", f"runs on {path}; this command runs with --no-daemon")
     else:
         yield DoctorCheck("daemon", "ok", f"does not run; commands start it when they need it ({path})")
 

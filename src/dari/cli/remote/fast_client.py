@@ -276,7 +276,7 @@ def _main(program: str, argv: list[str]) -> int:
         return _run_here(program, argv)
     try:
         if argv[:1] == ["daemon"]:
-            from dari.cli.daemon_words import run_daemon_word
+            from dari.cli.daemons import run_daemon_word
 
             return run_daemon_word(program, argv)
         return through_daemon(program, argv, starts=not _is_help(argv))

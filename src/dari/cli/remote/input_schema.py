@@ -61,7 +61,7 @@ class ObjectSchema:
 
 
 def follow(schema: Any, root: Schema) -> Schema:
-    """The schema behind a `$ref` inside the same document; anything that is no schema is one that says nothing."""
+    """The schema behind a `$ref` inside the same document; anything else counts as an empty schema."""
     for _ in range(_MAX_DEPTH):
         if not isinstance(schema, dict):
             return {}
@@ -111,7 +111,7 @@ def choices_of(schema: Schema, root: Schema, depth: int = 0) -> list[Any]:
     for word in ("anyOf", "oneOf"):
         branches = _list(schema, word)
         inner = [choices_of(branch, root, depth + 1) for branch in branches] if depth < _MAX_DEPTH else []
-        # One branch without a choice of values lets any value through; null beside a choice is no value to name.
+        # One branch without a choice of values lets any value through; null beside a choice is not listed.
         if branches and all(inner[at] or types_of(branch, root) == {"null"} for at, branch in enumerate(branches)):
             found += [value for values in inner for value in values]
     return found

@@ -286,7 +286,7 @@ COMMANDS = (
         run_list_tools,
         description="""\
 List the tools of a server. Without --server it is the default profile; --all lists every server at once:
-one that does not answer is told on stderr, does not delay the others, and makes the exit code 2.""",
+one that does not answer is named on stderr, does not delay the others, and makes the exit code 2.""",
         examples=(
             ("list-tools --server fs", "the tools of one server"),
             ('list-tools --endpoint http://127.0.0.1:9001 --key "$CREWX_MCP_KEY"', "a server without a profile"),

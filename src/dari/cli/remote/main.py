@@ -59,7 +59,7 @@ REMOTE = (
     CommandEntry("test", "test", "try servers step by step: profile, sandbox, start, protocol, tools, schemas"),
     CommandEntry("doctor", "doctor", "check everything that servers depend on here, with the next step for each"),
     CommandEntry("approve", "pins", "look at what a server changed of its tools, and agree to it or not"),
-    CommandEntry("pins", "pins", "show what is pinned of a server, and every decision about it"),
+    CommandEntry("pins", "pins", "show the pinned items of a server, and every decision about it"),
     CommandEntry("forget-pins", "pins", "drop all pins of a server"),
     CommandEntry("approvals", "approvals", "calls that wait for a person: see, approve or deny them"),
     CommandEntry("login", "auth", "log in to a server that asks for OAuth"),

@@ -1,6 +1,6 @@
 """`daemon start|stop|status` as a running daemon answers them (design 001 §14.3).
 
-Without one they are answered by `dari.cli.daemon_words`, which also ends the daemon as a whole.
+Without one they are answered by `dari.cli.daemons`, which also ends the daemon as a whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def add_prewarm(parser: argparse.ArgumentParser) -> None:
     add_server_options(parser, has_all=True)
-    parser.add_argument("--json", action="store_true", help="print what is warm, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the warm servers as JSON")
 
 
 async def run_prewarm(arguments: argparse.Namespace, context: CommandContext) -> int:

@@ -1,4 +1,4 @@
-"""`pins`: what is pinned of a server."""
+"""`pins`, `approve`, `forget-pins`: the pinned and held items of a server."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def run_pins(arguments: argparse.Namespace, context: CommandContext) -> in
     items += [(one.kind, one.name or "-", one.digest[:12], f"held: {one.reason}", one.rejected_by) for one in held]
     print_lines(console, format_table(items))
     if held:
-        console.err(f"look at what is held: {context.program} approve {one_line(server)}\n")
+        console.err(f"look at the held items: {context.program} approve {one_line(server)}\n")
     return 0
 
 
@@ -68,14 +68,14 @@ def _moment(unix: float) -> str:
 
 
 def add_approve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("server", nargs="?", help="its name; without one, what is held of all is listed")
+    parser.add_argument("server", nargs="?", help="its name; without one, the held items of all servers are listed")
     parser.add_argument("--diff", action="store_true", help="show the differences and decide nothing")
     parser.add_argument("--kind", choices=get_args(ItemKind), help="only items of this kind")
     parser.add_argument("--name", metavar="NAME", help="only the item of this name")
     parser.add_argument("--digest", metavar="HASH", help="only the content with this hash, or the first digits of it")
     parser.add_argument("--reject", action="store_true", help="keep it hidden and ask no more about this content")
     parser.add_argument("--yes", "-y", action="store_true", help="decide without a question")
-    parser.add_argument("--json", action="store_true", help="print what is held, with its contents, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the held items with their contents as JSON")
 
 
 async def run_approve(arguments: argparse.Namespace, context: CommandContext) -> int:
@@ -130,7 +130,7 @@ def _wanted(arguments: argparse.Namespace, context: CommandContext) -> list[Held
         held = [one for one in held if _is_named(one, arguments)]
         if arguments.digest and not any(one.digest.startswith(arguments.digest.lower()) for one in held):
             raise Conflict(
-                f"what is held of {arguments.server} has another hash than {arguments.digest[:20]}",
+                f"the held items of {arguments.server} do not have the hash {arguments.digest[:20]}",
                 f"the server changed it again; look: {context.program} approve {arguments.server} --diff",
             )
         if arguments.digest:
@@ -173,7 +173,7 @@ async def run_forget_pins(arguments: argparse.Namespace, context: CommandContext
 COMMANDS = (
     Command(
         "pins",
-        "show what is pinned of a server, what is held, and every decision about it",
+        "show the pinned and held items of a server, and every decision about it",
         add_pins,
         run_pins,
         examples=(
@@ -193,7 +193,7 @@ is held: neither shown nor callable, until you have seen the difference and agre
 you saw; if the server changes it again in between, it is refused.""",
         examples=(
             ("approve", "which servers have something held"),
-            ("approve files", "show every difference, ask, then pin what is new"),
+            ("approve files", "show every difference, ask, then pin the new text"),
             ("approve files --diff", "only show"),
             ("approve files --kind tool --name write_file", "one item"),
             ("approve files --name write_file --reject", "keep it hidden, and do not ask again"),

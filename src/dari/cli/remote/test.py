@@ -279,7 +279,7 @@ async def _judge_each(step: TestStep, tools: list[dict[str, Any]], worker: Schem
     if wrong:
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
         step.warn(
-            f"{len(wrong)} of {checked} are no JSON Schema: {'; '.join(wrong[:_LISTED])}{more}",
+            f"{len(wrong)} of {checked} are not valid JSON Schema: {'; '.join(wrong[:_LISTED])}{more}",
             "arguments of these tools go to the server unchecked",
         )
 
@@ -309,7 +309,7 @@ async def run_test(arguments: argparse.Namespace, context: CommandContext) -> in
 
 
 async def run_tests(context: CommandContext, ids: Sequence[str], *, as_json: bool) -> int:
-    """0, or 2 when one of them failed. One alone is told while it goes on, several one after another."""
+    """0, or 2 when one of them failed. One server is reported step by step, several one after another."""
     console = context.console
     is_live = len(ids) == 1 and not as_json
     trials = [

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dari.bridge.config.catalog import mask_arguments
+from dari.bridge.config.catalog import mask_arguments, summarize_profile
 from dari.bridge.config.loader import FileContents
 from dari.bridge.config.profile import HttpSettings, Profile, StdioSettings, safe_url
 from dari.bridge.config.service import ConfigService
@@ -85,7 +85,7 @@ class ProjectFile:
             "sha256": self.digest,
             "state": "trusted" if is_trusted else self.state.state,
             "changes": list(self.state.changes),
-            "servers": [_payload(one) for one in self.contents.profiles],
+            "servers": [summarize_profile(one) for one in self.contents.profiles],
             "broken": [{"id": one.id, "message": one.message, "hint": one.hint} for one in self.contents.broken],
             "imports": list(self.contents.imports),
         }
@@ -125,19 +125,9 @@ def _quoted(word: str) -> str:
     return one_line(shlex.quote(word)) if word.isascii() else one_line(f"'{word}'")
 
 
-def _payload(profile: Profile) -> dict[str, object]:
-    told: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
-    connection = profile.connection
-    if isinstance(connection, StdioSettings):
-        told |= {"command": connection.command, "args": mask_arguments(connection.args), "env": sorted(connection.env)}
-        told |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
-        return told
-    return told | {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}
-
-
 def add_trust(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="default: ./.crewx/mcp.json")
-    parser.add_argument("--yes", "-y", action="store_true", help="pin what is there now, without a question")
+    parser.add_argument("--yes", "-y", action="store_true", help="trust the current content without a question")
     parser.add_argument("--sha256", metavar="HASH", help="pin the content with this hash only")
     parser.add_argument("--json", action="store_true", help="print what it holds; pins only with --yes or --sha256")
 

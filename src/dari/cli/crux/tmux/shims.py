@@ -107,7 +107,8 @@ def run_inside(line: Line, words: list[str]) -> NoReturn:
     found = next((each["info"] for each in known["panes"] if each["info"]["id"] == pane), None)
     if found is None:
         raise NotFound(
-            "this is no pane of crux", f"open one: crux split-pane -- crux tmux --run {shlex.join(words)}; crux attach"
+            "this must run in a pane of crux",
+            f"open one: crux split-pane -- crux tmux --run {shlex.join(words)}; crux attach",
         )
     folder = os.path.dirname(install(os.path.join(line.place.run_dir_text, "bin"), line.place))
     session = found["window_id"].removeprefix("w")

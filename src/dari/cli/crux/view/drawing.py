@@ -242,7 +242,7 @@ _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(Exception):
-    """We were told to end."""
+    """A signal asked us to end."""
 
 
 class Screen:

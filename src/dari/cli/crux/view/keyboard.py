@@ -57,7 +57,9 @@ def parse_prefix(text: str) -> int:
     """The code of `C-b`, `ctrl-b` or `^b`."""
     found = re.fullmatch(r"(?:C-|ctrl[-+]|\^)([a-zA-Z\[\\\]_@])", text)
     if found is None:
-        raise InvalidInput(f"{text[:40]!r} is no prefix", "give Ctrl and a letter, such as C-a")
+        raise InvalidInput(
+            f"the prefix must be Ctrl and a letter, such as C-a, got {text[:40]!r}", "choose another prefix"
+        )
     return ord(found[1].upper()) & 31
 
 

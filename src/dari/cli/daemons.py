@@ -25,7 +25,7 @@ def run_daemon_word(program: str, argv: list[str]) -> int:
     if _runs():
         return through_daemon(program, argv, starts=False)
     if not _PLAIN.issuperset(options) and word == "status":
-        return through_daemon(program, argv, starts=False)  # a wrong word is told as such
+        return through_daemon(program, argv, starts=False)  # it reports a wrong word
     if as_json:
         write_line('{"running": false}', 1)
     elif word == "stop":

