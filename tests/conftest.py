@@ -7,11 +7,15 @@ import inspect
 import io
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support import left_processes
 
 DEADLINE_S = 45
 CLEAN_UP_S = 5
@@ -19,6 +23,10 @@ CLEAN_UP_S = 5
 # A shell that puts the run into the background makes it ignore Ctrl-C, and every child of a test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(left_processes)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -39,6 +47,16 @@ def nobodys_machine() -> Iterator[None]:
         patch.setenv("SSL_CERT_FILE", str(roots))
         patch.setenv("SSL_CERT_DIR", str(home))
         yield
+        _stop_hub()
+
+
+def _stop_hub() -> None:
+    """A daemon in that home starts the hub for its audit records and approvals; alone it stays for half an hour."""
+    from dari.cli.hub.paths import BridgePaths
+
+    if BridgePaths().cli_socket.exists():
+        command = [sys.executable, "-m", "dari.cli.crewx", "mcp", "remote", "daemon", "stop"]
+        subprocess.run(command, check=True, capture_output=True, timeout=30)
 
 
 @pytest.hookimpl(trylast=True)

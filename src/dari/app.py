@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from dari.bridge.config.locations import ClientEnvironment
     from dari.bridge.gateway.endpoints import GatewayEndpoints
     from dari.bridge.service import Bridge
-    from dari.core.audit.calls import CallLog
+    from dari.core.approval_service import ApprovalService
+    from dari.core.audit.writer import RecordWriter
     from dari.core.tool import Tool
     from dari.daemon.client import DaemonClient
+    from dari.knowledge.api import KnowledgeApi
     from dari.terminal.service import TerminalService
 
 DEFAULT_PORT = 3847
@@ -33,7 +35,8 @@ INSTRUCTIONS = (
     "every check comes with the next step. The crab_* tools drive an HTTP(S) debugging proxy: crab_proxy_start, "
     "crab_env_snippet for the program to watch, then crab_traffic_search. The crux_* tools drive terminal panes that "
     "live on between calls: crux_execute_command runs a command in a shell and has its exit code and output; "
-    "crux_send_keys and crux_wait_for_output drive programs that ask."
+    "crux_send_keys and crux_wait_for_output drive programs that ask. The kebab_* tools search the person's own "
+    "documents and answer from them with citations: kebab_search, then kebab_ask."
 )
 CRAB_INSTRUCTIONS = (
     "An HTTP(S) debugging proxy. crab_proxy_start starts it; crab_env_snippet has the variables that make a program "
@@ -68,7 +71,7 @@ def further_tokens() -> dict[str, Path]:
     return {"crab-mcp": CrabPaths().token("mcp"), "cruxd": CruxPaths.of_environment().http_token}
 
 
-def build(settings: ServeSettings, call_log: CallLog | None = None) -> Server:
+def build(settings: ServeSettings, call_log: RecordWriter | None = None) -> Server:
     """The server with every toolkit that is built in; its calls are recorded in `call_log`."""
     registry = Registry()
     registry.call_log = None if call_log is None else lambda: call_log
@@ -90,7 +93,7 @@ def build_endpoints(settings: ServeSettings, bridge: Bridge) -> GatewayEndpoints
     options = ServerOptions(
         instructions=INSTRUCTIONS,
         is_strict=settings.protocol == "strict",
-        add_built_ins=Toolkits(settings).add_to,
+        add_built_ins=Toolkits(settings, lambda: bridge.approval_service).add_to,
         approvals=bridge.approvals,
         call_log=lambda: bridge.audit,
     )
@@ -104,7 +107,7 @@ def servers_for_clients(
     bridge: Bridge,
 ) -> Callable[[ClientEnvironment, Mapping[str, Any]], AbstractAsyncContextManager[Server]]:
     """The server of each client on the hub's socket, made from the client's own folder, environment and options."""
-    toolkits = Toolkits(ServeSettings())
+    toolkits = Toolkits(ServeSettings(), lambda: bridge.approval_service)
 
     @asynccontextmanager
     async def make_server(client: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
@@ -145,10 +148,12 @@ def servers_for_clients(
 
 
 class Toolkits:
-    """Our own tools. They are made once for each place of a terminal's daemon, whoever asks for them."""
+    """Our own tools, made once for each socket of a cruxd."""
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, approvals: Callable[[], ApprovalService] | None = None) -> None:
+        """`approvals` is the queue where it is in this process."""
         self._settings = settings
+        self._knowledge = cache(lambda which: KnowledgeOffers(which, approvals))
         self._proxy = cache(lambda: tuple(proxy_tools(proxy_client())))
         self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place))))
         self._running = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), starts=False)))
@@ -162,6 +167,9 @@ class Toolkits:
         registry.defer(lambda: self._terminal_tools(*place))
         add_terminal_offers(registry, lambda: self._terminal(*place))
         self._follow_panes(registry, *place)
+        knowledge = self._knowledge("all" if environ.get("KEBAB_TOOLS") == "all" else "default")
+        registry.defer(knowledge.tools)
+        knowledge.add_templates(registry)
 
     def _system(self) -> SystemService:
         settings = self._settings
@@ -191,7 +199,7 @@ def build_crab(
     client: DaemonClient,
     settings: ServeSettings,
     which: Literal["core", "all"] = "all",
-    call_log: CallLog | None = None,
+    call_log: RecordWriter | None = None,
 ) -> Server:
     """The server of design 000: the proxy's tools and nothing else."""
     registry = Registry()
@@ -203,7 +211,7 @@ def build_crab(
 
 
 def proxy_client() -> DaemonClient:
-    """Calls to crabd in its usual place; whoever calls first starts it."""
+    """Calls to crabd at its default socket; the first call starts it."""
     from dari.proxy.daemon import CrabPaths, crabd_client
 
     return crabd_client(CrabPaths(), "mcp")
@@ -233,6 +241,39 @@ def terminal_tools(terminal: TerminalService) -> Iterable[Tool]:
     from dari.terminal.tools.toolkit import TerminalTools
 
     return TerminalTools(terminal).tools()
+
+
+class KnowledgeOffers:
+    """`kebab_*` tools and `kebab://` resources over kebabd, which the first call starts."""
+
+    def __init__(self, which: Literal["default", "all"], approvals: Callable[[], ApprovalService] | None) -> None:
+        self._which = which
+        self._approvals = approvals
+        self._api = cache(knowledge_api)
+
+    @cache  # noqa: B019 (it lives as long as the hub)
+    def tools(self) -> tuple[Tool, ...]:
+        from dari.knowledge.tools.ingest_guard import IngestGuard
+        from dari.knowledge.tools.server import hub_guard
+        from dari.knowledge.tools.toolkit import make_tools
+
+        api, approvals = self._api(), self._approvals
+        guard = hub_guard(api) if approvals is None else lambda: IngestGuard(api, approvals())
+        return tuple(make_tools(api, guard, self._which, "kebab"))
+
+    def add_templates(self, registry: Registry) -> None:
+        from dari.knowledge.tools.resources import add_templates
+
+        add_templates(registry, self._api)
+
+
+def knowledge_api() -> KnowledgeApi:
+    """The knowledge base of the usual configuration, in kebabd."""
+    from dari.daemon.stub import make_stub
+    from dari.knowledge.api import KnowledgeApi
+    from dari.knowledge.daemon import KebabPaths, kebabd_client
+
+    return make_stub(KnowledgeApi, kebabd_client(KebabPaths(), "mcp"))
 
 
 def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalService]) -> None:

@@ -57,7 +57,7 @@ class DariError(Exception):
 
 
 def _tellable(text: str) -> str:
-    """A file name that is no UTF-8 reaches Python with lone surrogates, which no wire carries: show them escaped."""
+    """A file name outside UTF-8 reaches Python with lone surrogates, which JSON cannot carry: escape them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 

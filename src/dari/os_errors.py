@@ -39,9 +39,9 @@ _ROWS: dict[int, tuple[type[DariError], str, str]] = {
     errno.ENODEV: (Failed, "the device is gone", "check that the disk is mounted"),
     errno.ENXIO: (Failed, "the device is gone", "check that the disk is mounted"),
     errno.ESTALE: (Failed, "the network file system lost the file", "mount it again, or name another place"),
-    errno.EMFILE: (Unavailable, "this process has too many files open", "raise `ulimit -n`, or end what is not needed"),
-    errno.ENFILE: (Unavailable, "this machine has too many files open", "end what is not needed"),
-    errno.ENOMEM: (Unavailable, "there is not enough memory", "end what is not needed"),
+    errno.EMFILE: (Unavailable, "this process has too many files open", "raise `ulimit -n`, or end some programs"),
+    errno.ENFILE: (Unavailable, "this machine has too many files open", "end some programs"),
+    errno.ENOMEM: (Unavailable, "there is not enough memory", "end some programs"),
 }
 _WITHOUT_NAME = DISK_FULL_ERRNOS | {errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 """Of the others only those that name a file are about one; without a name they are as likely a bug of ours."""

@@ -37,10 +37,12 @@ def own_paths() -> tuple[Path, ...]:
     runtime = _absolute(environ.get("XDG_RUNTIME_DIR", ""))
     uid = os.getuid() if hasattr(os, "getuid") else 0
     found = [home(), *(one / "dari" for one in (runtime, Path(f"/run/user/{uid}")) if one is not None)]
-    found += [one / "dari" for one in (*datas, *runs, user / ".local/share", user / ".local/state") if one is not None]
+    for one in (*datas, *runs, user / ".local/share", user / ".local/state"):
+        if one is not None:
+            found += [one / "dari", one / "kebab"]
     for one in (*configs, user / ".config"):
         if one is not None:
-            found += [one / name for name in ("dari", "crewx", "crux", "crab")]
+            found += [one / name for name in ("dari", "crewx", "crux", "crab", "kebab")]
     found += [user / "Library/Application Support/dari", user / ".crux"]
     for name in _OWN_FILES:
         if (chosen := _absolute(os.path.expanduser(environ.get(name, "")))) is not None:
@@ -50,7 +52,7 @@ def own_paths() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-_OWN_FILES = ("CREWX_MCP_JSON", "CRUX_CONFIG", "CRUX_SOCKET")
+_OWN_FILES = ("CREWX_MCP_JSON", "CRUX_CONFIG", "CRUX_SOCKET", "KEBAB_CONFIG")
 
 
 def _absolute(path: str) -> Path | None:

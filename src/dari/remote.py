@@ -162,7 +162,7 @@ class Servers:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the files of profiles."""
+        """Problems in the files of profiles."""
         return self._view.problems
 
     def __getitem__(self, name: str) -> Server:

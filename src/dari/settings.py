@@ -28,7 +28,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     allowed_uids: tuple[int, ...] | None = ()
     """Users of this machine that may connect over TCP besides the one we run as; None: every user."""
     rate_limit: float | None = None
-    """Requests a second and client; None is no limit."""
+    """Requests a second and client; None: unlimited."""
     session_ttl_s: float = 30 * 60.0
     mode: Mode | None = None
     """How tools are listed; None: as the files say that name the servers."""
