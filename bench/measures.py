@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from bench import audit, cold, http_load, stdio_load
 from bench.contenders import ASGI, FASTMCP, OURS, SDK, Contender, present
@@ -85,6 +86,18 @@ def cold_start(plan: Plan) -> Iterator[Measurement[Contender]]:
     for _, start in running:
         start()  # fills the page cache and compiles bytecode
     yield interleave(measurement, plan.cold_starts, running)
+    hub = cold.HubStarts.open(plan.scratch)
+    try:
+        for title, most, start_hub in cold.HUB_STARTS:
+            name = f"`dari mcp`: spawn to the first `initialize` reply, {title}"
+            measurement = Measurement(name, "ms", (OURS, SDK), (Target(SDK, "≤", most),))
+            running = [(SDK, _cold_starter(SDK, plan.scratch))] if not SDK.missing else []
+            running.append((OURS, partial(start_hub, hub)))
+            for _, start in running:
+                start()
+            yield interleave(measurement, plan.cold_starts, running)
+    finally:
+        hub.close()
 
 
 def memory(plan: Plan) -> Iterator[Measurement[Contender]]:
