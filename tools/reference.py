@@ -23,6 +23,11 @@ from dari.cli.crux.main import make_help as make_crux_help
 from dari.cli.crux.main import make_parser as make_crux_parser
 from dari.cli.crux_mcp_bridge import USAGE as BRIDGE_USAGE
 from dari.cli.cruxd import make_parser as make_cruxd_parser
+from dari.cli.kebab.main import available as kebab_commands
+from dari.cli.kebab.main import overview as kebab_overview
+from dari.cli.kebab.main import parser_of as kebab_parser_of
+from dari.cli.kebab.mcp import USAGE as KEBAB_MCP_USAGE
+from dari.cli.kebabd import make_parser as make_kebabd_parser
 from dari.cli.kit.parser import HELP_COLUMNS
 from dari.cli.main import make_parser
 from dari.cli.proxy.main import make_parser as make_proxy_parser
@@ -34,7 +39,7 @@ from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->\n"
-_CRAB, _CRUX = "crab_", "crux_"
+_CRAB, _CRUX, _KEBAB = "crab_", "crux_", "kebab_"
 
 
 def pages() -> dict[str, str]:
@@ -44,6 +49,8 @@ def pages() -> dict[str, str]:
         "crab-tools.md": _crab_tools(),
         "crux-tools.md": _crux_tools(),
         "crux.md": _crux(),
+        "kebab-tools.md": _kebab_tools(),
+        "kebab.md": _kebab(),
         "commands.md": _commands(),
         "proxy.md": _proxy(),
         "remote.md": _remote(),
@@ -54,9 +61,10 @@ def pages() -> dict[str, str]:
 
 def _tools() -> str:
     parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve by themselves; they also serve"]
-    parts.append("[those of the proxy](crab-tools.md) and [those of the terminal](crux-tools.md).\n")
+    parts.append("[those of the proxy](crab-tools.md), [of the terminal](crux-tools.md) and")
+    parts.append("[of the knowledge base](kebab-tools.md).\n")
     for tool in _served():
-        if tool.name.startswith((_CRAB, _CRUX)):
+        if tool.name.startswith((_CRAB, _CRUX, _KEBAB)):
             continue
         parts += _heading(tool)
         parts.append(_schema("Arguments", tool.input_schema))
@@ -90,6 +98,36 @@ def _crux_tools() -> str:
     parts.append("Served by `cruxd` (`crux-mcp-bridge`), and by `dari mcp` and `dari up` beside their own. The first")
     parts.append("20 are the core. `pane_id` is an id or a name; left out, it is the focused pane.\n")
     return "\n".join([*parts, *_family(_CRUX)])
+
+
+def _kebab_tools() -> str:
+    parts = [_NOTE, "# Tools of the knowledge base\n"]
+    parts.append("Served by `kebab mcp` without the prefix, and by `dari mcp` and `dari up` beside their own. With")
+    parts.append(
+        "`KEBAB_TOOLS=all` also those behind the first four. The text of a result is the wire object as JSON; a"
+    )
+    parts.append("failure is `error.v1` with `isError`. Schemas of the objects: `kebab schema --wire NAME`.\n")
+    os.environ["KEBAB_TOOLS"] = "all"
+    try:
+        return "\n".join([*parts, *_family(_KEBAB)])
+    finally:
+        del os.environ["KEBAB_TOOLS"]
+
+
+def _kebab() -> str:
+    HELP_COLUMNS.set(100)
+    parts = [
+        _NOTE,
+        "# Commands of `kebab`\n",
+        "The guide is [kebab.md](../guide/kebab.md).\n",
+        f"```text\n{kebab_overview('kebab')}```\n",
+    ]
+    for entry in kebab_commands():
+        if entry.name == "mcp":
+            parts.append(f"## `kebab mcp`\n\n```text\n{KEBAB_MCP_USAGE}```\n")
+        elif entry.name != "daemon":
+            parts.append(_help(f"kebab {entry.name}", kebab_parser_of(entry, "kebab")))
+    return "\n".join([*parts, _help("kebabd", make_kebabd_parser())])
 
 
 def _family(prefix: str) -> list[str]:
@@ -140,7 +178,7 @@ def _commands() -> str:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             # These have a parser of their own, the first two also a page.
-            apart = ("proxy", "remote", "approvals", "audit")
+            apart = ("proxy", "remote", "approvals", "audit", "knowledge")
             parts += [_help(f"dari {name}", command) for name, command in action.choices.items() if name not in apart]
     parts += [
         *_tree(make_approvals_parser()),

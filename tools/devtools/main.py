@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from devtools import bench, clients, environment, node, servers, stages, system
+from devtools import bench, clients, coverage, environment, llm, models, node, servers, stages, system
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -28,19 +28,20 @@ usage: ./dev <command>
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
-`test` and `conformance` the npm packages they run, for `test` other people's MCP servers and clients. It installs again
-when pyproject.toml or constraints.txt changed. `bench` wants wrk, nginx or tmux, `test` wants curl, chromium and
-openssl: installed where it is root on Debian.
+`test` and `conformance` the npm packages they run, for `test` other people's MCP servers and clients, for `up` and
+`test` the default models of the knowledge base. It installs again when pyproject.toml or constraints.txt changed.
+`bench` wants wrk, nginx or tmux, `test` wants curl, chromium and openssl: installed where it is root on Debian.
 
   ./dev test tests/rpc -k framing   one part of the tests, after the lint
   ./dev test --no-lint -x           stop at the first failing test
   rm -rf .venv .dev                 start from nothing
 
 Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR, their
-clients in DARI_CLIENTS_DIR. Where they cannot be had, DARI_NO_NODE=1, DARI_NO_SERVERS=1 and DARI_NO_CLIENTS=1 make
-the tests that need them skip; with CI=true that fails the run. A test whose program (curl, chromium, openssl) is
-missing skips too, and fails with CI=true. A failed test has failed: nothing is tried twice, except that with CI=true
-one single failed test is asked once more, alone and loudly.
+clients in DARI_CLIENTS_DIR, models in DARI_MODELS_DIR, a language model in DARI_LLM_DIR. Where they cannot be had,
+DARI_NO_NODE=1, DARI_NO_SERVERS=1, DARI_NO_CLIENTS=1, DARI_NO_MODELS=1 and DARI_NO_LLM=1 make the tests that need
+them skip; with CI=true that fails the run.
+A test whose program (curl, chromium, openssl) is missing skips too, and fails with CI=true. A failed test has failed:
+nothing is tried twice, except that with CI=true one single failed test is asked once more, alone and loudly.
 """
 
 CHECKS = ROOT / "tools" / "checks"
@@ -56,6 +57,9 @@ FILES = {
     "/usr/bin/bwrap": "bubblewrap",
     "/usr/sbin/iptables": "iptables",
     "/usr/sbin/ip": "iproute2",
+    # Pictures and scanned pages in the knowledge base.
+    "/usr/bin/tesseract": "tesseract-ocr",
+    "/usr/share/tesseract-ocr/5/tessdata/kor.traineddata": "tesseract-ocr-kor",
 }
 
 
@@ -65,7 +69,7 @@ def main() -> int:
         match command:
             case "up":
                 environment.ensure(environment.RUN)
-                _become([_program("dari"), "up", *arguments], _child_environment())
+                _become([_program("dari"), "up", *arguments], _with_models(_child_environment()))
             case "test":
                 return _test(arguments)
             case "coverage":
@@ -135,9 +139,7 @@ def _cover(arguments: list[str]) -> int:
     environment.ensure(environment.WORK)
     _ensure_system()
     outcomes, env = _ensure_extras()
-    measured = ("--cov=dari", "--cov-branch", "--cov-report=term:skip-covered", "--cov-report=json:.dev/coverage.json")
-    command = (str(VENV_PYTHON), "-m", "pytest", *measured, *(arguments or _on_all_cores()))
-    outcomes.append(stages.run_openly(Stage("coverage", command), env))
+    outcomes += coverage.run(arguments or _on_all_cores(), env, is_whole=not arguments)
     return stages.verdict(outcomes)
 
 
@@ -159,6 +161,16 @@ class Extra:
     ensure: Callable[[], dict[str, str]]
     switch: str
     missing: str
+
+
+def _with_models(env: dict[str, str]) -> dict[str, str]:
+    """The knowledge base works without a model, by words alone; that is said loudly."""
+    try:
+        models.ensure()
+    except SetupError as error:
+        _shout(f"NO MODEL OF EMBEDDINGS: kebab searches by words alone\n{error}")
+        return env
+    return {"KEBAB_EMBEDDING_MODELS_DIR": str(models.FOLDER), **env}
 
 
 def _with_node() -> dict[str, str]:
@@ -183,6 +195,18 @@ EXTRAS = (
         clients.ensure,
         "DARI_NO_CLIENTS",
         "OTHER PEOPLE'S MCP CLIENTS ARE MISSING: our errors are not read with them",
+    ),
+    Extra(
+        "models",
+        models.ensure,
+        "DARI_NO_MODELS",
+        "THE MODELS OF EMBEDDINGS ARE MISSING: search by meaning is not tried",
+    ),
+    Extra(
+        "language model",
+        llm.ensure,
+        "DARI_NO_LLM",
+        "THE LANGUAGE MODEL IS MISSING: answers that a model writes are not tried with a real one",
     ),
 )
 
