@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import mcp_types
 import pytest
+from mcp import Client as SdkClient
+from mcp import StdioServerParameters, stdio_client
 
 from dari import app
 from dari.cli.hub.client import ask_to_finish
@@ -25,6 +29,7 @@ from dari.knowledge.service import ServiceCache
 from dari.knowledge.tools.ingest_guard import IngestGuard
 from dari.knowledge.tools.toolkit import make_tools
 from dari.mcp.client import Client
+from dari.mcp.client.callbacks import Sampled, Sampling
 from dari.mcp.server import Info, Server
 from dari.settings import ServeSettings
 from tests.support.knowledge_base import index_notes, write_config, write_notes
@@ -34,6 +39,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.e2e
 
 KEBAB = str(Path(sys.executable).with_name("kebab"))
+DARI = str(Path(sys.executable).with_name("dari"))
 END_S = 20.0
 
 
@@ -63,9 +69,9 @@ async def kebab(*words: str, **environ: str) -> tuple[int, str, str]:
 
 
 @asynccontextmanager
-async def hub(**environ: str) -> AsyncIterator[Client]:
+async def hub(**options: Any) -> AsyncIterator[Client]:
     server = app.build(ServeSettings(token_path=Path("/nowhere")))
-    async with memory_client(server) as client:
+    async with memory_client(server, **options) as client:
         yield client
     server.close()
     server.registry.close()
@@ -184,3 +190,56 @@ async def test_what_an_agent_may_ingest_ends_at_the_configured_folders(home: Pat
         assert (error["code"], error["details"]) == ("needs_approval", {"approval_id": "ab12cd34"})
     assert [call["arguments"].get("path") for call in asked] == [str(outside), str(outside), None]
     assert json.loads(relative.text)["code"] == "invalid_input"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_in_the_hub_the_clients_own_model_writes_the_answer(home: Path, mode: str) -> None:
+    """`dari mcp` on stdio → the hub → kebabd, and the question for the model the whole way back."""
+    asked: list[mcp_types.CreateMessageRequestParams] = []
+
+    async def sample(_: object, params: mcp_types.CreateMessageRequestParams) -> mcp_types.CreateMessageResult:
+        asked.append(params)
+        text = "Backups are kept for 35 days [#1]." if "35 days" in str(params) else "They are kept for 99 days [#1]."
+        said = mcp_types.TextContent(type="text", text=text)
+        return mcp_types.CreateMessageResult(role="assistant", content=said, model="theirs")
+
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "DARI_HOME": str(home / "dari")}
+    server = StdioServerParameters(command=DARI, args=["mcp"], env=environ)
+    try:
+        with (home / "stderr").open("w") as errors:
+            async with SdkClient(stdio_client(server, errlog=errors), mode=mode, sampling_callback=sample) as client:
+                first = await client.call_tool(
+                    "kebab_ask", {"query": "How long are backups kept?", "session_id": "talk"}
+                )
+                made_up = await client.call_tool("kebab_ask", {"query": "What does the canary of a deploy take?"})
+    finally:
+        await asyncio.to_thread(
+            subprocess.run, [DARI, "remote", "daemon", "stop"], env=environ, capture_output=True, check=True
+        )
+    answer, refused = json.loads(first.content[0].text), json.loads(made_up.content[0].text)
+    assert (answer["grounded"], answer["model"]) == (True, {"id": "client", "provider": "sampling"})
+    assert answer["citations"][0]["citation"]["path"] == "backups.md"
+    # What the model makes up is found out in kebabd as everywhere.
+    assert (refused["grounded"], refused["refusal_reason"]) == (False, "verification_failed")
+    assert len(asked) == 2
+    with ServiceCache() as services:
+        store = services.get(str(home / "dari/kebab/config.toml"), {}, False).base().store
+        turns = store.journal.turns("talk", 10)
+    assert [turn.question for turn in turns] == ["How long are backups kept?"], "a round recorded more than the answer"
+
+
+async def test_a_client_of_the_hub_without_a_model_gets_the_best_sentences(home: Path) -> None:
+    async with hub() as client:
+        result = await client.call_tool("kebab_ask", {"query": "How long are backups kept?"})
+    assert json.loads(result.text)["model"]["provider"] == "extractive"
+
+
+async def test_a_client_of_the_hub_that_refuses_to_sample_gets_the_best_sentences(home: Path) -> None:
+    async def refuse(_: Sampling) -> Sampled:
+        raise RuntimeError("not today")
+
+    async with hub(on_sample=refuse, mode="handshake") as client:
+        result = await client.call_tool("kebab_ask", {"query": "How long are backups kept?"})
+    answer = json.loads(result.text)
+    assert (answer["grounded"], answer["model"]["provider"]) == (True, "extractive")
+    assert "the language model did not answer" in answer["hint"]

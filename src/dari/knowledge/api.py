@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dari.core.scopes import CONTROL, READ
 from dari.daemon.stub import expose
+from dari.knowledge.ask.sampling import AskStep, SampleReply
 from dari.knowledge.store.records import DocumentFilter
 from dari.knowledge.wire.objects import (
     AnswerV1,
@@ -51,19 +52,27 @@ class KnowledgeApi:
         return await self._run(lambda service: service.bulk_search(queries, mode=mode, k=k))
 
     @expose("kebab.ask", READ, is_slow=True)
-    async def ask(self, query: str, session_id: str | None = None) -> AnswerV1:
-        """An answer, without the client's own model: it cannot be asked from another process."""
-        return await self.answer(query, session_id)
-
-    async def answer(self, query: str, session_id: str | None, context: Context | None = None) -> AnswerV1:
-        """An answer; with a context, its caller hears of progress, and its model is asked where none is configured."""
+    async def ask(
+        self, query: str, session_id: str | None = None, replies: dict[str, SampleReply] | None = None
+    ) -> AskStep:
+        """One round of an answer, for a caller in another process: `replies` is what its client's model has said so
+        far. Without it that model is not asked."""
         from dari.knowledge.ask.asker import AskRequest
+        from dari.knowledge.ask.sampling import ReplayedSampler, SampleNeeded
 
         request = AskRequest(question=query, session_id=session_id or "")
-        if context is None:
-            return await self._run(lambda service: service.ask(request))
+        sampler = None if replies is None else ReplayedSampler(replies)
+        try:
+            return AskStep(await self._run(lambda service: service.ask(request, sampler)))
+        except SampleNeeded as needed:
+            return AskStep(sample=needed.request)
+
+    async def answer(self, query: str, session_id: str | None, context: Context) -> AnswerV1:
+        """An answer; the caller hears of progress, and its model is asked where none is configured."""
+        from dari.knowledge.ask.asker import AskRequest
         from dari.knowledge.tools.caller import CallerModel
 
+        request = AskRequest(question=query, session_id=session_id or "")
         caller = CallerModel(context, asyncio.get_running_loop())
         return await self._run(lambda service: service.ask(request, caller.sampler(), caller.events()))
 

@@ -12,6 +12,7 @@ from dari.core.scopes import CONTROL
 from dari.core.tool import Tool, tool, tools_of
 from dari.errors import InvalidInput
 from dari.knowledge.api import KnowledgeApi
+from dari.knowledge.tools.caller import ask_in_rounds
 from dari.knowledge.tools.wire_result import to_wire_tool
 from dari.knowledge.wire.objects import (
     AnswerV1,
@@ -51,7 +52,7 @@ class KnowledgeTools:
         """Grounded RAG answer with citations. Returns answer.v1 with grounded=false when KB lacks context."""
         if isinstance(self._api, KnowledgeApi):
             return await self._api.answer(query, session_id, context)
-        return await self._api.ask(query, session_id)
+        return await ask_in_rounds(self._api, query, session_id, context)
 
     @tool(output="as_is")
     async def schema(self) -> SchemaV1:
