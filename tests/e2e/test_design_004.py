@@ -198,6 +198,19 @@ async def test_surface_2_four_tools_with_the_words_and_arguments_of_the_design(t
         jsonschema_rs.meta.validate(tool["outputSchema"])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_structured_output_is_only_for_versions_that_know_it(version: str, tmp_path: Path) -> None:
+    async with Place(tmp_path).raw() as server:
+        await server.handshake(version)
+        listed = await server.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        found = await server.call("search", query="backups", mode="lexical")
+        again = await server.ask(stateless({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}))
+    knows = version >= "2025-06-18"
+    assert [("outputSchema" in tool) for tool in listed["result"]["tools"]] == [knows] * 4
+    assert ("structuredContent" in found) == knows
+    assert all("outputSchema" in tool for tool in again["result"]["tools"]), "each message has the list of its version"
+
+
 async def test_surface_2_the_text_of_a_search_is_the_array_of_hits(tmp_path: Path) -> None:
     """«output: text content = serde_json::to_string(wire::wire_search_hits(&hits))»"""
     place = Place(tmp_path)

@@ -13,6 +13,7 @@ from dari.core.tool import DEFAULT_TIMEOUT_S
 from dari.mcp.error_mapping import invalid_params
 from dari.mcp.inflight import InflightCall
 from dari.mcp.request import Request
+from dari.mcp.versions import STATELESS, has_structured_output
 from dari.rpc.codec import decode_members, encode
 
 Kind = Literal["tools", "resources", "resourceTemplates", "prompts"]
@@ -38,26 +39,30 @@ class ListCache:
         self._registry = registry
         self._page_size = page_size
         self._version = -1
-        self._pages: dict[tuple[Kind, int, bool], bytes] = {}
+        self._pages: dict[tuple[Kind, int, bool, bool], bytes] = {}
 
-    def page(self, kind: Kind, cursor: str | None | UnsetType, stateless: bool) -> bytes:
-        """The encoded result of `<kind>/list`."""
+    def page(self, kind: Kind, cursor: str | None | UnsetType, version: str) -> bytes:
+        """The encoded result of `<kind>/list` for this revision."""
         if self._registry.version != self._version:
             self._pages.clear()
             self._version = self._registry.version
         offset = 0 if cursor is UNSET or cursor is None else self._offset(cursor)
-        key = (kind, offset, stateless)
+        stateless = version in STATELESS
+        has_schemas = kind != "tools" or has_structured_output(version)
+        key = (kind, offset, stateless, has_schemas)
         page = self._pages.get(key)
         if page is None:
             items = self._items(kind)
-            page = self._encode(kind, items, offset, stateless)
+            page = self._encode(kind, items, offset, stateless, has_schemas)
             # The list may have shrunk since the cursor was made; pages past its end are not cached.
             if offset == 0 or offset < len(items):
                 self._pages[key] = page
         return page
 
-    def _encode(self, kind: Kind, items: list[Any], offset: int, stateless: bool) -> bytes:
+    def _encode(self, kind: Kind, items: list[Any], offset: int, stateless: bool, has_schemas: bool) -> bytes:
         shown = [item.listing() for item in items[offset : offset + self._page_size]]
+        if not has_schemas:
+            shown = [{name: value for name, value in one.items() if name != "outputSchema"} for one in shown]
         body: dict[str, Any] = {kind: shown}
         if offset + self._page_size < len(items):
             body["nextCursor"] = f"p{offset + self._page_size}"
@@ -110,7 +115,7 @@ def wait_for_list(request: Request, kind: ListKind) -> Coroutine[Any, Any, None]
 
 
 def _page(request: Request, kind: Kind) -> bytes:
-    return request.server.lists.page(kind, request.params.cursor, request.is_stateless)
+    return request.server.lists.page(kind, request.params.cursor, request.version)
 
 
 def _unchanged(page: bytes) -> bytes:

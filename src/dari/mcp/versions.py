@@ -22,3 +22,12 @@ UNSUPPORTED_VERSION = -32022
 def negotiate(requested: str) -> str:
     """The handshake revision to answer with: the one asked for, else our newest."""
     return requested if requested in HANDSHAKE else LATEST_HANDSHAKE
+
+
+def has_structured_output(version: str) -> bool:
+    """Whether the revision knows `outputSchema` and `structuredContent`.
+
+    Lists for older clients leave `outputSchema` out. Results keep `structuredContent`, which old clients ignore,
+    because design 000 §8.1 compares it on 2024-11-05; only those of kebab do not have it there.
+    """
+    return version not in (V2024_11, V2025_03)

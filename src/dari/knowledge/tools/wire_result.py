@@ -24,7 +24,7 @@ from dari.knowledge.errors import classify
 from dari.knowledge.wire.objects import SearchResponseV1
 from dari.mcp.client_requests import InputRequired
 from dari.mcp.error_mapping import RpcError
-from dari.mcp.versions import V2024_11, V2025_03
+from dari.mcp.versions import has_structured_output
 from dari.rpc.codec import encode
 from dari.text.redact import redact_secrets
 
@@ -55,7 +55,7 @@ def wire_result(value: Struct, version: str = "") -> ToolResult:
     shown = redact_secrets(value)
     body = encode(shown)
     text = encode(shown.hits) if isinstance(shown, SearchResponseV1) else body
-    if version in (V2024_11, V2025_03):
+    if not has_structured_output(version):
         return ToolResult(content=[TextContent(text=text.decode())])
     return ToolResult(content=[TextContent(text=text.decode())], structured_content=Raw(body))
 
