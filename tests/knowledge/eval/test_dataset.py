@@ -37,6 +37,22 @@ def test_judgements_are_read_in_every_common_form(tmp_path: Path, name: str, qre
     assert [(doc.id, doc.title, doc.text) for doc in chosen.corpus()] == [("d1", "T", "one")]
 
 
+def test_ids_may_be_numbers_and_stand_in_id(tmp_path: Path) -> None:
+    corpus = '\ufeff{"_id": 4983, "title": null, "text": "one"}\n{"id": "x", "text": null}\n'
+    (tmp_path / "corpus.jsonl").write_text(corpus, "utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"_id": 7, "text": "one?"}\n')
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n7\t4983\t1\n")
+    chosen = load_set(str(tmp_path))
+    assert [(question.id, question.relevant) for question in chosen.questions] == [("7", {"4983": 1.0})]
+    assert [(doc.id, doc.title, doc.text) for doc in chosen.corpus()] == [("4983", "", "one"), ("x", "", "")]
+
+
+def test_a_line_without_an_id_is_named(tmp_path: Path) -> None:
+    folder = _write(tmp_path, "q1\td1\t1\n", queries=[{"_id": "q1", "text": "a"}, {"text": "b"}])
+    with pytest.raises(InvalidInput, match=r"queries\.jsonl:2.*_id"):
+        load_set(folder)
+
+
 def test_a_question_without_an_answer_needs_no_judgement(tmp_path: Path) -> None:
     queries: list[dict[str, object]] = [
         {"_id": "q1", "text": "one?", "type": "plain", "lang": "en", "gold": "one"},

@@ -16,6 +16,7 @@ from dari.knowledge.eval.dataset import EvalSet, load_set
 from dari.knowledge.eval.index import IndexProgress, SetIndex, open_index
 from dari.knowledge.eval.run import AskFunction, AskOutcome, load_run, run_set
 from dari.knowledge.eval.tune import tune_weight
+from dari.knowledge.index.lexical import INDEX_VERSION
 from dari.knowledge.models.installed import use_folder
 from tests.support.knowledge_corpus import corpus_of
 from tests.support.tiny_models import own_folder, require_models
@@ -61,6 +62,23 @@ def _set(folder: Path, questions: list[dict[str, Any]], relevant: dict[str, str]
     (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     (folder / "qrels.tsv").write_text("".join(f"{query}\t{doc}\t1\n" for query, doc in relevant.items()))
     return load_set(str(folder))
+
+
+def test_a_run_names_what_made_it(chosen: EvalSet, settings: Settings) -> None:
+    report = run_set(chosen, settings, "lexical")
+    assert report.versions["index"] == INDEX_VERSION
+    assert {"chunks", "fusion", "gate", "answer"} <= report.versions.keys()
+    assert report.hint == ""
+
+
+def test_a_hybrid_run_without_the_model_for_its_languages_names_that_model(chosen: EvalSet, settings: Settings) -> None:
+    assert "kebab models install use-m" in run_set(chosen, settings, "hybrid").hint
+
+
+def test_judgements_of_other_documents_are_refused(tmp_path: Path, settings: Settings) -> None:
+    other = _set(tmp_path / "other", QUESTIONS, {"q1": "elsewhere", "q2": "nowhere"})
+    with pytest.raises(InvalidInput, match="none of the 2 judged documents"):
+        run_set(other, settings, "lexical")
 
 
 def test_a_document_is_found_by_its_best_chunk_however_long_it_is(chosen: EvalSet, settings: Settings) -> None:

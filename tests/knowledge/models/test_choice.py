@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dari.errors import Failed, InvalidInput, NotFound
-from dari.knowledge.models.catalog import CATALOG, catalog_model, default_name, preferred
+from dari.knowledge.models.catalog import CATALOG, catalog_model, default_name, default_names, preferred
 from dari.knowledge.models.installed import active_model, model_rows, read_active, use_folder, use_for_languages
 from dari.knowledge.models.model import load_model
 from dari.knowledge.models.settings import EmbeddingSettings
@@ -32,6 +32,12 @@ SETTINGS = EmbeddingSettings()
 )
 def test_english_folders_get_minilm_and_all_others_use_m(languages: dict[str, int], name: str) -> None:
     assert default_name(languages) == name
+
+
+def test_one_model_for_each_kind_of_folder_is_installed_before_anything_is_indexed() -> None:
+    assert default_names({}) == ("use-m", "minilm")
+    assert default_names({"en": 5}) == ("minilm",)
+    assert default_names({"en": 5, "ko": 5}) == ("use-m",)
 
 
 def test_an_english_model_is_never_chosen_for_korean_documents() -> None:

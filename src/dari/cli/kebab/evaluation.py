@@ -114,6 +114,8 @@ def _print_run(report: RunReport, context: KebabContext) -> None:
     model = report.model_key or "no model"
     if report.mode != report.searched_mode:
         context.note(f"searched {report.searched_mode}, not {report.mode}: no model is installed for these documents")
+    if report.hint:
+        context.note(report.hint)
     rows = [_row("all", report.scores)]
     rows += [_row(name, scores) for name, scores in (*report.by_type.items(), *report.by_lang.items())]
     head = ("questions", "", "nDCG@10", "95 %", "recall@10", "MRR@10", "empty")
@@ -122,13 +124,15 @@ def _print_run(report: RunReport, context: KebabContext) -> None:
         "run": report.run_id,
         "set": f"{report.set_name}, {report.documents} documents",
         "searched": f"{report.searched_mode}, {model}, lexical weight {report.lexical_weight:g}",
+        "made by": ", ".join(f"{part} {version}" for part, version in report.versions.items()),
         "time": f"p50 {report.p50_ms:.1f} ms, p95 {report.p95_ms:.1f} ms",
     }
     if report.texts_per_s:
         facts["embedded"] = f"{report.texts_per_s:.1f} texts a second, {report.embed_s:.1f} s"
     if (refusal := report.refusal) is not None:
         facts["refused"] = f"{refusal.refused:.1%} of what has no answer, {refusal.false_refusals:.1%} of what has one"
-        facts["gold"] = f"{refusal.gold_in_answer:.1%} of the answers hold the gold string"
+        by_type = ", ".join(f"{name} {share:.1%}" for name, share in refusal.gold_by_type.items())
+        facts["gold string"] = f"in {refusal.gold_in_answer:.1%} of the answers" + (f": {by_type}" if by_type else "")
         facts["refused by type"] = ", ".join(f"{name} {share:.1%}" for name, share in refusal.by_type.items())
     context.output.text("", *format_pairs(facts))
 

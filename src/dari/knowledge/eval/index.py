@@ -27,7 +27,7 @@ from dari.knowledge.errors import NotIndexed
 from dari.knowledge.eval.dataset import CorpusDocument, EvalSet
 from dari.knowledge.ids import asset_id, doc_id
 from dari.knowledge.index.lexical import INDEX_VERSION, LexicalIndex
-from dari.knowledge.models.catalog import preferred
+from dari.knowledge.models.catalog import default_name, preferred
 from dari.knowledge.models.installed import installed_models, models_dir, read_active
 from dari.knowledge.models.model import EmbeddingModel, load_model
 from dari.knowledge.models.settings import AUTO
@@ -66,6 +66,7 @@ class SetIndex(Struct, frozen=True, kw_only=True):
     names: dict[int, str]
     index_s: float = 0.0
     embedding: EmbedReport | None = None
+    hint: str = ""
 
 
 OnProgress = Callable[[IndexProgress], None]
@@ -102,6 +103,7 @@ def _open_set(
         store, _ = make_store(data.sqlite)
         try:
             names = msgspec.json.decode((data.data / COMPLETE).read_bytes(), type=dict[int, str])
+            _require_judged(chosen, set(names.values()), "corpus-ids of qrels must be those of corpus.jsonl")
             index_s = time.monotonic() - began
             model = _model_for(store, settings) if needs_vectors else None
             report = None
@@ -116,7 +118,8 @@ def _open_set(
                 )
                 if report.cancelled:
                     raise Conflict("the run was cancelled", "run it again: it goes on with what is embedded")
-            yield _joined(store, data, model, names, settings.config, round(index_s, 3), report)
+            joined = _joined(store, data, model, names, settings.config, round(index_s, 3), report)
+            yield msgspec.structs.replace(joined, hint=_model_hint(store, settings, model) if needs_vectors else "")
         finally:
             store.close()
 
@@ -135,16 +138,18 @@ def _open_base(chosen: EvalSet, settings: Settings) -> Iterator[SetIndex]:
         while page := store.list_documents(after=after, limit=1000):
             names |= {one.doc_no: one.doc_id if one.doc_id in wanted else one.path for one in page}
             after = page[-1].path
-        unknown = wanted - set(names.values())
-        if len(unknown) == len(wanted):
-            raise InvalidInput(
-                f"none of the {len(wanted)} judged documents is indexed, such as {min(unknown)!r}",
-                "corpus-ids must be paths or ids of documents: kebab list docs",
-            )
+        _require_judged(chosen, set(names.values()), "corpus-ids must be paths or ids of documents: kebab list docs")
         model = model_for_search(store, settings.config.embedding, data.data)
         yield _joined(store, data, model, names, settings.config)
     finally:
         store.close()
+
+
+def _require_judged(chosen: EvalSet, indexed: set[str], hint: str) -> None:
+    """A set whose ids do not fit would score zero without a word."""
+    wanted = {doc for question in chosen.questions for doc in question.relevant}
+    if wanted and wanted.isdisjoint(indexed):
+        raise InvalidInput(f"none of the {len(wanted)} judged documents is indexed, such as {min(wanted)!r}", hint)
 
 
 def _joined(
@@ -185,6 +190,17 @@ def _model_for(store: SqliteStore, settings: Settings) -> EmbeddingModel | None:
             return None
         embedding = msgspec.structs.replace(embedding, model=name)
     return load_model(embedding, data_dir)
+
+
+def _model_hint(store: SqliteStore, settings: Settings, model: EmbeddingModel | None) -> str:
+    """What to install where the documents' languages would have chosen another model."""
+    embedding, data_dir = settings.config.embedding, settings.data.data
+    if embedding.provider != "local" or embedding.model != AUTO:
+        return ""
+    best = default_name(store.stats().lang_breakdown)
+    if model is None or best not in {found.name for found in installed_models(models_dir(embedding, data_dir))}:
+        return f"{best} is the model for documents of these languages: kebab models install {best}"
+    return ""
 
 
 def _make(chosen: EvalSet, data: DataPaths, config: KebabConfig, on_progress: OnProgress, cancel: Event) -> None:

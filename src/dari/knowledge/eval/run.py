@@ -16,10 +16,15 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import Conflict, InvalidInput, NotFound
-from dari.knowledge.config import Settings
+from dari.knowledge.ask.extractive import MODEL_ID
+from dari.knowledge.ask.gate import GATE_VERSION
+from dari.knowledge.config import ChunkingSettings, Settings
 from dari.knowledge.eval.dataset import EvalSet, Question
 from dari.knowledge.eval.index import IndexProgress, SetIndex, open_index
 from dari.knowledge.eval.metrics import DEPTH, Estimate, estimate, ndcg, recall, reciprocal_rank
+from dari.knowledge.index.lexical import INDEX_VERSION
+from dari.knowledge.parse.versions import PARSER_VERSIONS
+from dari.knowledge.search.fusion import FUSION_VERSION
 from dari.knowledge.search.request import SearchMode, SearchRequest
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import utc_text
@@ -78,6 +83,8 @@ class RefusalScores(Struct, frozen=True, kw_only=True):
     """Of the questions with a gold string that were answered or refused."""
     by_type: dict[str, float]
     """Share of refusals by type."""
+    gold_by_type: dict[str, float] = {}
+    """Share of answers with their gold string by type; a refusal has none."""
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
@@ -95,6 +102,8 @@ class RunReport(Struct, frozen=True, kw_only=True):
     model_key: str
     lexical_weight: float
     fusion: str
+    versions: dict[str, str] = {}
+    """Of what made the result: the index with its analyser, the chunks, the fusion, the gate, the extractive answer."""
     scores: Scores
     by_type: dict[str, Scores]
     by_lang: dict[str, Scores]
@@ -104,6 +113,8 @@ class RunReport(Struct, frozen=True, kw_only=True):
     index_s: float = 0.0
     embed_s: float = 0.0
     texts_per_s: float = 0.0
+    hint: str = ""
+    """What would give a better run, such as a model that is not installed."""
     results: tuple[QuestionResult, ...]
 
 
@@ -242,6 +253,7 @@ def _report(
         model_key=index.model.key if index.model is not None and searched != "lexical" else "",
         lexical_weight=index.model.lexical_weight if index.model is not None and searched == "hybrid" else 1.0,
         fusion=settings.config.search.fusion,
+        versions=_versions(settings.config.chunking),
         scores=scores_of(results),
         by_type=_grouped(results, lambda result: result.type),
         by_lang=_grouped(results, lambda result: result.lang),
@@ -251,10 +263,21 @@ def _report(
         index_s=index.index_s,
         embed_s=index.embedding.duration_s if index.embedding else 0.0,
         texts_per_s=index.embedding.texts_per_s if index.embedding else 0.0,
+        hint=index.hint,
         results=results,
     )
     save_run(report, settings.data.runs)
     return report
+
+
+def _versions(chunking: ChunkingSettings) -> dict[str, str]:
+    return {
+        "index": INDEX_VERSION,
+        "chunks": f"{PARSER_VERSIONS['text']}, {chunking.target_tokens} tokens",
+        "fusion": FUSION_VERSION,
+        "gate": GATE_VERSION,
+        "answer": MODEL_ID,
+    }
 
 
 def _grouped(results: Iterable[QuestionResult], name: Callable[[QuestionResult], str]) -> dict[str, Scores]:
@@ -270,11 +293,17 @@ def _refusal(results: Iterable[QuestionResult]) -> RefusalScores | None:
     if not asked:
         return None
     types = sorted({result.type for result in asked if result.type})
+    with_gold = [result for result in asked if result.answerable and result.has_gold is not None]
     return RefusalScores(
         refused=_share(result.is_refused for result in asked if not result.answerable),
         false_refusals=_share(result.is_refused for result in asked if result.answerable),
-        gold_in_answer=_share(result.has_gold for result in asked if result.answerable and result.has_gold is not None),
+        gold_in_answer=_share(result.has_gold for result in with_gold),
         by_type={name: _share(result.is_refused for result in asked if result.type == name) for name in types},
+        gold_by_type={
+            name: _share(result.has_gold for result in with_gold if result.type == name)
+            for name in types
+            if any(result.type == name for result in with_gold)
+        },
     )
 
 

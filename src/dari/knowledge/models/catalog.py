@@ -197,6 +197,12 @@ def default_name(languages: Mapping[str, int]) -> str:
     return "minilm" if is_english(languages) else "use-m"
 
 
+def default_names(languages: Mapping[str, int]) -> tuple[str, ...]:
+    """What `kebab models install` installs without a name: the model for these documents, or one for each kind of
+    folder where nothing is indexed yet."""
+    return (default_name(languages),) if languages else ("use-m", "minilm")
+
+
 def preferred(languages: Mapping[str, int], installed: Sequence[str]) -> str | None:
     """The best of the installed models for these languages; None where none of them knows the languages."""
     order = _ENGLISH_FIRST if is_english(languages) else _MANY_LANGUAGES

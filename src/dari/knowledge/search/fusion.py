@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     Ranked = Sequence[tuple[int, float]]
 
+FUSION_VERSION = "convex-trust-v1"
 # How much of the query's words, weighed by idf, one of the best lexical hits holds. Questions in the documents' own
 # words lie above 0.5 (house set, median 0.77); paraphrases at 0.23 and questions in the other language at 0.39 mostly
 # meet a passage by accident, and scaling would make the best of bad matches look perfect.
