@@ -60,6 +60,7 @@ FILES = {
     # Pictures and scanned pages in the knowledge base.
     "/usr/bin/tesseract": "tesseract-ocr",
     "/usr/share/tesseract-ocr/5/tessdata/kor.traineddata": "tesseract-ocr-kor",
+    "/usr/share/fonts/truetype/nanum/NanumGothic.ttf": "fonts-nanum",
 }
 
 

@@ -13,6 +13,9 @@ from dari.knowledge.parse.limits import ParseLimits
 
 MIN_CONFIDENCE = 30.0
 _LIST_S = 10.0
+_WHOLE_PAGE, _ONE_COLUMN = "3", "4"  # page segmentation modes
+_FEW_LETTERS = 200
+_CELLS = 12
 
 
 class OcrFailed(Exception):
@@ -54,7 +57,17 @@ def read_text(picture: bytes, limits: ParseLimits) -> str:
 
 def read_passages(picture: bytes, limits: ParseLimits) -> list[Passage]:
     """Its paragraphs with their places. OcrFailed when tesseract cannot read it."""
-    command = ["tesseract", "stdin", "stdout", "-l", languages(limits.ocr_languages), "--psm", "3", "tsv"]
+    found = _run(picture, limits, _WHOLE_PAGE)
+    if _count_letters(found) < _FEW_LETTERS:
+        # With few words on it a picture is often taken for one without text, or half of it is.
+        found = max(found, _run(picture, limits, _ONE_COLUMN), key=_count_letters)
+    return found
+
+
+def _run(picture: bytes, limits: ParseLimits, layout: str) -> list[Passage]:
+    # The table has boxes, the text has the spaces as they are: the table parts Hangul words into syllables.
+    options = ("--psm", layout, "-c", "preserve_interword_spaces=1", "tsv", "txt")
+    command = ["tesseract", "stdin", "stdout", "-l", languages(limits.ocr_languages), *options]
     try:
         done = subprocess.run(
             command,
@@ -74,27 +87,57 @@ def read_passages(picture: bytes, limits: ParseLimits) -> list[Passage]:
     return _passages(done.stdout.decode("utf-8", "replace"))
 
 
-def _passages(table: str) -> list[Passage]:
-    """From tesseract's table: a row per word, with page, block, paragraph and line numbers, box and confidence."""
-    found: dict[tuple[str, ...], dict[str, list[str]]] = {}
-    boxes: dict[tuple[str, ...], list[tuple[int, int, int, int]]] = {}
-    for row in table.splitlines()[1:]:
+def _passages(output: str) -> list[Passage]:
+    """From tesseract's table (a row per word, with page, block, paragraph and line numbers, box and confidence) and the
+    text that follows it, line for line the same words."""
+    lines: dict[tuple[str, ...], list[_Word]] = {}
+    written: list[str] = []
+    for row in output.split("\n")[1:]:
         cells = row.split("\t")
-        if len(cells) < 12 or cells[0] != "5" or not cells[11].strip():
-            continue
-        try:
-            x, y, width, height = map(int, cells[6:10])
-            confidence = float(cells[10])
-        except ValueError:
-            continue
-        if confidence < MIN_CONFIDENCE:
-            continue
-        key = tuple(cells[1:4])
-        found.setdefault(key, {}).setdefault(cells[4], []).append(cells[11].strip())
-        boxes.setdefault(key, []).append((x, y, x + width, y + height))
-    return [
-        Passage("\n".join(" ".join(words) for words in rows.values()), union(boxes[key])) for key, rows in found.items()
-    ]
+        if len(cells) != _CELLS:
+            written.append(row.strip("\f "))
+        elif cells[0] == "5" and cells[11].strip() and (word := _read_word(cells)) is not None:
+            lines.setdefault(tuple(cells[1:5]), []).append(word)
+    texts = iter(line for line in written if line)
+    found: dict[tuple[str, ...], list[str]] = {}
+    boxes: dict[tuple[str, ...], list[tuple[int, int, int, int]]] = {}
+    for key, words in lines.items():
+        line = _join(words, next(texts, ""))
+        if line:
+            found.setdefault(key[:3], []).append(line)
+            boxes.setdefault(key[:3], []).extend(word.box for word in words if word.is_sure)
+    return [Passage("\n".join(rows), union(boxes[key])) for key, rows in found.items()]
+
+
+class _Word(Struct, frozen=True):
+    text: str
+    box: tuple[int, int, int, int]
+    """Left, top, right, bottom."""
+    is_sure: bool
+
+
+def _read_word(cells: list[str]) -> _Word | None:
+    try:
+        x, y, width, height = map(int, cells[6:10])
+        return _Word(cells[11].strip(), (x, y, x + width, y + height), float(cells[10]) >= MIN_CONFIDENCE)
+    except ValueError:
+        return None
+
+
+def _join(words: list[_Word], line: str) -> str:
+    """The words that tesseract is sure of, with a space only where the line has one."""
+    joined, at = "", 0
+    for word in words:
+        place = line.find(word.text, at)
+        is_apart = place < 0 or line[at:place].strip() != line[at:place] or not at
+        at = at if place < 0 else place + len(word.text)
+        if word.is_sure:
+            joined += f" {word.text}" if joined and is_apart else word.text
+    return joined
+
+
+def _count_letters(passages: list[Passage]) -> int:
+    return sum(sum(map(str.isalnum, passage.text)) for passage in passages)
 
 
 def union(boxes: list[tuple[int, int, int, int]]) -> tuple[int, int, int, int]:
