@@ -78,9 +78,34 @@ SECRET_PATTERNS: tuple[tuple[str, str], ...] = (
     ("ltai", rf"{_B}LTAI[A-Za-z0-9]{{12,26}}(?![A-Za-z0-9])"),
     ("bot", r"(?<=bot)\d{8,10}:[\w-]{30,}"),
     (r":\/\/", r"(?<=:\\/\\/)[^/\s?#\"'<>\\]{1,700}(?=@)"),
-    (r":\/\/", r"(?<=:\\/\\/)[^/\s?#\"'<>\\]{1,700}(?=@)"),
     ("://", r"(?<=://)[^/\s?#\"'<>\\]{1,700}(?=@)"),
 )
+_SIGNS = "_-.:/"
+_SIGN_OF_HINT = {
+    "gh": "_",
+    "shp": "_",
+    "sntry": "_",
+    "gl": "-",
+    "xox": "-",
+    "sq0": "-",
+    "private key": "-",
+    "pat": ".",
+    "hv": ".",
+    "bot": ":",
+}
+"""A character that the pattern needs and the hint does not show: `gh` alone is in `right` and `pat` in `path`."""
+
+
+def _hints_by_sign() -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for hint, _ in SECRET_PATTERNS:
+        sign = _SIGN_OF_HINT.get(hint) or next((each for each in _SIGNS if each in hint), "")
+        groups.setdefault(sign, []).append(hint)
+    return list(groups.items())
+
+
+_HINTS_BY_SIGN = _hints_by_sign()
+"""A text without the sign cannot match a pattern of the group: five searches instead of fifty."""
 _CARD = re.compile(
     r"[2-6]\d{3}(?<![\w.-]\d{4})(?:\d{9,15}|([ -])\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})(?![\w-]|\.\d)"
 )
@@ -119,12 +144,14 @@ def hide_patterns(text: str) -> tuple[str, int]:
 
 
 def may_match_pattern(text: str) -> bool:
-    """May a secret be in it by its shape? Only the signs are asked for; `hide_shapes` looks closer."""
+    """May a secret be in it by its shape? Only the signs are asked for; `hide_patterns` looks closer."""
     lowered = text.lower()
-    for hint, _ in SECRET_PATTERNS:
-        if hint in lowered:
-            return True
-    return _CARD.search(text) is not None or _RESIDENT.search(text) is not None
+    for sign, hints in _HINTS_BY_SIGN:
+        if sign in lowered:
+            for hint in hints:  # not `any`: a generator costs as much as the searches
+                if hint in lowered:
+                    return True
+    return _CARD.search(text) is not None or ("-" in text and _RESIDENT.search(text) is not None)
 
 
 def is_card_number(digits: str) -> bool:

@@ -30,7 +30,6 @@ _MAX_REMEMBERED_CHARS = 32 * 1024
 _MIN_CLEAN_CHARS = 256
 _MAX_CLEAN_CHARS = 8 * 1024 * 1024
 _MAX_NESTED_CHARS = 16 * 1024
-_HARMLESS_SIGNS = re.compile(r"[=:>\[]|--|-u ")
 
 _FIELD = r"(?:\A|(?<=[?&#]))([^=&?#\s]{1,200}+)=([^&#]+)"
 # Read from the sign on, and the name backwards from there: a pattern that begins with a name tries every character.
@@ -93,9 +92,13 @@ def redact_text(text: str) -> Redacted:
 
 def is_surely_clean(text: str) -> bool:
     """Would `redact_text` surely give this text back? It asks for signs only, in a tenth of the time."""
-    if len(text) < _MIN_SECRET_CHARS and "=" not in text and ":" not in text:
+    if "=" in text or ":" in text:
+        return False
+    if len(text) < _MIN_SECRET_CHARS:
         return True
-    return _HARMLESS_SIGNS.search(text) is None and len(text) <= MAX_CHARS and not may_match_pattern(text)
+    if ">" in text or "[" in text or "--" in text or "-u " in text or len(text) > MAX_CHARS:
+        return False
+    return not may_match_pattern(text)
 
 
 class Redactor:
