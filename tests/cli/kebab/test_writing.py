@@ -168,3 +168,16 @@ async def test_a_streamed_answer_has_its_events_on_stderr(tmp_path: Path) -> Non
         check(event, "answer_event.v1")
     assert [event["kind"] for event in events] == ["retrieval_done", "final"]
     assert events[-1]["answer"] == done.json
+
+
+async def test_the_language_of_a_document_is_found_and_filters(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        (kebab.notes / "sicherung.md").write_text(
+            "# Sicherung\n\nDie Sicherung läuft jede Nacht auf dem Backup-Server. Wenn er nicht antwortet, wird eine "
+            "Meldung an den Dienst geschickt.\n"
+        )
+        assert (await kebab("ingest")).code == 0
+        german = await kebab("search", "backup", "--lang", "de", "--mode", "lexical", "--json")
+        schema = await kebab("schema", "--json")
+    assert [hit["doc_path"] for hit in german.json["hits"]] == ["sicherung.md"]
+    assert schema.json["stats"]["lang_breakdown"] == {"de": 1, "en": 2, "ko": 1}
