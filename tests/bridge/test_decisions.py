@@ -233,3 +233,29 @@ async def test_a_projects_file_that_a_client_met_is_an_entry_until_it_is_trusted
         assert bridge.view(place.around()).book.trust_state()[2].state == "trusted"
     told = [(who, detail["event"]) for who, _, _, detail in recorded(place)]
     assert told == [("ann", "trust refused"), ("ann", "trusted")]
+
+
+async def test_a_no_to_a_projects_file_outlives_the_hub_and_ends_with_its_content(place: Place) -> None:
+    project = place.root / ".crewx/mcp.json"
+    project.parent.mkdir()
+    project.write_text(json.dumps({"version": "1", "servers": [{"id": "evil", "command": "sh"}]}))
+    async with place.bridge() as bridge:
+        bridge.view(place.around())
+        (denied,) = bridge.approval_service.pending()
+        await bridge.approval_service.deny(denied.id, by="ann")
+    async with place.bridge() as bridge:
+        book, service = bridge.view(place.around()).book, bridge.approval_service
+        assert service.pending() == [] and book.trust_state()[2].state == "unknown"
+        with pytest.raises(NotFound):
+            await service.approve(denied.id, by="agent")
+        assert book.trust_state()[2].state == "unknown"
+        content = project.read_text()
+        project.write_text(content + "\n")
+        (changed,) = service.pending()
+        assert changed.id != denied.id
+        project.write_text(content)
+        path, sha256, _ = book.trust_state()
+        Decisions(bridge, "ann").trust(book, path, sha256)  # `dari remote trust`: a person may change their mind
+        assert book.trust_state()[2].state == "trusted"
+    told = [(who, detail["event"]) for who, _, _, detail in recorded(place)]
+    assert told == [("ann", "trust refused"), ("cli", "refused"), ("ann", "trusted")]

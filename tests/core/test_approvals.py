@@ -177,6 +177,27 @@ async def test_an_approval_for_the_session_covers_this_tool_of_this_session_unti
     assert not desk.approvals.is_granted("s1", "fs", "delete")
 
 
+async def test_an_approval_for_a_session_is_good_only_in_the_process_that_asked() -> None:
+    desk = Desk()
+    task, question = await desk.asked(pid=7)
+    desk.approvals.approve(question.id, by="ann", for_session=True)
+    await task
+    assert (await desk.ask({"path": "/other"}, pid=7)).for_session
+    for pid in (0, 8):  # another process that gives the same name for its session
+        with pytest.raises(NeedsApproval):
+            await desk.ask({"path": "/other"}, pid=pid, wait_s=0)
+
+
+async def test_two_calls_at_the_moment_of_one_approval_do_not_share_it() -> None:
+    desk = Desk()
+    task, question = await desk.asked(wait_s=0)
+    await asyncio.gather(task, return_exceptions=True)
+    desk.approvals.approve(question.id, by="ann")
+    both = await asyncio.gather(*(desk.ask(wait_s=0) for _ in range(2)), return_exceptions=True)
+    assert sorted(type(one) is Approval for one in both) == [False, True]
+    assert any(isinstance(one, NeedsApproval) and one.approval_id != question.id for one in both)
+
+
 async def test_without_a_session_nothing_is_approved_for_it() -> None:
     desk = Desk()
     task, question = await desk.asked(session="")

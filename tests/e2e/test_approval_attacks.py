@@ -24,9 +24,9 @@ from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
 from dari.daemon.client import DaemonClient
 from dari.daemon.paths import DaemonPaths
-from dari.errors import Conflict, DariError, NeedsApproval
+from dari.errors import Conflict, DariError, NeedsApproval, NotFound
 from dari.terminal.paths import CruxPaths
-from tests.support.crux_command import Crux, crux_in
+from tests.support.crux_command import Crux, crux_in, end_hub
 
 pytestmark = [
     pytest.mark.e2e,
@@ -143,6 +143,57 @@ def test_a_shell_in_a_pane_approves_nothing(crux: Crux, attack: str) -> None:
     after = records()
     assert len(after) > before, said
     assert any("pane" in str(each.detail.get("reason")) for each in after[: len(after) - before])
+
+
+def test_a_process_that_outlives_its_pane_approves_nothing() -> None:
+    """It has a session and a parent of its own and a wiped environment; either it ends with the pane or is refused."""
+    with TemporaryDirectory(prefix="attack-") as home, crux_in(Path(home)) as crux:
+        id = asked(crux, "rm orphan")
+        result = crux.home / "result"
+        os.mkfifo(result)
+        (crux.home / "orphan.sh").write_text(
+            f"exec > {result} 2>&1; while kill -0 $1 2>/dev/null; do :; done\n"
+            f"env -i HOME=$HOME DARI_HOME=$DARI_HOME {BIN}/dari approvals approve {id}\n"
+        )
+        in_pane(crux, f"setsid -f sh {crux.home}/orphan.sh $$ > /dev/null 2>&1")
+        before = len(records())
+        with result.open() as said:  # the orphan has opened its end
+            crux.ok("close-pane", "--force", "--pane-id", str(crux.json("list")["panes"][0]["id"]))
+            told = said.read()
+        assert id in waiting(crux), told
+        if "error: " in told:
+            assert len(records()) == before + 1 and "pane" in str(records()[0].detail["reason"]), told
+        else:
+            assert not told, told
+
+
+@pytest.mark.parametrize("answer", ["approve", "deny"])
+def test_no_answer_outlives_the_hub_that_it_was_given_to(crux: Crux, answer: str) -> None:
+    file = crux.home / f"kept-{answer}"
+    file.touch()
+    id = asked(crux, f"rm {file}")
+    crux.ok("approvals", answer, id)
+    end_hub()
+    again = asked(crux, f"rm {file}")
+    assert again != id and file.exists()
+    before = len(records())
+    with pytest.raises(NotFound):
+        asyncio.run(over_ipc(BridgePaths(), "approvals.approve", "cli", id=id))
+    assert len(records()) == before + 1 and records()[0].detail["id"] == id
+    assert file.exists()
+
+
+def test_a_denied_id_cannot_be_approved_later(crux: Crux) -> None:
+    file = crux.home / "denied"
+    file.touch()
+    id = asked(crux, f"rm {file}")
+    crux.ok("approvals", "deny", id)
+    before = len(records())
+    with pytest.raises(Conflict):
+        asyncio.run(over_ipc(BridgePaths(), "approvals.approve", "cli", id=id))
+    assert len(records()) == before + 1 and records()[0].detail["id"] == id
+    refused = crux("exec", f"rm {file}")
+    assert refused.code != 0 and file.exists()
 
 
 def test_an_approval_is_used_once_and_only_for_its_arguments(crux: Crux) -> None:

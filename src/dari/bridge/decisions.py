@@ -71,9 +71,10 @@ class Decisions:
         pin = book.trust(path, sha256)
         self._note("trusted", file=str(path), sha256=pin.sha256)
 
-    def refuse_trust(self, path: Path, sha256: str, reason: str = "") -> None:
+    def refuse_trust(self, book: ConfigService, path: Path, sha256: str, reason: str = "") -> None:
         """Leave a project's file untrusted, and ask no more about this content."""
         self._check("deciding on a project's file", file=str(path))
+        book.store.refuse(path, sha256)
         self._note("trust refused", file=str(path), sha256=sha256, **({"reason": reason} if reason else {}))
 
     def distrust(self, book: ConfigService, path: Path) -> bool:

@@ -95,16 +95,15 @@ class _ProjectFile(Struct, frozen=True):
 
 
 class UntrustedFiles:
-    """One entry for each project's file that a client met and nobody has trusted. A no holds while the hub runs."""
+    """One entry for each project's file that a client met and nobody has decided on."""
 
     prefix = "trust-"
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._denied: set[str] = set()
 
     def pending(self) -> list[Approval]:
-        return [entry for file in self._files() if (entry := self._entry(file)).id not in self._denied]
+        return [self._entry(file) for file in self._files()]
 
     def describe(self, id: str) -> Approval:
         """With what it would run and reach."""
@@ -121,8 +120,7 @@ class UntrustedFiles:
         if approves:
             decisions.trust(file.book, file.path, file.sha256)
         else:
-            decisions.refuse_trust(file.path, file.sha256, reason)
-            self._denied.add(id)
+            decisions.refuse_trust(file.book, file.path, file.sha256, reason)
         return structs.replace(self._entry(file), state=state, by=by, reason=reason)
 
     def _files(self) -> Iterator[_ProjectFile]:
@@ -132,14 +130,17 @@ class UntrustedFiles:
                 path, sha256, state = view.book.trust_state()
             except (DariError, OSError):
                 continue  # no such file there, or one that cannot be read: then it runs nothing
-            if state.state != "trusted" and (real := path.resolve()) not in seen:
+            if state.state == "trusted" or view.book.store.is_refused(path, sha256):
+                continue
+            if (real := path.resolve()) not in seen:
                 seen.add(real)
                 yield _ProjectFile(view.book, path, sha256, state)
 
     def _find(self, id: str) -> _ProjectFile:
         found = next((file for file in self._files() if self._entry(file).id == id), None)
         if found is None:
-            raise NotFound(f"no file waits under the id {id[:40]!r}", f"it was trusted, or it changed: {_SEE}")
+            hint = f"it was decided or it changed: {_SEE}; to trust a file you denied: dari remote trust"
+            raise NotFound(f"no file waits under the id {id[:40]!r}", hint)
         return found
 
     def _entry(self, file: _ProjectFile) -> Approval:

@@ -128,7 +128,8 @@ class ApprovalQueue:
         self._clock = clock or LoopClock()
         self._now = now
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._grants: OrderedDict[tuple[str, str, str], Approval] = OrderedDict()
+        self._grants: OrderedDict[tuple[str, str, str, int], Approval] = OrderedDict()
+        """By session, server, tool and the process that asked: a session's name is what its process says it is."""
         self._answered: OrderedDict[str, Approval] = OrderedDict()
         self._listeners: dict[object, Listener] = {}
 
@@ -154,9 +155,9 @@ class ApprovalQueue:
             raise NotFound(f"no approval has the id {approval_id[:40]!r}", "see what waits: dari approvals list")
         return found
 
-    def is_granted(self, session: str, server: str, tool: str) -> bool:
+    def is_granted(self, session: str, server: str, tool: str, asker_pid: int = 0) -> bool:
         """Whether a person approved this tool for the whole session."""
-        return (session, server, tool) in self._grants
+        return (session, server, tool, asker_pid) in self._grants
 
     async def ask(
         self,
@@ -168,7 +169,8 @@ class ApprovalQueue:
     ) -> Approval:
         """Return when a person approved this call; raise `Denied`, `TimedOut` or `NeedsApproval`. An answer is used up
         by the call that takes it."""
-        granted = self._grants.get((call.session, call.server, call.tool)) if call.session else None
+        grant = (call.session, call.server, call.tool, call.asker_pid)
+        granted = self._grants.get(grant) if call.session else None
         if granted is not None:
             return granted
         entry = self._left_behind(call) or self._add(call, lifetime_s)
@@ -189,7 +191,7 @@ class ApprovalQueue:
         if for_session and answered.session:
             while len(self._grants) >= MAX_GRANTS:
                 self._grants.popitem(last=False)
-            self._grants[answered.session, answered.server, answered.tool] = answered
+            self._grants[answered.session, answered.server, answered.tool, entry.asker_pid] = answered
         return answered
 
     def deny(self, approval_id: str, *, by: str, reason: str = "") -> Approval:

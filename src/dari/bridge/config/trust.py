@@ -41,6 +41,8 @@ class TrustState(Struct, frozen=True):
 class _Pins(Struct):
     version: int = 1
     files: dict[str, TrustedFile] = {}
+    refused: dict[str, str] = {}
+    """By path: the hash of the content that a person said no to."""
 
 
 class TrustStore:
@@ -65,8 +67,20 @@ class TrustStore:
         with folder_lock(self.path.parent):
             pins = self._load()
             pins.files[_key(path)] = pin
+            pins.refused.pop(_key(path), None)
             self._save(pins)
         return pin
+
+    def refuse(self, path: Path, sha256: str) -> None:
+        """Remember that a person said no to this content. What was pinned before stays."""
+        private_dir(self.path.parent)
+        with folder_lock(self.path.parent):
+            pins = self._load()
+            pins.refused[_key(path)] = sha256
+            self._save(pins)
+
+    def is_refused(self, path: Path, sha256: str) -> bool:
+        return self._load().refused.get(_key(path)) == sha256
 
     def distrust(self, path: Path) -> bool:
         """Forget the file; False when it was not pinned."""
