@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import left_processes
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 45
 CLEAN_UP_S = 5
+HUB_START_S = 30
 
 # A shell that puts the run into the background makes it ignore Ctrl-C, and every child of a test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -46,17 +48,41 @@ def nobodys_machine() -> Iterator[None]:
         patch.delenv("XDG_DATA_HOME", raising=False)
         patch.setenv("SSL_CERT_FILE", str(roots))
         patch.setenv("SSL_CERT_DIR", str(home))
+        _homes.update(_read_homes())
         yield
+        _homes.clear()
         _stop_hub()
+
+
+_homes: dict[str, str | None] = {}
+"""What the variables that name a home are between two tests."""
+
+
+def _read_homes() -> dict[str, str | None]:
+    return {name: os.environ.get(name) for name in ("HOME", "DARI_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """A home that stays set after a test is the home of every later one, and nobody stops the hub that runs there."""
+    yield
+    if _homes and _homes != (left := _read_homes()):
+        pytest.fail(f"{item.nodeid} leaves other homes than it found: {left}, not {_homes}", pytrace=False)
 
 
 def _stop_hub() -> None:
     """A daemon in that home starts the hub for its audit records and approvals; alone it stays for half an hour."""
     from dari.cli.hub.paths import BridgePaths
+    from dari.daemon.lock import lock_holder
+    from dari.daemon.unix_socket import answers
 
-    if BridgePaths().cli_socket.exists():
-        command = [sys.executable, "-m", "dari.cli.crewx", "mcp", "remote", "daemon", "stop"]
-        subprocess.run(command, check=True, capture_output=True, timeout=30)
+    paths = BridgePaths()
+    wait_until(lambda: lock_holder(paths.start_lock_text) is None, within_s=HUB_START_S)
+    if lock_holder(paths.lock_text) is None:
+        return
+    wait_until(lambda: answers(paths.cli_socket_text), within_s=HUB_START_S)
+    command = [sys.executable, "-m", "dari.cli.crewx", "mcp", "remote", "daemon", "stop"]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
 
 
 @pytest.hookimpl(trylast=True)

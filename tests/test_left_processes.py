@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.left_processes import EXIT_CODE
 from tests.support.processes import wait_for_end
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +26,7 @@ def test_that_starts_a_process():
     start()
 
 def test_that_starts_one_with_an_environment_of_its_own():
-    start(env={}, cwd="/")
+    start(env={"DARI_HOME": "/a/home", "TOKEN": "secret"}, cwd="/")
 """
 TIDY = """
 import subprocess
@@ -45,13 +46,15 @@ def run_tests(folder: Path, tests: str, *options: str) -> subprocess.CompletedPr
 
 def test_a_run_fails_that_leaves_processes_and_they_are_named_and_ended(tmp_path: Path) -> None:
     done = run_tests(tmp_path, LEAVING, "-n", "1")
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+    assert done.returncode == EXIT_CODE, done.stdout
     pids = [path.stem for path in tmp_path.glob("*.pid")]
     assert len(pids) == 2
     for pid in pids:
         assert f"{pid}  sleep 600" in done.stdout
         wait_for_end(int(pid))
     assert done.stdout.count("started by test_one.py::test_that_starts_") == 2
+    assert "in / with DARI_HOME=/a/home\n" in done.stdout and "TOKEN" not in done.stdout
+    assert done.stdout.count("child of ") == 2
 
 
 def test_a_run_passes_whose_processes_have_ended(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from devtools import bench, clients, coverage, environment, llm, models, node, servers, stages, system
@@ -124,7 +125,7 @@ def _test(arguments: list[str]) -> int:
     pytest = (str(VENV_PYTHON), "-m", "pytest")
     tests = stages.run_openly(Stage("tests", (*pytest, *spread)), env)
     if tests.code == TESTS_FAILED and not chosen and in_ci():
-        tests = _ask_once_more(tests, pytest, env)
+        tests = ask_once_more(tests, pytest, env)
     outcomes.append(tests)
     if missing:
         _shout(
@@ -231,16 +232,24 @@ def _ensure_extra(extra: Extra, env: dict[str, str]) -> list[Outcome]:
     return []
 
 
-def _ask_once_more(first: Outcome, pytest: tuple[str, ...], env: dict[str, str]) -> Outcome:
+def ask_once_more(first: Outcome, pytest: tuple[str, ...], env: dict[str, str], root: Path = ROOT) -> Outcome:
     """In CI one single failed test is asked once more, alone and loudly; two failures fail the run."""
-    recorded = json.loads((ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text())
-    failed = [re.sub(r"@[^@\[\]:]*$", "", name) for name in recorded]  # without the group that it ran in
+    failed = _read_failed_tests(root)
     if len(failed) != 1:
         return first
     again = stages.run_openly(Stage("failed, alone", (*pytest, *failed)), env)
     if again.ok:
         _shout(f"FAILED BESIDE OTHERS, PASSED ALONE: {failed[0]}\nthis is a race, in the product until shown otherwise")
     return Outcome(first.stage, again.code, first.seconds + again.seconds)
+
+
+def _read_failed_tests(root: Path) -> list[str]:
+    """What pytest recorded as failed: no file where every test passed and the run failed all the same."""
+    try:
+        recorded = json.loads((root / ".pytest_cache" / "v" / "cache" / "lastfailed").read_text())
+    except FileNotFoundError:
+        return []
+    return [re.sub(r"@[^@\[\]:]*$", "", name) for name in recorded]  # without the group that it ran in
 
 
 def _lint_stages() -> list[Stage]:
