@@ -63,10 +63,11 @@ def _read_homes() -> dict[str, str | None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """A home that stays set after a test is the home of every later one, and nobody stops the hub that runs there."""
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """A home that stays set after a file is the home of every later one, and nobody stops the hub that runs there."""
     yield
-    if _homes and _homes != (left := _read_homes()):
+    is_last_of_file = nextitem is None or nextitem.path != item.path
+    if is_last_of_file and _homes and _homes != (left := _read_homes()):
         pytest.fail(f"{item.nodeid} leaves other homes than it found: {left}, not {_homes}", pytrace=False)
 
 

@@ -166,3 +166,24 @@ def test_a_key_that_a_menu_takes_is_no_part_of_its_answer() -> None:
     echoes.typed(0, b"y", "editor")
     assert echoes.sift(0, b"all ready", True) == [(0, b"all ready")]
     assert echoes.sift(9, b"\r\nbye", True) == [(9, b"\r\nbye")]
+
+
+def test_a_line_that_an_editor_shows_again_is_echo_though_it_has_stopped_reading_keys_by_then() -> None:
+    """A REPL that reads a line that was typed ahead gives the terminal its usual modes back before we look at them."""
+    echoes = EchoFilter()
+    echoes.passed(b">>> ")
+    echoes.typed(4, b"sleep(2)\r", "editor")
+    assert echoes.sift(4, b"sleep(2)\r\n", True) == [(12, b"\r\n")]
+    echoes.typed(14, b"x = 1\r", "kernel")
+    assert echoes.sift(14, b"x = 1\r\n", False) == [(19, b"\r\n")]
+    assert echoes.sift(21, b">>> x = 1\r\n", False) == [(21, b">>> "), (30, b"\r\n")]
+
+
+def test_an_answer_behind_what_no_editor_used_as_its_prompt_is_output() -> None:
+    echoes = EchoFilter()
+    echoes.passed(b">>> ")
+    echoes.typed(4, b"input()\r", "editor")
+    echoes.sift(4, b"input()\r\n", True)
+    echoes.typed(13, b"word\r", "kernel")
+    echoes.sift(13, b"word\r\n", False)
+    assert echoes.sift(19, b"you said: word\r\n", False) == [(19, b"you said: word\r\n")]

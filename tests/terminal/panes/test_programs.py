@@ -55,6 +55,27 @@ async def test_less_shows_page_after_page(tmp_path: Path) -> None:
         assert (await pane.wait_command(running.command_id, 30)).exit_code == 0
 
 
+async def test_an_end_of_input_that_comes_while_a_repl_still_works_ends_it(tmp_path: Path) -> None:
+    """Between two lines the kernel collects lines, and a ^D would reach the line editor as a NUL."""
+    async with pane_in(tmp_path) as pane:
+        running = await pane.execute(f"PYTHON_BASIC_REPL=1 {sys.executable} -q", 0.1)
+        await pane.wait_for(">>> ", since=0)
+        await pane.send_text("import time; print('be' + 'gun', flush=True); time.sleep(0.2)\n")
+        await pane.wait_for("begun", since=0)
+        await pane.send_keys(parse_keys("C-d"))
+        done = await pane.wait_command(running.command_id, 30)
+        assert (done.status, done.exit_code) == ("done", 0)
+
+
+async def test_an_end_of_input_reaches_a_shell_that_reads_a_line_at_once(tmp_path: Path) -> None:
+    async with pane_in(tmp_path) as pane:
+        await pane.execute("true")
+        running = await pane.execute("echo be''gun; read line; echo ended $?", 0.1)
+        await pane.wait_for("begun", since=0)
+        await pane.send_keys(parse_keys("C-d"))
+        assert (await pane.wait_command(running.command_id, 30)).output == "begun\nended 1"
+
+
 async def test_htop_is_drawn_and_left(tmp_path: Path) -> None:
     needs("htop")
     async with pane_in(tmp_path) as pane:

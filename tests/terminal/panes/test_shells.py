@@ -23,7 +23,7 @@ CASES: list[Case] = [
     ("only a comment", "# nothing at all", 0, ""),
     ("a trailing semicolon", "echo a;", 0, "a"),
     ("in the background", "sleep 0.01 &", 0, r"(\[1\] \d+)?"),
-    ("and waited for", "wait; echo waited", 0, r"(\[1\].*\n)?waited"),
+    ("and waited for", "wait; echo waited", 0, r"((\[1\]|\nfish: Job 1,).*\n)?waited"),
     ("a heredoc", "cat <<EOF\nfirst\n  second 'quoted' \\\\ \"x\"\nEOF", 0, "first\n  second 'quoted' \\\\\\\\? \"x\""),
     ("a loop over lines", "for i in 1 2 3\ndo\n  echo n$i\ndone", 0, "n1\nn2\nn3"),
     ("several commands", "echo one\necho two\necho three", 0, "one\ntwo\nthree"),

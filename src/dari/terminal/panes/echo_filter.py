@@ -17,6 +17,7 @@ from dari.terminal.panes.output_text import to_stream
 Teller = Literal["kernel", "editor"]
 MAX_AWAITED = 64
 MAX_REMOVED = 1024
+MAX_PROMPTS = 16
 LINE_BYTES = 4096
 # The kernel holds less than this between a program and us, so an echo cannot come later.
 KERNEL_BYTES = 256 * 1024
@@ -64,6 +65,8 @@ class EchoFilter:
         self._held_at = 0
         self._row = b""  # the end of what was shown
         self._line = b""
+        self._prompts: deque[str] = deque(maxlen=MAX_PROMPTS)  # of line editors that were seen at work here
+        self._is_edited = False
         self._is_first = False  # nothing was printed between what was typed, or its echo, and what comes now
         self.is_prompted = False
 
@@ -85,6 +88,8 @@ class EchoFilter:
         data = _PASTE.sub(b"", data)[-16 * LINE_BYTES :]
         if not self._awaited:
             self._is_first = True
+        if teller == "editor" and not self._line:
+            self._remember_prompt()
         if self._again and self._again[-1].is_standing:
             self._again.pop()
         *lines, last = data.replace(b"\r\n", b"\r").replace(b"\n", b"\r").split(b"\r")
@@ -108,12 +113,15 @@ class EchoFilter:
         self._row, self.is_prompted = b"> ", True
 
     def sift(self, start: int, data: bytes, is_edited: bool) -> list[tuple[int, bytes]]:
-        """Output without echoes. `is_edited` says that a program reads keys itself now."""
+        """Output without echoes. `is_edited` says that a program reads keys itself now: it may not have done so, or
+        not do so any more, when it drew this. What it drew behind a prompt of its own is known all the same."""
         if self._held:
             start, data, self._held = self._held_at, self._held + data, b""
         left: list[tuple[int, bytes]] = []
         begin, hold = 0, len(data)
-        for typed in [*self._awaited, *(self._again if is_edited or self.is_prompted else ())]:
+        self._is_edited = is_edited or self.is_prompted
+        again = [typed for typed in self._again if self._is_edited or (self._prompts and typed.is_entered)]
+        for typed in [*self._awaited, *again]:
             if start + begin - typed.since > (KERNEL_BYTES if typed.teller == "kernel" else EDITOR_BYTES):
                 self._forget(typed)
                 continue
@@ -202,13 +210,23 @@ class EchoFilter:
         before = to_stream(data[begin:at])
         if self._is_first and not before.strip() and not typed.is_again:
             return True
+        if typed.is_again and not self._is_edited:
+            return self._row_before(before) in self._prompts
         if len(typed.text) < 2:
             return False
         if typed.is_standing and data[at - 1 : at] == b"\b":
             return True
-        row = before if "\n" in before else to_stream(self._row) + before
-        row = row.rpartition("\n")[2].rstrip()
+        row = self._row_before(before)
         return row[-1:] in _PROMPT_ENDS if row else not typed.is_again or typed.is_standing
+
+    def _row_before(self, text: str) -> str:
+        row = text if "\n" in text else to_stream(self._row) + text
+        return row.rpartition("\n")[2].rstrip()
+
+    def _remember_prompt(self) -> None:
+        row = self._row_before("")
+        if row[-1:] in _PROMPT_ENDS and row not in self._prompts:
+            self._prompts.append(row)
 
 
 def _kernel_echo(data: bytes, at: int, typed: _Typed) -> tuple[int, int | None] | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dari.terminal.panes.workspace_sandbox import WorkspaceSandbox
 
 ENTER_S = 1.0
+EDITOR_S = 2.0  # what a program with a line editor gets to read keys again
 _REOPEN = "open another with crux_create_pane"
 STARTING_S = 0.5
 FISH_S = 0.1  # fish tells that a command begins before it gives the terminal its usual modes back
@@ -76,6 +77,7 @@ class Pane:
         self._is_closed = False
         self._is_held = False  # a reader that is behind wants the program to wait
         self._interrupting = 0
+        self._editor_group: int | None = None  # the last programs that read keys themselves when something was typed
         self._confined: SandboxedCommand | None = None
         self._discarding: asyncio.Future[None] | None = None
         self._program_pid = 0  # where it is not the one that was started
@@ -271,11 +273,17 @@ class Pane:
         Right after `execute` they are for its command: the shell must have begun it, for what comes while the shell
         still edits the line reaches the command without a line end.
         """
-        if self._entering.locked() or self.commands.is_entering:
+        is_entering = self._entering.locked() or self.commands.is_entering
+        if is_entering or self._would_lose_end(data):
             async with self._entering:
-                await self.commands.entered(ENTER_S)
-                if self.kind == "fish":
-                    await self._pty.become_canonical(FISH_S)
+                if is_entering:
+                    await self.commands.entered(ENTER_S)
+                    if self.kind == "fish":
+                        await self._pty.become_canonical(FISH_S)
+                for _ in range(round(EDITOR_S * 1000)):  # nothing tells of it, so it is looked at
+                    if not self._would_lose_end(data):
+                        break
+                    await asyncio.sleep(0.001)
                 self._put(data)
         else:
             self._put(data)
@@ -289,6 +297,15 @@ class Pane:
     async def send_keys(self, keys: Sequence[Key]) -> None:
         await self.write(b"".join(map(self.engine.encode_key, keys)))
 
+    def _would_lose_end(self, data: bytes) -> bool:
+        """A ^D between two lines of a REPL: the kernel takes it for an end of input that nobody reads, and gives the
+        line editor a NUL in its place."""
+        group = self._pty.foreground_group if data.endswith(b"\x04") else None
+        if group is None or group != self._editor_group or not self._pty.is_canonical:
+            return False
+        is_read_by_shell = self.commands.zone == "running" and group == self.commands.shell_pid
+        return not is_read_by_shell
+
     def _put(self, data: bytes, *, is_command: bool = False) -> None:
         self.admit_input()
         if not self.is_alive:
@@ -299,6 +316,8 @@ class Pane:
             self.commands.note_interrupt()
         if not self._line.is_echoing:
             self._expect_echo(data)
+        if not self._pty.is_canonical:
+            self._editor_group = self._pty.foreground_group
         self._pty.send(data)
 
     def _expect_echo(self, data: bytes) -> None:
