@@ -48,6 +48,7 @@ async def test_layout_screens_directories_and_variables_come_back(tmp_path: Path
         assert "last words" in text
         shown = await house.service.commands.execute('echo "$KEPT" in "$(basename "$PWD")"', "first")
         assert shown.stdout == "a b in er"
+        await house.multiplexer.find("third").commands.ready(30)  # its shell is a new one: the loop did not come back
         assert (await house.service.screen.get_pane_state("third")).is_at_prompt
 
 
