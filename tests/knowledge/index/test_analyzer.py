@@ -6,7 +6,17 @@ import unicodedata
 
 import pytest
 
-from dari.knowledge.index.analyzer import MAX_TERM_CHARS, index_terms, is_stop_word, phrase_terms, words_of
+from dari.knowledge.index.analyzer import (
+    MAX_TERM_CHARS,
+    index_terms,
+    is_plain,
+    is_stop_word,
+    letters_of,
+    lower_letters,
+    phrase_terms,
+    terms_of_word,
+    words_of,
+)
 
 
 def terms(text: str) -> list[str]:
@@ -89,3 +99,57 @@ def test_a_phrase_has_one_term_a_word_so_particles_do_not_part_it() -> None:
 def test_question_words_are_stop_words_in_both_languages() -> None:
     assert all(map(is_stop_word, ["How", "the", "무엇인가요", "어떻게", "있나요"]))
     assert not any(map(is_stop_word, ["backup", "서울", "설정"]))
+
+
+_ROOTS = "d l t v sk cr hop rat happ poss relat stop conf fl ti lo be gener commun univers organ ug on sing ski ye"
+_ENDS = """
+s es ed ing ly y ies ied e er ation ational ization ize ative ator ance ancy ence ency able ably ability ible ibility
+bly al ally ality alize ful fully ous ously ive iveness ivity ic ical icate icity ment ness less ion tional ogy ist eed
+edly ingly ying 's ' li
+"""
+
+
+def test_every_word_has_the_letters_that_its_terms_are_looked_for_by() -> None:
+    roots, ends = _ROOTS.split(), _ENDS.split()
+    words = [root + one + other for root in roots for one in ["", *ends] for other in ["", *ends]]
+    words += [
+        "1,234",
+        "12,345.5",
+        "v1.2.3",
+        "SearchRequest.max_tokens",
+        "IL-6",
+        "state-of-the-art",
+        "C++",
+        "F#",
+        "don’t",
+    ]
+    words += [
+        "학교에서",
+        "서울로",
+        "물을",
+        "데이터베이스",
+        "ㅋㅋ",
+        "東京都",
+        "のです",
+        "A" * 100,
+        "가나" * 60,
+        "HTTPServer",
+    ]
+    for word in words:
+        lowered = lower_letters(word)
+        for term in terms_of_word(word):
+            assert letters_of(term) in lowered, (word, term)
+
+
+def test_the_letters_of_a_plain_text_stand_for_themselves() -> None:
+    """é, Ａ, ①, ½ and ª are folded into others: a text that has one is not plain."""
+    plain = [letter for letter in map(chr, range(0x80, 0xD800)) if is_plain(letter)]
+    plain += [letter for letter in map(chr, range(0xE000, 0x10000)) if is_plain(letter)]
+    words = [letter for letter in plain if words_of(letter)]
+    assert len(words) > 11172
+    assert all(letter in index_terms([letter]) for letter in words)
+    assert all(len(letter.lower()) == 1 for letter in plain)
+
+
+def test_hangul_han_marks_and_emoji_are_plain() -> None:
+    assert is_plain("한글 ㅋㅋ 東京の “quotes” … – don’t ・ → ─ 😀 （1）")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import unicodedata
 
 import pytest
 
+from dari.knowledge.index.analyzer import terms_of_word, words_of
 from dari.knowledge.search.request import Snippet
 from dari.knowledge.search.snippets import Highlighter
 
@@ -76,3 +78,29 @@ def test_a_text_without_sentences_is_cut_within_the_limit_and_no_character_is_to
 def test_the_match_of_a_long_sentence_is_inside_the_window() -> None:
     one = snippet("word " * 200 + "서울에서 만나 " + "word " * 200, {"=서울": 1.0, "서울": 1.0}, 60)
     assert marked(one) == ["서울"]
+
+
+_PIECES = """
+서울 데이터베이스 은 에서 API 를 東京都 の e-mail v1.2.3 1,234 3.14 C++ c# SearchRequest.max_tokens don’t don't
+café naïve Ａｐｉ ① ½ state-of-the-art dying die skies sky happily happy possibility possible __init__ IL-6 ㅋㅋ
+Ελλ привет İ ß 👩‍👧 ไทย A x1 2024. 3. 15. e.g. Mr. 다. 요? 's HELLO XMLHttpRequest
+"""
+PIECES = _PIECES.split()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_words_found_by_their_letters_are_those_that_an_analysis_of_every_word_finds(seed: int) -> None:
+    chosen = random.Random(seed)
+    for _ in range(100):
+        joints = chosen.choices([" ", " ", " ", "", "\n", "\t", ", ", ". ", "(", "/", "\u3000"], k=24)
+        text = "".join(piece + joint for piece, joint in zip(chosen.choices(PIECES, k=24), joints, strict=True))
+        terms = {term for word in words_of(" ".join(chosen.choices(PIECES, k=4))) for term in terms_of_word(word)}
+        match = Highlighter(dict.fromkeys(terms, 1.0)).match(text)
+        everywhere = {term for word in words_of(text) for term in terms_of_word(word)}
+        assert set(match.terms) == terms & everywhere, text
+
+
+def test_the_chosen_sentence_does_not_depend_on_the_order_of_a_set() -> None:
+    """0.1 + 0.2 + 0.3 is 0.6 in one order and 0.6000000000000001 in the other: equal sentences, so the first."""
+    one = snippet("Cold iron rusts. Rust colds iron. End.", {"cold": 0.3, "iron": 0.2, "rust": 0.1}, 20)
+    assert one.sentence == "Cold iron rusts."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from dari.knowledge.index.analyzer import is_stop_word, terms_of_word, words_of
+from dari.knowledge.index.analyzer import index_terms, is_stop_word, terms_of_word, words_of
 from dari.knowledge.search.request import QueryStats
 
 _PART_SHARE = 0.8  # of a word whose parts (bigrams, parts of an identifier) stand in a text, but not the whole
@@ -47,10 +47,7 @@ def read_question(question: str, stats: QueryStats) -> QuestionWords:
 
 def terms_in(text: str) -> frozenset[str]:
     """Every index term of a text."""
-    found: set[str] = set()
-    for word in set(words_of(text)):
-        found.update(terms_of_word(word))
-    return frozenset(found)
+    return frozenset(index_terms(words_of(text)).split())
 
 
 def _unknown_idf(stats: QueryStats) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
+from math import fsum
 from typing import TYPE_CHECKING
 
-from dari.knowledge.chunk.sentences import sentence_spans
-from dari.knowledge.index.analyzer import composed, terms_of_word, word_spans
+from dari.knowledge.chunk.sentences import sentence_at
+from dari.knowledge.index.analyzer import composed, is_plain, letters_of, lower_letters, terms_of_word, word_spans
 from dari.knowledge.search.request import Snippet
 
 if TYPE_CHECKING:
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 MIN_SNIPPET_CHARS = 20
 _CUT = "…"
-_STOP = re.compile(r"[.!?。！？…]\S{0,3}\s+|\n+")
+# Begins with one set of letters, so that the search for the next one runs over the text without trying to match.
+_STOP = re.compile(r"[.!?。！？…\n](?:(?<=\n)\n*+|(?<!\n)\S{0,3}\s+)")
 
 
 class Match:
@@ -48,6 +51,8 @@ class Highlighter:
     def __init__(self, idf: Mapping[str, float]) -> None:
         self._idf = idf
         self._terms_in = _QueryTerms(idf)
+        # A bigram of a Korean stem is looked for anyway: the stem stands nowhere else.
+        self._letters = {letters_of(term) for term in idf if term[0] != "=" or term[1:3] not in idf}
 
     def match(self, text: str) -> Match:
         """The matched words of a chunk, in order, and the query's terms among them."""
@@ -55,12 +60,33 @@ class Highlighter:
         terms_in = self._terms_in
         spans: list[tuple[int, int, tuple[str, ...]]] = []
         found: set[str] = set()
-        for start, word in [(place.start(), word) for place in word_spans(text) if terms_in[word := place[0]]]:
-            terms = terms_in[word]
-            found.update(terms)
-            if span := self._span_in_word(word, start, terms):
-                spans.append((*span, terms))
+        for first, last in self._stretches(text):
+            for place in word_spans(text, first, last):
+                if terms := terms_in[word := place[0]]:
+                    found.update(terms)
+                    if span := self._span_in_word(word, place.start(), terms):
+                        spans.append((*span, terms))
         return Match(text, spans, tuple(sorted(found)))
+
+    def _stretches(self, text: str) -> list[tuple[int, int]]:
+        """The pieces between blanks in which words of the query can be: to analyse all words of ten passages costs
+        three times what the index needs to find them."""
+        if not is_plain(text):
+            return [(0, len(text))]
+        lowered, size = lower_letters(text), len(text)
+        stretches: dict[int, int] = {}
+        for letters in self._letters:
+            place = lowered.find(letters)
+            while place >= 0:
+                first = lowered.rfind(" ", 0, place) + 1
+                first = lowered.rfind("\n", first, place) + 1 or first
+                last = stretches.get(first, -1)
+                if last < 0:
+                    last = lowered.find(" ", place)
+                    line_end = lowered.find("\n", place, last if last >= 0 else size)
+                    stretches[first] = last = line_end if line_end >= 0 else last if last >= 0 else size
+                place = lowered.find(letters, last)
+        return sorted(stretches.items())
 
     def snippet(self, match: Match, chars: int) -> Snippet:
         """At most `chars` characters around the sentence whose terms weigh most; without a match, the beginning."""
@@ -76,23 +102,22 @@ class Highlighter:
     def _best_sentence(self, match: Match) -> tuple[int, int]:
         """Which of the pieces between full stops weighs most; then the sentence it belongs to, by the rules."""
         text, spans = match.text, match.spans
-        ends = [*(place.end() for place in _STOP.finditer(text)), len(text)]
-        best, best_weight, peak, place, first = 0, -1.0, 0, 0, 0
-        for index, last in enumerate(ends):
+        ends = [place.end() for place in _STOP.finditer(text)]
+        ends.append(len(text))
+        best, best_weight, peak, place = 0, 0.0, 0, 0
+        while place < len(spans):  # pieces without a match weigh nothing
+            begin = spans[place][0]
+            index = bisect_right(ends, begin)
             seen: set[str] = set()
-            first = place
-            while place < len(spans) and spans[place][0] < last:
+            while place < len(spans) and spans[place][0] < ends[index]:
                 seen.update(spans[place][2])
                 place += 1
-            weight = sum(map(self._idf.__getitem__, seen))
+            weight = fsum(map(self._idf.__getitem__, seen))  # the same sum in any order of the set
             if weight > best_weight:
-                best, best_weight, peak = index, weight, spans[first][0] if place > first else 0
+                best, best_weight, peak = index, weight, begin
         start, end = ends[best - 2] if best > 1 else 0, ends[min(best + 1, len(ends) - 1)]
-        sentences = sentence_spans(text[start:end])
-        inside = next(
-            (one for one in sentences if one[0] <= peak - start < one[1]), sentences[0] if sentences else (0, 0)
-        )
-        return start + inside[0], start + inside[1]
+        first, last = sentence_at(text[start:end], peak - start)
+        return start + first, start + last
 
     def _span_in_word(self, word: str, start: int, terms: tuple[str, ...]) -> tuple[int, int] | None:
         """The matched part: an eojeol without its particle, or the bigrams that match; of other words, all of it."""
