@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from dari.knowledge.config import Settings
 from dari.knowledge.errors import IngestFatal, InvalidArgument, ReadonlyMode, StoreLocked
+from dari.knowledge.ingest import writer
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.store.records import DocumentFilter
@@ -121,6 +124,84 @@ def test_a_renamed_file_keeps_its_chunks_and_gets_the_ids_that_a_new_ingest_woul
         assert again is not None
         assert again.doc_id == record.doc_id
         assert [chunk.chunk_id for chunk in store.chunks_of(again.doc_no)] == moved
+
+
+def two_sources(tmp_path: Path, trust: str = "primary") -> Settings:
+    (tmp_path / "work").mkdir(exist_ok=True)
+    config = tmp_path / "two.toml"
+    config.write_text(
+        f'config_version = 1\n[[sources]]\nid = "work"\nroot = "{tmp_path}/work"\ntrust_level = "{trust}"\n'
+    )
+    return make_settings(tmp_path, {"KEBAB_CONFIG": str(config)})
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_file_that_moves_between_two_sources_keeps_its_vectors(tmp_path: Path, is_back: bool) -> None:
+    settings = two_sources(tmp_path, "secondary")
+    here, there = tmp_path / "notes/a.md", tmp_path / "work/deep/b.md"
+    if is_back:
+        here, there = there, here
+    for other in ("notes/stays.md", "work/stays.md"):
+        write_old(tmp_path / other, note(other))
+    write_old(here, note("a", 3))
+    run(settings)
+    there.parent.mkdir(parents=True, exist_ok=True)
+    with closing(opened(settings)) as store:
+        with store.write() as transaction:
+            transaction.put_vectors("m", 4, numbers := store.chunk_nos_of(DocumentFilter()), len(numbers))
+        here.rename(there)
+        report = run(settings)
+        assert (report.new, report.renamed, report.removed) == ((1, 0, 1) if is_back else (0, 1, 0))
+        path = "a.md" if is_back else "work/deep/b.md"
+        record = store.document_by_path(path)
+        assert record is not None
+        # Into a source of more trust a document does not carry less than it has there: it is parsed again.
+        assert record.trust_level == ("primary" if is_back else "secondary")
+        assert record.source_id == ("default" if is_back else "work")
+        assert bool(store.pending_chunks("m", 9)) == is_back
+    assert found_paths(settings, unique_word("a")) == [path]
+    check_consistent(settings)
+
+
+def test_a_folder_that_is_away_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    settings = two_sources(tmp_path)
+    write_old(tmp_path / "notes/a.md", note("a"))
+    write_old(tmp_path / "work/b.md", note("b"))
+    run(settings)
+    (tmp_path / "notes").rename(tmp_path / "unmounted")
+    write_old(tmp_path / "work/c.md", note("c"))
+    with pytest.raises(IngestFatal, match="notes"):
+        run(settings)
+    assert found_paths(settings, unique_word("c")) == ["work/c.md"]
+    assert found_paths(settings, unique_word("a")) == ["a.md"], "its documents are kept"
+    check_consistent(settings)
+
+
+def test_traces_of_deleted_chunks_are_purged_and_an_index_that_would_need_them_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "KEPT_TOMBSTONE_REVISIONS", 3)
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/stays.md", note("stays"))
+    run(settings)
+
+    def count() -> int:
+        with closing(sqlite3.connect(settings.data.sqlite)) as database:
+            return int(database.execute("SELECT count(*) FROM tombstones").fetchone()[0])
+
+    most = 0
+    for turn in range(12):
+        write_old(tmp_path / "notes/changes.md", note(f"turn {turn}", 1), age=turn)
+        run(settings)
+        if turn == 0:
+            shutil.copytree(settings.data.lexical, tmp_path / "old index")
+        most = max(most, count())
+    assert 0 < most < 9, "one for each change would be eleven"
+    shutil.rmtree(settings.data.lexical)
+    shutil.copytree(tmp_path / "old index", settings.data.lexical)
+    assert "built anew" in str(run(settings).recovered)
+    assert found_paths(settings, unique_word("turn 0")) == []
+    check_consistent(settings)
 
 
 def test_a_file_that_was_moved_and_changed_or_copied_is_no_rename(tmp_path: Path) -> None:

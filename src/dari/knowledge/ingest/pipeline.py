@@ -112,6 +112,11 @@ class IngestRun:
         self.tell = ReportWriter(", ".join(scope.name for scope in scopes), listener, has_items)
         self.tell.recovered = "; ".join(writer.notes)
         self._cancelled = cancelled or threading.Event()
+        self.missing = MissingDocuments()
+        self.gone: dict[int, str] = {}
+        """Documents whose file is gone and has not come up elsewhere, by number: their paths."""
+        self.new_paths: dict[str, str] = {}
+        """New files by path: the source that has them. Two sources must not have one path."""
         self._indexed_s = time.monotonic()
         chunking = self.settings.config.chunking
         self._policy = ChunkPolicy(chunking.target_tokens, chunking.overlap_tokens, chunking.max_tokens)
@@ -124,10 +129,10 @@ class IngestRun:
         self.tell.run_id = str(run_no)
         try:
             with ParserPool(limits_of(self.settings.config.ingest), self._workers) as pool:
-                for scope in self.scopes:
-                    if not self._cancelled.is_set():
-                        _ScopeRun(self, scope, pool).run()
+                unreadable = self._run_scopes([_ScopeRun(self, scope, pool) for scope in self.scopes])
             self.writer.commit_index()
+            if unreadable is not None:
+                raise unreadable
         except BaseException as error:
             reason = _describe(error)
             self._end(run_no, "failed", aborted=True, error=reason)
@@ -140,6 +145,41 @@ class IngestRun:
             ) from error
         is_cancelled = self._cancelled.is_set()
         return self._end(run_no, "aborted" if is_cancelled else "completed", aborted=is_cancelled)
+
+    def _run_scopes(self, scopes: Sequence[_ScopeRun]) -> IngestFatal | None:
+        """All are scanned before any is written: a file that went from one source to another is a rename. A folder that
+        cannot be read keeps its documents and does not keep the others waiting; it is returned."""
+        unreadable: IngestFatal | None = None
+        scanned: list[_ScopeRun] = []
+        for scope in scopes:
+            if self.is_cancelled():
+                break
+            try:
+                scope.scan()
+            except IngestFatal as error:
+                unreadable = unreadable or error
+            else:
+                scanned.append(scope)
+        for scope in scanned:
+            if not self.is_cancelled():
+                scope.write()
+        if not self.is_cancelled():
+            self._delete_gone()
+        return unreadable
+
+    def _delete_gone(self) -> None:
+        gone = list(self.gone.items())
+        size = self.settings.config.ingest.batch_files * 4
+        for start in range(0, len(gone), size):
+            if self.is_cancelled():
+                return
+            part = gone[start : start + size]
+            with self.store.write() as transaction:
+                results = [transaction.delete_document(doc_no) for doc_no, _ in part]
+                revision = transaction.revision
+            self.index(results, revision)
+            for _, path in part:
+                self.tell.removed(path)
 
     def _end(self, run_no: int, status: str, *, aborted: bool, error: str = "") -> IngestReportV1:
         report = self.tell.report(aborted=aborted)
@@ -172,20 +212,17 @@ class _ScopeRun:
         self.scope = scope
         self.source = scope.source
         self.settings = run.settings.config.ingest
-        self.missing = MissingDocuments()
         self.preparer = Preparer(
-            scope.source, self.settings, run._policy, run.store, pool, self.missing, force=run.force
+            scope.source, self.settings, run._policy, run.store, pool, run.missing, force=run.force
         )
-        self._gone: dict[int, str] = {}
+        self._candidates: list[Candidate] = []
         self._workers = run._workers
 
-    def run(self) -> None:
-        candidates = self._scan()
-        if self.run_of.is_cancelled():
-            return
+    def write(self) -> None:
+        """Prepare and write what the scan found."""
         batch: list[tuple[Candidate, Outcome]] = []
         size, begin_s = 0, time.monotonic()
-        for candidate, outcome in self._prepared(candidates):
+        for candidate, outcome in self._prepared(self._candidates):
             if not batch:
                 begin_s = time.monotonic()
             batch.append((candidate, outcome))
@@ -195,13 +232,12 @@ class _ScopeRun:
                 self._write(batch)
                 batch, size = [], 0
         self._write(batch)
-        if not self.run_of.is_cancelled():
-            self._delete_gone()
 
     # Scan
 
-    def _scan(self) -> list[Candidate]:
-        """Files that are new or may have changed; documents whose file is gone are noted for renames and deletion."""
+    def scan(self) -> None:
+        """Find files that are new or may have changed; documents whose file is gone are noted for renames and
+        deletion."""
         self.tell.scan_started()
         walk = Walk(
             self.source,
@@ -225,6 +261,9 @@ class _ScopeRun:
                         if self._is_known_failure(failure, found.size, found.mtime_ns, parser_version(found.media)):
                             self.tell.failed(path, failure.reason, was_candidate=False)
                             continue
+                    if (owner := self.run_of.new_paths.setdefault(path, self.source.id)) != self.source.id:
+                        self.tell.failed(path, f"conflict: source {owner!r} has this path", was_candidate=False)
+                        continue
                     candidates.append(Candidate(found))
                     continue
                 if state.source_id != self.source.id:
@@ -246,7 +285,7 @@ class _ScopeRun:
             self._note_gone(walk, seen)
             self._forget_failures(failed)
         self.tell.scan_completed(self.tell.total + len(candidates))
-        return candidates
+        self._candidates = candidates
 
     def _is_known_failure(self, failure: FileFailure, size: int, mtime_ns: int, version: str) -> bool:
         is_same = (failure.byte_len, failure.mtime_ns, failure.parser_version) == (size, mtime_ns, version)
@@ -263,8 +302,8 @@ class _ScopeRun:
                 "check that it is mounted; `kebab reset --orphans-only` removes documents whose file is gone",
             )
         for state in gone:
-            self.missing.add(state)
-            self._gone[state.doc_no] = state.path
+            self.run_of.missing.add(state)
+            self.run_of.gone[state.doc_no] = state.path
 
     def _stored(self) -> Iterator[FileState]:
         for below in self.scope.below or ("",):
@@ -340,7 +379,7 @@ class _ScopeRun:
             yield transaction.put_document(outcome.record, outcome.chunks, outcome.blocks)
             transaction.delete_failure(path)
         elif isinstance(outcome, NewPath):
-            self._gone.pop(outcome.doc_no, None)
+            self.run_of.gone.pop(outcome.doc_no, None)
             yield transaction.rename_document(outcome.doc_no, outcome.record, outcome.chunk_ids)
         elif isinstance(outcome, SameContent):
             transaction.touch_document(candidate.doc_no, outcome.mtime_ns, outcome.modified_at)
@@ -382,20 +421,6 @@ class _ScopeRun:
             self.tell.skipped(path, outcome.kind)
         elif candidate.doc_no:
             self.tell.removed(path)
-
-    def _delete_gone(self) -> None:
-        gone = list(self._gone.items())
-        size = self.settings.batch_files * 4
-        for start in range(0, len(gone), size):
-            if self.run_of.is_cancelled():
-                return
-            part = gone[start : start + size]
-            with self.store.write() as transaction:
-                results = [transaction.delete_document(doc_no) for doc_no, _ in part]
-                revision = transaction.revision
-            self.run_of.index(results, revision)
-            for _, path in part:
-                self.tell.removed(path)
 
 
 def _describe(error: BaseException) -> str:

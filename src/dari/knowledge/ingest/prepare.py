@@ -216,6 +216,7 @@ class Preparer:
             path=path,
             source_id=self.source.id,
             source_type=self.source.type,
+            trust_level=_lesser(old.trust_level, self.source.trust_level),
             repo=found.repo,
             title=_title_after_move(old, path),
             mtime_ns=content.mtime_ns,
@@ -226,12 +227,15 @@ class Preparer:
     def _fits(self, old: DocumentRecord, path: str, media: Media) -> bool:
         """Whether the parser would make the same of it under its new name."""
         before, after = PurePosixPath(old.path), PurePosixPath(path)
+        trust = self.source.trust_level
         return (
             old.media == media
             and old.parser_version == parser_version(media)
             and old.policy_hash == self.policy.hash
             and before.suffix == after.suffix
             and (before.suffix != "" or before.name == after.name)
+            # From a source of less trust: what the document itself says of its trust is not known without parsing it.
+            and (old.source_id == self.source.id or _lesser(old.trust_level, trust) == trust)
         )
 
 

@@ -16,6 +16,7 @@ def recover(writer: KnowledgeWriter) -> None:
         journal.end_run(run.run_no, "aborted", run.report)
         writer.notes.append(f"ingest run {run.run_no} of {run.started_at} was cut short: what it committed is kept")
     writer.catch_up()
+    writer.purge_tombstones()
     if killed and (removed := remove_orphan_assets(writer)):
         writer.notes.append(f"{removed} stored files without a document were removed")
 

@@ -17,6 +17,8 @@ from dari.knowledge.store.store import PutResult, Store
 from dari.paths import private_dir
 
 MIN_FREE_BYTES = 4 * 1024 * 1024
+KEPT_TOMBSTONE_REVISIONS = 100
+_PURGED = "tombstones_purged_revision"
 
 
 @dataclass(slots=True)
@@ -66,6 +68,10 @@ class KnowledgeWriter:
             self.notes.append(f"the lexical index was ahead of the store ({behind} > {revision}): built anew")
             self.lexical.clear()
             behind = 0
+        elif 0 < behind < self._purged_revision():
+            self.notes.append(f"the lexical index was {revision - behind} revisions behind the store: built anew")
+            self.lexical.clear()
+            behind = 0
         elif self.lexical.was_reset:
             self.notes.append("the lexical index could not be used: built anew")
         changes = self.store.changes_since(behind)
@@ -83,6 +89,19 @@ class KnowledgeWriter:
             raise _index_failed(self.lexical, error) from error
         self._indexed_revision = changes.revision
         self.notes.append(f"the lexical index was behind the store: {count} chunks added")
+
+    def purge_tombstones(self) -> None:
+        """Forget chunks that went long ago; the index must be in step. The last ones stay, for an index from a backup
+        that is not much older than the store."""
+        through = self._indexed_revision - KEPT_TOMBSTONE_REVISIONS
+        if through < self._purged_revision() + KEPT_TOMBSTONE_REVISIONS:
+            return
+        with self.store.write() as transaction:
+            transaction.purge_tombstones(through)
+            transaction.set_kv(_PURGED, str(through))
+
+    def _purged_revision(self) -> int:
+        return int(self.store.kv(_PURGED, "0"))
 
 
 @contextmanager

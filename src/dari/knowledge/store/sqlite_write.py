@@ -205,6 +205,9 @@ class SqliteTransaction:
     def delete_vectors(self, model_key: str = "") -> None:
         self._db.execute("DELETE FROM vector_models WHERE ?1 = '' OR model_key = ?1", (model_key,))
 
+    def purge_tombstones(self, revision: int) -> None:
+        self._db.execute("DELETE FROM tombstones WHERE rev <= ?", (revision,))
+
     def set_kv(self, key: str, value: str) -> None:
         if key == "corpus_revision":
             raise ValueError("the store counts its revision itself")

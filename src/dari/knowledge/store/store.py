@@ -94,6 +94,10 @@ class WriteTransaction(Protocol):
         """Forget the vectors of one model, or of all."""
         ...
 
+    def purge_tombstones(self, revision: int) -> None:
+        """Forget which chunks went at this revision and before: no index is older any more."""
+        ...
+
     def set_kv(self, key: str, value: str) -> None: ...
 
 
