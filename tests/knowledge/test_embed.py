@@ -153,7 +153,8 @@ KILLED = textwrap.dedent(
     from dari.knowledge.paths import DataPaths
     from dari.knowledge.store.sqlite import open_store
     from tests.support.knowledge_corpus import ConceptModel
-    home, moment, calls = Path(sys.argv[1]), int(sys.argv[2]), 0
+    home, moment, calls, model = Path(sys.argv[1]), int(sys.argv[2]), 0, ConceptModel()
+    model.key = sys.argv[3]
     def die(frame, event, argument):
         global calls
         name = frame.f_code.co_filename
@@ -165,7 +166,7 @@ KILLED = textwrap.dedent(
     data = DataPaths(home)
     store = open_store(data.sqlite, is_readonly=False, lock=data.writer_lock)
     sys.setprofile(die)
-    embed.embed_pending(store, data, ConceptModel())
+    embed.embed_pending(store, data, model)
     """
 )
 
@@ -175,7 +176,7 @@ def test_kill_9_at_any_moment_leaves_whole_rows_and_the_next_run_ends_the_work(t
     corpus, model = corpus_of(tmp_path, {f"{n}.md": f"text {n}" for n in range(100)}), CountingModel()
     data, moments = DataPaths(tmp_path), random.Random(seed)
     for _ in range(3):
-        words = [sys.executable, "-c", KILLED, str(tmp_path), str(moments.randint(5, 400))]
+        words = [sys.executable, "-c", KILLED, str(tmp_path), str(moments.randint(5, 400)), model.key]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
     embed_pending(corpus.store, data, model)
@@ -184,6 +185,29 @@ def test_kill_9_at_any_moment_leaves_whole_rows_and_the_next_run_ends_the_work(t
     for number, vector in index.vectors_of(list(range(1, 101))).items():
         expected = model._embed(corpus.store.chunks([number])[number].text)
         assert np.allclose(vector, expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_9_while_another_model_embeds_anew_leaves_the_vectors_of_the_first(tmp_path: Path, seed: int) -> None:
+    corpus, first, second = (
+        corpus_of(tmp_path, {f"{n}.md": f"text {n}" for n in range(100)}),
+        ConceptModel(),
+        CountingModel(),
+    )
+    data, moments = DataPaths(tmp_path), random.Random(100 + seed)
+    embed_pending(corpus.store, data, first)
+    for _ in range(3):
+        words = [sys.executable, "-c", KILLED, str(tmp_path), str(moments.randint(5, 400)), "concepts-2"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        assert _index(corpus, first).chunk_nos() == list(range(1, 101)), "search goes on with these"
+    second.key = "concepts-2"
+    embed_pending(corpus.store, data, second)
+    for model in (first, second):
+        index = _index(corpus, model)
+        assert index.chunk_nos() == corpus.store.embedded_chunks(model.key) == list(range(1, 101))
+        for number, vector in index.vectors_of(list(range(1, 101))).items():
+            assert np.allclose(vector, model._embed(corpus.store.chunks([number])[number].text))
 
 
 def test_another_model_is_searched_with_once_most_chunks_have_its_vectors(

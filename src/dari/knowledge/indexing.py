@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dari.knowledge.asked_for import asked_for_in
 from dari.knowledge.config import Settings
@@ -150,7 +151,10 @@ def _with_vectors(
         if embeds and not report.aborted and not cancelled.is_set():
             if listener is not None:
                 listener(IngestProgressV1(kind="embed_started", ts=now()))
-            make_vectors(settings, tell_vectors, cancelled, _chunk_count(report) if is_single else 0)
+            made = make_vectors(settings, tell_vectors, cancelled, _chunk_count(report) if is_single else 0)
+            if made is not None and made.cancelled:
+                report = replace(report, aborted=True)
+                last = [IngestProgressV1(kind="aborted", ts=now(), report=report)]
     except Exception as error:
         if has_begun.is_set():
             _tell_last(listener, IngestProgressV1(kind="aborted", ts=now(), error=str(error)))

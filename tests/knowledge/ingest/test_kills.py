@@ -14,6 +14,7 @@ import pytest
 
 from dari.knowledge.config import Settings
 from dari.knowledge.ingest.pipeline import ingest
+from dari.knowledge.ingest.reset import reset
 from dari.knowledge.ingest.writer import open_writer
 from tests.support.ingest_victim import Victims
 from tests.support.knowledge_folder import check_consistent, make_settings, note, opened, write_old
@@ -115,3 +116,31 @@ def test_a_reset_that_is_killed_is_done_or_not_begun(tmp_path: Path, victims: Vi
         shutil.copytree(tmp_path / "saved", settings.data.data)
     print(sorted(outcomes))
     assert any(one.startswith("killed") for one in outcomes)
+
+
+@pytest.mark.timeout(120)
+def test_a_reset_of_orphans_that_is_killed_leaves_a_store_in_step_and_the_next_one_ends_it(
+    tmp_path: Path, victims: Victims
+) -> None:
+    environ = environ_of(tmp_path)
+    settings = make_settings(tmp_path, environ)
+    for number in range(600):
+        write_old(tmp_path / f"notes/{number:03}.md", note(str(number), 1))
+    ingest(settings)
+    shutil.copytree(settings.data.data, tmp_path / "saved")
+    for number in range(590):
+        (tmp_path / f"notes/{number:03}.md").unlink()
+    rng = random.Random(12)
+    kills = 0
+    for _ in range(8):
+        happened = victims.kill_at_random(victims.start("reset", environ, "orphans-only"), rng, 0.2)
+        kills += happened.startswith("killed")
+        with open_writer(settings, wait_s=10) as writer:
+            documents = writer.store.stats().doc_count
+        assert 10 <= documents <= 600
+        assert check_consistent(settings) == documents
+        assert reset(settings, "orphans-only").documents_removed == documents - 10
+        assert check_consistent(settings) == 10
+        shutil.rmtree(settings.data.data)
+        shutil.copytree(tmp_path / "saved", settings.data.data)
+    assert kills > 0

@@ -165,6 +165,8 @@ def _show(context: KebabContext, report: IngestReportV1) -> None:
     shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     end = "ended early" if report.aborted else "done"
     output.text(f"{end} in {format_duration(report.duration_ms)}: {shown}")
+    if report.aborted:
+        context.note(context.rewrite("the next kebab ingest goes on where this one ended"))
     if isinstance(report.recovered, str):
         output.note(f"mended first: {report.recovered}")
     reasons = {
