@@ -10,7 +10,7 @@ from typing import Any
 
 from dari.mcp.server import Server
 from dari.terminal.policy.config import Security
-from dari.terminal.tools.server import build_server
+from dari.terminal.tools.toolkit import build_server
 from tests.support.terminal_service import house_in
 from tests.support.wire import Json, MemoryWire, initialize
 

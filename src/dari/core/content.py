@@ -1,4 +1,8 @@
-"""What a tool, prompt or resource hands back: MCP content blocks as data."""
+"""What a tool, prompt or resource hands back: MCP content blocks as data, and the redaction that they pass.
+
+Results are redacted where tools are made (`typed_tool`) and where resources are read, so a new tool cannot go round it.
+Other servers' results (`RawResult`) are passed on as they are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ from base64 import b64encode
 from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from dari.text.redact import redact_secrets
 
 
 class ContentBlock(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
@@ -89,3 +96,22 @@ class RawResult(Struct, frozen=True):
     """An already encoded result object (of a tool, a prompt or a resource), passed through unread."""
 
     body: Raw
+
+
+OutputPolicy = Literal["redacted", "as_is"]
+"""`as_is` only for what a program printed on a screen, and for what passed a gate before it got here."""
+
+
+def redact_result(value: Any) -> Any:
+    """A tool's return value with its secrets hidden."""
+    if isinstance(value, (RawResult, ImageContent, AudioContent)):
+        return value
+    if isinstance(value, EmbeddedResource):
+        # A blob is base64 of something binary; there is no text in it to search.
+        return value if not isinstance(value.resource.text, str) else redact_secrets(value)
+    if isinstance(value, ToolResult):
+        content = [redact_result(block) for block in value.content]
+        return replace(value, content=content, structured_content=redact_secrets(value.structured_content))
+    if isinstance(value, list):
+        return [redact_result(each) for each in value]
+    return redact_secrets(value)

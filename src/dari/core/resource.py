@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from dari.core.content import RawResult
+from dari.core.content import OutputPolicy, RawResult
 from dari.core.context import Context
-from dari.core.result_redaction import OutputPolicy
 from dari.core.scopes import READ
 
 Body = str | bytes

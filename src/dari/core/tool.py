@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
-from dari.core.content import ContentBlock, RawResult, ToolResult
+from dari.core.content import ContentBlock, OutputPolicy, RawResult, ToolResult, redact_result
 from dari.core.context import Context
 from dari.core.header_params import Path, find_header_params
-from dari.core.result_redaction import OutputPolicy, redact_result
 from dari.core.schema import Schema, object_schema, title_of
 from dari.core.scopes import READ
 from dari.core.validation import invalid_arguments, stringify_ids

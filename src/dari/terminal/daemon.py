@@ -54,7 +54,7 @@ async def _terminal(paths: CruxPaths, options: CruxOptions, lifetime: Lifetime) 
     from dari.terminal.out_of_band import load_variables
     from dari.terminal.policy.config import load_security
     from dari.terminal.service import daemon_methods, local_service
-    from dari.terminal.tools.server import build_server
+    from dari.terminal.tools.toolkit import build_server
     from dari.transport.server import McpListeners
 
     environ = {**os.environ, **({} if not paths.config_text else {"CRUX_CONFIG": paths.config_text})}

@@ -71,7 +71,7 @@ def _channel(
             return HttpChannel("http://localhost/mcp", socket_path=Path(rest), **http)
         server = Path(rest) if scheme == "unix" and colon else _words(server)
     if isinstance(server, Path):
-        from dari.transport.client.unix import UnixChannel
+        from dari.transport.client.lines import UnixChannel
 
         return UnixChannel(server)
     from dari.transport.client.child import ChildChannel

@@ -18,8 +18,7 @@ import pytest
 from dari.core.audit.log import AuditLog
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord
-from dari.core.audit.spool import AuditSpool, read_spool, spooled, take_spool
-from dari.core.audit.takeover import SpoolTakeover
+from dari.core.audit.spool import AuditSpool, SpoolTakeover, read_spool, spooled, take_spool
 from dari.core.audit.verify import verify
 from tests.core.audit.days import Opened
 from tests.support import planted_secrets as planted

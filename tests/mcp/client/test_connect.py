@@ -17,7 +17,7 @@ from dari.errors import InvalidInput, Unavailable
 from dari.mcp import client as package
 from dari.transport.client.child import ChildChannel
 from dari.transport.client.http import HttpChannel
-from dari.transport.client.unix import UnixChannel
+from dari.transport.client.lines import UnixChannel
 from dari.transport.connect import connect
 from tests.support.mcp_client import INITIALIZED, Peer, http_script
 

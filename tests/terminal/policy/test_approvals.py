@@ -10,8 +10,7 @@ from dari.daemon.stub import exposed_methods
 from dari.daemon.tokens import MCP
 from dari.terminal.policy.config import Security
 from dari.terminal.service import daemon_methods
-from dari.terminal.tools.server import build_server
-from dari.terminal.tools.toolkit import TerminalTools
+from dari.terminal.tools.toolkit import TerminalTools, build_server
 from tests.support.terminal_service import house_in
 from tests.support.terminal_tools import Client
 

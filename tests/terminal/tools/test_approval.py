@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.terminal.policy.config import Security
-from dari.terminal.tools.server import build_server
+from dari.terminal.tools.toolkit import build_server
 from tests.support.terminal_service import house_in
 from tests.support.terminal_tools import client_in
 from tests.support.wire import MemoryWire, call, stateless

@@ -11,8 +11,7 @@ from dari.terminal.multiplexer import PaneChanged
 from dari.terminal.panes.events import OutputShown
 from dari.terminal.paths import CruxPaths
 from dari.terminal.service import remote_service
-from dari.terminal.tools.server import build_server
-from dari.terminal.tools.toolkit import TerminalTools
+from dari.terminal.tools.toolkit import TerminalTools, build_server
 from tests.support.terminal_service import house_in
 from tests.support.terminal_tools import Client, client_in
 

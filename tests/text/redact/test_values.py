@@ -139,7 +139,7 @@ def test_the_type_of_a_struct_stays_and_so_does_its_way_of_being_encoded() -> No
 
 
 def test_another_servers_result_is_passed_on_as_it_is() -> None:
-    from dari.core.result_redaction import redact_result
+    from dari.core.content import redact_result
 
     raw = RawResult(Raw(b'{"content":[{"type":"text","text":"password=plum"}]}'))
     assert redact_result(raw) is raw

@@ -195,8 +195,7 @@ async def _lock_lost(place: BridgePaths, ours: FileId) -> None:
 @asynccontextmanager
 async def _taking_spools(bridge: Bridge) -> AsyncIterator[None]:
     """Meanwhile, records of other processes go into the log: those that waited for us, and those that come."""
-    from dari.core.audit.spool import SPOOL_FOLDER
-    from dari.core.audit.takeover import INTERVAL_S, SpoolTakeover
+    from dari.core.audit.spool import INTERVAL_S, SPOOL_FOLDER, SpoolTakeover
 
     takeover = SpoolTakeover(bridge.home / SPOOL_FOLDER)
 
