@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,21 @@ def test_a_folder_of_roots_is_read_and_a_missing_file_is_replaced(tmp_path: Path
     made = joined_environment(variables("127.0.0.1:1", str(ours), str(ours)), str(ours), ADDRESS, before, tmp_path)
     assert Path(made["REQUESTS_CA_BUNDLE"]).read_text().count("BEGIN") == 2
     assert made["CURL_CA_BUNDLE"] == str(ours)
+
+
+def test_a_root_of_the_system_with_a_negative_serial_number_warns_nobody(tmp_path: Path, ours: Path) -> None:
+    der = bytearray(ssl.PEM_cert_to_DER_cert(ours.read_text()))
+    serial = der.index(b"\xa0\x03\x02\x01\x02\x02") + 7  # after the version: tag and length of the serial number
+    der[serial] |= 0x80
+    roots = tmp_path / "roots.pem"
+    roots.write_text(ssl.DER_cert_to_PEM_cert(bytes(der)))
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    before = {"SSL_CERT_FILE": str(roots), "PATH": str(java.parent)}
+    made = joined_environment(variables("127.0.0.1:1", str(ours), str(ours)), str(ours), ADDRESS, before, tmp_path)
+    assert "trustStore=" in made["JAVA_TOOL_OPTIONS"] and (tmp_path / "trust.p12").stat().st_size > 0
 
 
 def test_options_that_are_set_stay(tmp_path: Path, ours: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -275,7 +276,9 @@ def _trust_store(pem: bytes) -> bytes:
         start = block.find(b"-----BEGIN CERTIFICATE-----")
         if start >= 0:
             try:
-                certificate = x509.load_pem_x509_certificate(block[start:] + _END + b"\n")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a root of the system with a negative serial number is not news
+                    certificate = x509.load_pem_x509_certificate(block[start:] + _END + b"\n")
             except ValueError:
                 continue  # one old root that cannot be read must not cost the others
             certificates[certificate.fingerprint(hashes.SHA256())] = certificate
