@@ -9,6 +9,7 @@ with positions, for quoted phrases. The revision of the store that a commit belo
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import threading
 from contextlib import suppress
@@ -314,7 +315,7 @@ def _is_current(path: Path) -> bool:
 def _stamp(path: Path) -> tuple[int, int]:
     """Of the file that every commit replaces."""
     try:
-        found = (path / "meta.json").stat()
+        found = os.stat(f"{path}/meta.json")
     except FileNotFoundError:
         return (0, 0)
     return (found.st_ino, found.st_mtime_ns)

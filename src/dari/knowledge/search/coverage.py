@@ -30,6 +30,11 @@ class QuestionWords(Struct, frozen=True):
             return 1.0
         return sum(word.weight for word in self.words if not word.is_known) / self.total
 
+    @property
+    def terms(self) -> dict[str, float]:
+        """Every term that a text may have of the question, with the weight of its word."""
+        return {term: word.weight for word in self.words for one in (word.whole, *word.parts) for term in one}
+
     def share_in(self, terms: frozenset[str]) -> float:
         """The share of the question that a text with these terms speaks about, from 0 to 1."""
         if not self.total:

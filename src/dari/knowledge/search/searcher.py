@@ -12,7 +12,7 @@ from msgspec import Struct
 from dari.errors import DariError
 from dari.knowledge.config import SearchSettings
 from dari.knowledge.errors import InvalidArgument, ModelNotInstalled
-from dari.knowledge.search.coverage import read_question, terms_in
+from dari.knowledge.search.coverage import read_question
 from dari.knowledge.search.cursor import decode_cursor, encode_cursor
 from dari.knowledge.search.fusion import convex, reciprocal_ranks, trusted_weight
 from dari.knowledge.search.pages import Page, read_page
@@ -29,6 +29,7 @@ from dari.knowledge.search.request import (
     Timing,
     TraceEntry,
 )
+from dari.knowledge.search.snippets import Highlighter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ class Searcher:
         """One page of hits. A hybrid search without a model is lexical, and says so in `degraded`."""
         began = time.perf_counter()
         _check(request)
-        self._follow_writers()
+        self._follow_writers(request.mode)
         revision = self._store.revision()
         offset = decode_cursor(request, revision)
         query = weigh(parse_query(request.query), self._lexical)
@@ -211,8 +212,11 @@ class Searcher:
         chunks = self._store.chunks(number for number, _ in lexical[:_COVERAGE_HITS])
         documents = self._store.documents({chunk.doc_no for chunk in chunks.values()})
         words = read_question(text, query.stats)
+        highlighter = Highlighter(words.terms)
         shares = (
-            words.share_in(terms_in(" ".join((chunk.text, *chunk.heading_path, documents[chunk.doc_no].title))))
+            words.share_in(
+                highlighter.terms_in(" ".join((chunk.text, *chunk.heading_path, documents[chunk.doc_no].title)))
+            )
             for chunk in chunks.values()
             if chunk.doc_no in documents
         )
@@ -274,10 +278,10 @@ class Searcher:
             fused=entries(found.order),
         )
 
-    def _follow_writers(self) -> None:
+    def _follow_writers(self, mode: SearchMode) -> None:
         if self._lexical.has_changed:
             self._lexical.reload()
-        if self._vectors is not None and self._vectors.has_changed:
+        if mode != "lexical" and self._vectors is not None and self._vectors.has_changed:
             state = self._store.vector_state(self._vectors.model_key)
             self._vectors.refresh(state.committed_rows if state else 0)
 

@@ -15,6 +15,9 @@ from dari.knowledge.search.request import Snippet
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Span = tuple[int, int, tuple[str, ...]]
+"""Start and end of a matched word, and the query's terms in it."""
+
 MIN_SNIPPET_CHARS = 20
 _CUT = "…"
 # Begins with one set of letters, so that the search for the next one runs over the text without trying to match.
@@ -26,23 +29,43 @@ class Match:
 
     __slots__ = ("spans", "terms", "text")
 
-    def __init__(self, text: str, spans: list[tuple[int, int, tuple[str, ...]]], terms: tuple[str, ...]) -> None:
+    def __init__(self, text: str, spans: list[Span], terms: tuple[str, ...]) -> None:
         self.text = text
         self.spans = spans
         self.terms = terms
 
 
-class _QueryTerms(dict[str, tuple[str, ...]]):
-    """The query's terms in a word; a word is looked at once."""
+class _Pieces(dict[str, tuple[tuple[str, ...], tuple[Span, ...]]]):
+    """The query's terms in a piece of text, and the places in it to mark; a piece is looked at once, and the words of
+    the query come again in every hit."""
 
     def __init__(self, idf: Mapping[str, float]) -> None:
         super().__init__()
         self._idf = idf
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
+    def __missing__(self, piece: str) -> tuple[tuple[str, ...], tuple[Span, ...]]:
         idf = self._idf
-        found = self[word] = tuple([term for term in terms_of_word(word) if term in idf])
-        return found
+        found: list[str] = []
+        spans: list[Span] = []
+        for place in word_spans(piece):
+            word = place[0]
+            if terms := tuple([term for term in terms_of_word(word) if term in idf]):
+                found += terms
+                if span := self._span_in_word(word, place.start(), terms):
+                    spans.append((*span, terms))
+        known = self[piece] = tuple(found), tuple(spans)
+        return known
+
+    def _span_in_word(self, word: str, start: int, terms: tuple[str, ...]) -> tuple[int, int] | None:
+        """The matched part: an eojeol without its particle, or the bigrams that match; of other words, all of it."""
+        if not "가" <= word[0] <= "힣":
+            return start, start + len(word)
+        if terms[0].startswith("="):
+            return start, start + len(terms[0]) - 1
+        if len(terms) == 1 and f"={terms[0]}" not in self._idf:
+            return None  # one bigram of a longer word in common: 데이터베이스 and 이스라엘
+        places = [word.find(term) for term in terms]
+        return start + min(places), start + max(places) + 2
 
 
 class Highlighter:
@@ -50,41 +73,42 @@ class Highlighter:
 
     def __init__(self, idf: Mapping[str, float]) -> None:
         self._idf = idf
-        self._terms_in = _QueryTerms(idf)
+        self._pieces = _Pieces(idf)
         # A bigram of a Korean stem is looked for anyway: the stem stands nowhere else.
         self._letters = {letters_of(term) for term in idf if term[0] != "=" or term[1:3] not in idf}
 
     def match(self, text: str) -> Match:
         """The matched words of a chunk, in order, and the query's terms among them."""
         text = composed(text)
-        terms_in = self._terms_in
-        spans: list[tuple[int, int, tuple[str, ...]]] = []
+        pieces = self._pieces
+        spans: list[Span] = []
         found: set[str] = set()
         for first, last in self._stretches(text):
-            for place in word_spans(text, first, last):
-                if terms := terms_in[word := place[0]]:
-                    found.update(terms)
-                    if span := self._span_in_word(word, place.start(), terms):
-                        spans.append((*span, terms))
+            terms, places = pieces[text[first:last]]
+            found.update(terms)
+            spans += [(first + start, first + end, marked) for start, end, marked in places]
         return Match(text, spans, tuple(sorted(found)))
+
+    def terms_in(self, text: str) -> frozenset[str]:
+        """The query's terms that a text has."""
+        text = composed(text)
+        return frozenset([term for first, last in self._stretches(text) for term in self._pieces[text[first:last]][0]])
 
     def _stretches(self, text: str) -> list[tuple[int, int]]:
         """The pieces between blanks in which words of the query can be: to analyse all words of ten passages costs
         three times what the index needs to find them."""
         if not is_plain(text):
             return [(0, len(text))]
-        lowered, size = lower_letters(text), len(text)
+        lowered, size = lower_letters(text).replace("\n", " "), len(text)
         stretches: dict[int, int] = {}
         for letters in self._letters:
             place = lowered.find(letters)
             while place >= 0:
                 first = lowered.rfind(" ", 0, place) + 1
-                first = lowered.rfind("\n", first, place) + 1 or first
                 last = stretches.get(first, -1)
                 if last < 0:
                     last = lowered.find(" ", place)
-                    line_end = lowered.find("\n", place, last if last >= 0 else size)
-                    stretches[first] = last = line_end if line_end >= 0 else last if last >= 0 else size
+                    stretches[first] = last = last if last >= 0 else size
                 place = lowered.find(letters, last)
         return sorted(stretches.items())
 
@@ -118,17 +142,6 @@ class Highlighter:
         start, end = ends[best - 2] if best > 1 else 0, ends[min(best + 1, len(ends) - 1)]
         first, last = sentence_at(text[start:end], peak - start)
         return start + first, start + last
-
-    def _span_in_word(self, word: str, start: int, terms: tuple[str, ...]) -> tuple[int, int] | None:
-        """The matched part: an eojeol without its particle, or the bigrams that match; of other words, all of it."""
-        if not "가" <= word[0] <= "힣":
-            return start, start + len(word)
-        if terms[0].startswith("="):
-            return start, start + len(terms[0]) - 1
-        if len(terms) == 1 and f"={terms[0]}" not in self._idf:
-            return None  # one bigram of a longer word in common: 데이터베이스 and 이스라엘
-        places = [word.find(term) for term in terms]
-        return start + min(places), start + max(places) + 2
 
 
 def _window(text: str, first: int, last: int, chars: int, match: Match) -> tuple[int, int]:
