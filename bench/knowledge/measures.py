@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from shutil import rmtree
 
 from bench.cold import start_ms
 from bench.contenders import SDK as SDK_SERVER
 from bench.errors import BenchError
 from bench.knowledge.commands import notes
-from bench.knowledge.contenders import BM25S, CALL_TOOL, FTS5, FTS5_AND_LANCEDB, LANCEDB, OURS, SDK
+from bench.knowledge.contenders import BM25S, CALL_TOOL, FTS5, FTS5_AND_LANCEDB, LANCEDB, OURS, QMD, SDK
 from bench.knowledge.corpus import make_corpus
-from bench.knowledge.engines import RunningEngine, engine, missed_percent
+from bench.knowledge.engines import Round, RunningEngine, engine, missed_percent
 from bench.processes import Scratch
 from bench.programs import Contender
 from bench.results import Measurement, Target
@@ -19,8 +20,8 @@ SMALL, LARGE = 50_000, 500_000
 MAX_CPU_US_PER_PASSAGE = 1000.0
 MAX_MISSED_PERCENT = 2.0
 MAX_RSS_MB = 80.0
-# bm25s keeps the whole corpus as Python lists while it builds: 14 GB at the larger size.
-_BM25S_MAX_PASSAGES = SMALL
+# bm25s keeps the whole corpus as Python lists while it builds: 14 GB at the larger size. qmd reads 200 files a second.
+_SMALL_ONLY = (BM25S, QMD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,17 @@ Rows = Iterator[Measurement[Contender]]
 
 
 def search(plan: Plan) -> Rows:
-    """At each size: build all engines, then the rounds of every measure."""
+    """At each size: build all engines, then rounds in which each answers every kind of query once."""
     for passages in plan.sizes:
         files = make_corpus(plan.scratch.path / f"corpus-{passages}", passages)
-        wanted = [OURS, FTS5, LANCEDB] + ([BM25S] if passages <= _BM25S_MAX_PASSAGES else [])
+        wanted = [OURS, FTS5, LANCEDB, *(_SMALL_ONLY if passages <= SMALL else ())]
         with ExitStack() as stack:
             engines = {
                 one.name: stack.enter_context(engine(one, files, plan.scratch)) for one in wanted if not one.missing
             }
             yield from _indexing(engines, passages)
-            yield from _lexical(plan, engines, passages)
-            yield from _dense(plan, engines, passages)
+            yield from _searching(plan, engines, passages)
+        rmtree(files.folder)
 
 
 def _indexing(engines: dict[str, RunningEngine], passages: int) -> Rows:
@@ -59,65 +60,74 @@ def _indexing(engines: dict[str, RunningEngine], passages: int) -> Rows:
     yield rate
 
 
-def _lexical(plan: Plan, engines: dict[str, RunningEngine], passages: int) -> Rows:
-    peers = tuple(one for one in (FTS5, BM25S) if one.name in engines)
-    alone = Measurement(
-        f"lexical engine alone, top 10 of {passages:,}, p50", "ms", (OURS, *peers), (Target(FTS5, "≤", 1 / 50),)
-    )
-    whole = Measurement(
-        f"lexical search, whole call, {passages:,} passages, p50", "ms", (OURS, *peers), (Target(FTS5, "≤", 1 / 20),)
-    )
-    slow = Measurement(f"lexical search, whole call, {passages:,} passages, p99", "ms", (OURS, *peers), ())
-    ours = engines[OURS.name]
-    for kind in ("engine", "lexical"):
-        ours.run(kind)  # pages of the index come into memory
+def _searching(plan: Plan, engines: dict[str, RunningEngine], passages: int) -> Rows:
+    ours, lance = engines[OURS.name], engines.get(LANCEDB.name)
+    peers = tuple(one for one in (FTS5, BM25S, QMD) if one.name in engines)
+    lexical, dense = _Lexical(passages, peers), _Dense(passages)
+    exact = {kind: ours.run(f"exact {kind}") for kind in ("vector", "hybrid")}
+    for kind in ("engine", "lexical", "vector", "hybrid"):
+        ours.run(kind)  # pages of the files come into memory
     for _ in range(plan.rounds):
-        theirs = {one: engines[one.name].run("lexical") for one in peers}
-        engine_round, call_round = ours.run("engine"), ours.run("lexical")
-        if any(not found for found in call_round.found):
+        mine = {kind: ours.run(kind) for kind in ("engine", "lexical", "vector", "hybrid")}
+        if any(not found for found in mine["lexical"].found):
             raise BenchError(
                 "a query that was made of a passage found nothing", "look at bench/knowledge/dari_child.py"
             )
-        alone.add(OURS, engine_round.p50_ms)
-        whole.add(OURS, call_round.p50_ms)
-        slow.add(OURS, call_round.p99_ms)
-        for one, taken in theirs.items():
-            alone.add(one, taken.p50_ms)
-            whole.add(one, taken.p50_ms)
-            slow.add(one, taken.p99_ms)
-    yield from (alone, whole, slow)
-
-
-def _dense(plan: Plan, engines: dict[str, RunningEngine], passages: int) -> Rows:
-    ours, fts5, lance = engines[OURS.name], engines.get(FTS5.name), engines.get(LANCEDB.name)
-    share = 1 / 8 if passages <= SMALL else 1 / 10
-    vector = Measurement(f"vectors alone, top 10 of {passages:,}, p50", "ms", (OURS, LANCEDB), ())
-    hybrid = Measurement(
-        f"hybrid search, whole call, {passages:,} passages, p50",
-        "ms",
-        (OURS, FTS5_AND_LANCEDB),
-        (Target(FTS5_AND_LANCEDB, "≤", share),),
-    )
-    slow = Measurement(f"hybrid search, whole call, {passages:,} passages, p99", "ms", (OURS, FTS5_AND_LANCEDB), ())
-    exact, exact_hybrid = ours.run("exact vector"), ours.run("exact hybrid")
-    ours.run("vector")
-    ours.run("hybrid")
-    for _ in range(plan.rounds):
-        vector_round, hybrid_round = ours.run("vector"), ours.run("hybrid")
-        vector.add(OURS, vector_round.p50_ms)
-        hybrid.add(OURS, hybrid_round.p50_ms)
-        slow.add(OURS, hybrid_round.p99_ms)
-        if lance is not None and fts5 is not None:
-            lance_round, fts5_round = lance.run("vector"), fts5.run("lexical")
-            vector.add(LANCEDB, lance_round.p50_ms)
-            hybrid.add(FTS5_AND_LANCEDB, lance_round.p50_ms + fts5_round.p50_ms)
-            slow.add(FTS5_AND_LANCEDB, lance_round.p99_ms + fts5_round.p99_ms)
-    yield from (vector, hybrid, slow)
-    for name, found, truth in (("vectors", vector_round, exact), ("hybrid", hybrid_round, exact_hybrid)):
+        theirs = {one: engines[one.name].run("lexical") for one in peers}
+        lexical.add(mine, theirs)
+        dense.add(mine, lance.run("vector") if lance else None, theirs.get(FTS5))
+    yield from lexical.measurements
+    yield from dense.measurements
+    for name, kind in (("vectors", "vector"), ("hybrid", "hybrid")):
         title = f"{name}, {passages:,} passages: of the exact best 10, missed"
         missed = Measurement(title, "%", (OURS,), (), limit=MAX_MISSED_PERCENT)
-        missed.add(OURS, missed_percent(found.found, truth.found))
+        missed.add(OURS, missed_percent(mine[kind].found, exact[kind].found))
         yield missed
+
+
+class _Lexical:
+    def __init__(self, passages: int, peers: tuple[Contender, ...]) -> None:
+        everyone = (OURS, *peers)
+        alone = f"lexical engine alone, top 10 of {passages:,}, p50"
+        whole = f"lexical search, whole call, {passages:,} passages"
+        self.alone = Measurement(alone, "ms", everyone, (Target(FTS5, "≤", 1 / 50),))
+        self.whole = Measurement(f"{whole}, p50", "ms", everyone, (Target(FTS5, "≤", 1 / 20),))
+        self.slow = Measurement(f"{whole}, p99", "ms", everyone, ())
+        self.cpu = Measurement(f"{whole}, CPU, p50", "ms", everyone, ())
+        self.measurements = (self.alone, self.whole, self.slow, self.cpu)
+
+    def add(self, mine: dict[str, Round], theirs: dict[Contender, Round]) -> None:
+        self.alone.add(OURS, mine["engine"].p50_ms)
+        self.whole.add(OURS, mine["lexical"].p50_ms)
+        self.slow.add(OURS, mine["lexical"].p99_ms)
+        self.cpu.add(OURS, mine["lexical"].cpu_p50_ms)
+        for one, taken in theirs.items():
+            self.alone.add(one, taken.p50_ms)
+            self.whole.add(one, taken.p50_ms)
+            self.slow.add(one, taken.p99_ms)
+            self.cpu.add(one, taken.cpu_p50_ms)
+
+
+class _Dense:
+    def __init__(self, passages: int) -> None:
+        both, share = (OURS, FTS5_AND_LANCEDB), 1 / 8 if passages <= SMALL else 1 / 10
+        whole = f"hybrid search, whole call, {passages:,} passages"
+        self.vector = Measurement(f"vectors alone, top 10 of {passages:,}, p50", "ms", (OURS, LANCEDB), ())
+        self.hybrid = Measurement(f"{whole}, p50", "ms", both, (Target(FTS5_AND_LANCEDB, "≤", share),))
+        self.slow = Measurement(f"{whole}, p99", "ms", both, ())
+        self.cpu = Measurement(f"{whole}, CPU, p50", "ms", both, ())
+        self.measurements = (self.vector, self.hybrid, self.slow, self.cpu)
+
+    def add(self, mine: dict[str, Round], lance: Round | None, fts5: Round | None) -> None:
+        self.vector.add(OURS, mine["vector"].p50_ms)
+        self.hybrid.add(OURS, mine["hybrid"].p50_ms)
+        self.slow.add(OURS, mine["hybrid"].p99_ms)
+        self.cpu.add(OURS, mine["hybrid"].cpu_p50_ms)
+        if lance is not None and fts5 is not None:
+            self.vector.add(LANCEDB, lance.p50_ms)
+            self.hybrid.add(FTS5_AND_LANCEDB, lance.p50_ms + fts5.p50_ms)
+            self.slow.add(FTS5_AND_LANCEDB, lance.p99_ms + fts5.p99_ms)
+            self.cpu.add(FTS5_AND_LANCEDB, lance.cpu_p50_ms + fts5.cpu_p50_ms)
 
 
 def start(plan: Plan) -> Rows:

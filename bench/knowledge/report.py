@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bench import report
-from bench.knowledge.contenders import CONTENDERS
+from bench.knowledge.contenders import CONTENDERS, QMD
 from bench.knowledge.measures import Plan
 from bench.machine import describe
 from bench.programs import Contender
@@ -12,7 +12,7 @@ from bench.results import Measurement
 
 
 def text(plan: Plan, measurements: Sequence[Measurement[Contender]]) -> str:
-    versions = [f"{one.title}: {one.version()}." for one in CONTENDERS if not one.missing]
+    versions = [f"{one.title}: {one.version()}." for one in (*CONTENDERS, QMD) if not one.missing]
     first = f"{datetime.now(UTC):%Y-%m-%d}; {describe()}; median of {plan.rounds} rounds of 200 queries each."
     circumstances = "\n".join(f"- {line}" for line in (first, *versions))
     return "\n\n".join((circumstances, report.promises(measurements), report.numbers(measurements)))
