@@ -135,6 +135,9 @@ def write_private(path: Path, data: bytes) -> FileId:
 def read_regular(path: Path, max_bytes: int) -> bytes:
     """The content of a regular file. Raises OSError for anything else, at once: a FIFO has nobody to wait for."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    if stat.S_ISDIR(os.fstat(file).st_mode):
+        os.close(file)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with open(file, "rb") as stream:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):

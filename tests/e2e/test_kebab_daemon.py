@@ -182,6 +182,9 @@ async def test_what_an_agent_may_ingest_ends_at_the_configured_folders(home: Pat
             linked = await client.call_tool("ingest_file", {"path": str(home / "notes/link.md")})
             text = await client.call_tool("ingest_stdin", {"title": "T", "text": "# T\n\nNew.\n"})
             relative = await client.call_tool("ingest_file", {"path": "notes/inside.md"})
+            strange = await client.call_tool("ingest_file", {"path": "/notes/\0"})
+            folder = await client.call_tool("ingest_file", {"path": str(home / "notes")})
+            short = await client.call_tool("fetch", {"doc_id": "backups.md", "max_tokens": 0})
         api.close()
     assert json.loads(done.text)["new"] == 1
     for result in (held, linked, text):
@@ -189,7 +192,8 @@ async def test_what_an_agent_may_ingest_ends_at_the_configured_folders(home: Pat
         error = json.loads(result.text)
         assert (error["code"], error["details"]) == ("needs_approval", {"approval_id": "ab12cd34"})
     assert [call["arguments"].get("path") for call in asked] == [str(outside), str(outside), None]
-    assert json.loads(relative.text)["code"] == "invalid_input"
+    for result in (relative, strange, folder, short):
+        assert json.loads(result.text)["code"] == "invalid_input"
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

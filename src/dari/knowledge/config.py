@@ -222,8 +222,15 @@ def load_settings(
     version = values.get("config_version", 0 if values else CONFIG_VERSION)
     if version != CONFIG_VERSION:
         raise _wrong_version(path, version)
-    _apply_environment(values, environ)
-    config = check_config(values, str(path))
+    from_file = {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
+    variables = _apply_environment(values, environ)
+    try:
+        config = check_config(values, str(path))
+    except ConfigInvalid:
+        if variables:
+            check_config(from_file, str(path))  # raises where the file is to blame
+            raise _wrong_variable(from_file, variables, environ) from None
+        raise
     data = expand(config.store.data_dir, path.parent) if config.store.data_dir else default_data_dir(environ)
     return Settings(
         config=config,
@@ -252,7 +259,8 @@ def check_config(values: Mapping[str, Any], origin: str) -> KebabConfig:
         config = msgspec.convert(values, KebabConfig, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigInvalid(
-            f"{origin}: {_readable(str(error))}", "correct the value; `kebab schema` lists the defaults"
+            f"{origin}: {_readable(str(error))}",
+            "correct the value; `kebab init --config NEW.toml` writes every setting with its default",
         ) from error
     ids = [source.id for source in config.sources]
     for name in ids:
@@ -280,8 +288,10 @@ def _source(name: str, one: WorkspaceSettings | SourceSettings, base: Path) -> S
     )
 
 
-def _apply_environment(values: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """KEBAB_SEARCH_DEFAULT_K=20 is `[search] default_k = 20`; a list is JSON or parted by commas."""
+def _apply_environment(values: dict[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """KEBAB_SEARCH_DEFAULT_K=20 is `[search] default_k = 20`; a list is JSON or parted by commas. Returns the variables
+    that were set."""
+    used = []
     sections = {name: kind for name, kind in _sections().items() if name != "sources"}
     for variable, text in sorted(environ.items()):
         match = re.fullmatch(r"KEBAB_([A-Z]+)_([A-Z_]+)", variable)
@@ -295,8 +305,23 @@ def _apply_environment(values: dict[str, Any], environ: Mapping[str, str]) -> No
             continue
         is_list = isinstance(fields[key].default, tuple)
         values.setdefault(section, {})[key] = _as_list(variable, text) if is_list else text
+        used.append(variable)
     if tools := environ.get("KEBAB_TOOLS", ""):
         values.setdefault("mcp", {})["tools"] = tools
+        used.append("KEBAB_TOOLS")
+    return used
+
+
+def _wrong_variable(values: Mapping[str, Any], variables: list[str], environ: Mapping[str, str]) -> ConfigInvalid:
+    """Which of them the file is fine without."""
+    for variable in variables:
+        alone = {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
+        _apply_environment(alone, {variable: environ[variable]})
+        try:
+            check_config(alone, variable)
+        except ConfigInvalid as error:
+            return error
+    return ConfigInvalid(f"these variables do not go together: {', '.join(variables)}", "leave one of them out")
 
 
 def _as_list(variable: str, text: str) -> list[Any]:
@@ -312,7 +337,7 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
     sections = _sections()
     for name, section in values.items():
         if name != "config_version" and name not in sections:
-            raise ConfigInvalid(f"{origin}: there is no section {name!r}", _nearest(name, sections))
+            raise ConfigInvalid(f"{origin}: section {name!r} is not known", _nearest(name, sections))
         for one in section if isinstance(section, list) else [section]:
             if not isinstance(one, Mapping):
                 continue

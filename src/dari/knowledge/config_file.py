@@ -45,12 +45,17 @@ _MOVED = {
 
 def init_config(path: Path, *, root: str = "", force: bool = False) -> str:
     """Write a new file; returns the path of the backup where one was replaced, else "". Conflict: it exists."""
-    if path.exists() and not force:
-        raise Conflict(f"{path} exists already", "keep it, or replace it with --force: a backup is kept")
+    # What `kebab init` without a folder wrote holds no word of the person's.
+    is_untouched = root != "" and path.is_file() and path.read_bytes() == render({}).encode()
+    if path.exists() and not force and not is_untouched:
+        raise Conflict(
+            f"{path} exists already",
+            "set root in its [workspace], or replace it with --force: a backup is kept",
+        )
     values: dict[str, Any] = {}
     if root:
         values["workspace"] = {"root": root}
-    backup = _back_up(path) if path.exists() else ""
+    backup = _back_up(path) if path.exists() and not is_untouched else ""
     make_dirs(path.parent)
     write_private(path, render(values).encode())
     return backup

@@ -131,6 +131,8 @@ class KnowledgeService:
             trace=trace,
         )
         result = self.base().searcher.search(request)
+        if not result.revision:
+            raise self._not_indexed()
         if self._base is not None and self._base.model is not None:
             without = [hit.chunk.chunk_no for hit in result.hits if hit.retrieval.vector_score is None]
             asked_for_in(self.settings.data.data).note(without)
@@ -221,7 +223,7 @@ class KnowledgeService:
 
     def require_writable(self, what: str) -> None:
         if self.settings.is_readonly:
-            raise ReadonlyMode(f"{what} writes, and --readonly or KEBAB_READONLY forbids it", "leave it out")
+            raise ReadonlyMode(f"{what} writes, and --readonly or KEBAB_READONLY forbids it", "run it without them")
 
     def ingest_file(self, path: str) -> IngestReportV1:
         """Index one file, as an agent asks for it."""
@@ -240,10 +242,10 @@ class KnowledgeService:
         return index_text(self.settings, text.encode(), title, source_uri or "", wait_s=AGENT_WAIT_S)
 
     def is_inside_roots(self, path: str) -> bool:
-        """Whether a file, links followed, lies in a folder that the configuration names."""
+        """Whether a file, links followed, lies in a folder that the configuration names, or is that folder."""
         real = os.path.realpath(path)
         roots = (os.path.realpath(source.root) for source in self.settings.sources)
-        return any(real.startswith(f"{root.rstrip('/')}/") for root in roots)
+        return any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in roots)
 
     # Opening
 
@@ -257,10 +259,7 @@ class KnowledgeService:
         settings.require_folder_store()
         signature = self._signature()
         if not data.sqlite.exists():
-            raise NotIndexed(
-                f"nothing is indexed in {data.data} yet",
-                "kebab ingest" if settings.sources else "kebab init FOLDER, then kebab ingest",
-            )
+            raise self._not_indexed()
         store = open_store(data.sqlite, is_readonly=settings.is_readonly, lock=data.writer_lock)
         try:
             lexical = LexicalIndex.open(data.lexical)
@@ -271,6 +270,10 @@ class KnowledgeService:
             raise
         searcher = Searcher(store, lexical, vectors, model, settings.config.search)
         return OpenBase(store, lexical, vectors, model, searcher, signature)
+
+    def _not_indexed(self) -> NotIndexed:
+        next_step = "kebab ingest" if self.settings.sources else "kebab init FOLDER, then kebab ingest"
+        return NotIndexed(f"nothing is indexed in {self.settings.data.data} yet", next_step)
 
     def _open_vectors(self, store: Store, model: EmbeddingModel) -> VectorIndex | None:
         state = store.vector_state(model.key)

@@ -19,6 +19,8 @@ from dari.knowledge.search.request import SearchResult
 from dari.knowledge.wire.objects import AnswerEventV1, AnswerV1
 from dari.text.sanitize import escape_hidden
 
+MAX_TEMPERATURE = 2.0
+
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -29,11 +31,21 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--stream", action="store_true", help="print the model's words as they come; with --json answer_event.v1 lines")
     add("--multi-hop", action="store_true", help="take the question apart and search for each part (needs a model)")
     add("--explain", action="store_true", help="how the answer came about: gate, passages, model")
-    add("--temperature", type=float, metavar="T", help="of the language model")
+    add("--temperature", type=_temperature, metavar="T", help="of the language model, 0 to 2")
     add("--seed", type=int, metavar="N", help="of the language model")
     add("--show-citations", action="store_true", help="list the passages behind the answer (default)")
     add("--hide-citations", action="store_true", help="print the answer only")
     add_filters(parser)
+
+
+def _temperature(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_TEMPERATURE:
+        raise argparse.ArgumentTypeError(f"must be 0 to {MAX_TEMPERATURE:g}, got {text[:40]!r}")
+    return value
 
 
 async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:

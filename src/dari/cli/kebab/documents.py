@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
@@ -51,6 +52,11 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     kinds.add_parser("ocr-failures", help="pictures and pages that OCR could not read")
 
 
+def _facts(pairs: Mapping[str, object]) -> list[str]:
+    shown = {name: ("no", "yes")[value] if isinstance(value, bool) else value for name, value in pairs.items()}
+    return format_pairs({name: value for name, value in shown.items() if value is not UNSET})
+
+
 async def _run_inspect(arguments: argparse.Namespace, context: KebabContext) -> int:
     service = await context.open()
     if arguments.what == "doc":
@@ -60,7 +66,7 @@ async def _run_inspect(arguments: argparse.Namespace, context: KebabContext) -> 
             return OK
         doc = document.doc
         pairs = {name: getattr(doc, name) for name in doc.__struct_fields__ if name != "schema_version"}
-        context.output.text(*format_pairs({name: value for name, value in pairs.items() if value is not UNSET}))
+        context.output.text(*_facts(pairs))
         rows = [(one.ordinal, one.citation.uri, one.token_count, one.chunk_id) for one in document.chunks]
         if rows:
             context.output.text("")
@@ -87,7 +93,7 @@ async def _run_inspect(arguments: argparse.Namespace, context: KebabContext) -> 
         if context.as_json:
             print_wire(context, stats)
         else:
-            context.output.text(*format_pairs(pairs))
+            context.output.text(*_facts(pairs))
         return OK
     failures = await context.call(service.ocr_failures)
     if context.as_json:

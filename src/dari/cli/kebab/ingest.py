@@ -19,6 +19,15 @@ from dari.knowledge.wire.reports import IngestProgressV1, IngestReportV1
 
 WAIT_S = 3600.0
 _MAX_SHOWN = 8
+_OTHER_SKIPS = {
+    "symlink": "symbolic links",
+    "special": "files that are neither text nor folder",
+    "name_not_utf8": "names that are not UTF-8",
+    "binary": "binary files",
+    "excluded": "excluded ones",
+    "too_deep": "folders too deep",
+    "ocr_unavailable": "pictures without OCR",
+}
 
 
 def _add_wait(parser: argparse.ArgumentParser) -> None:
@@ -177,13 +186,24 @@ def _show(context: KebabContext, report: IngestReportV1) -> None:
         "too large": report.skipped_size_exceeded,
         "tools' own folders": report.skipped_builtin_blacklist,
     } | {f".{name}" if name else "no extension": count for name, count in report.skipped_by_extension.items()}
-    told = [f"{count} {name}" for name, count in reasons.items() if count][:_MAX_SHOWN]
-    if told:
-        context.note(f"skipped: {', '.join(told)}")
+    counted = [f"{count} {name}" for name, count in reasons.items() if count][:_MAX_SHOWN]
+    counted += _other_skips(report)
+    if counted:
+        context.note(f"skipped: {', '.join(counted)}")
     if report.errors and report.items is not UNSET:
         failed = [item for item in report.items if item.kind == "error"]
         for item in failed[:_MAX_SHOWN]:
             output.note(f"failed: {one_line(item.doc_path)}: {one_line(item.error)}")
+
+
+def _other_skips(report: IngestReportV1) -> list[str]:
+    """What the report only gives examples of, with a name of each kind."""
+    examples = {} if report.skip_examples is UNSET else report.skip_examples
+    return [
+        f"{meaning} such as {one_line(examples[kind][0])}"
+        for kind, meaning in _OTHER_SKIPS.items()
+        if examples.get(kind)
+    ]
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:

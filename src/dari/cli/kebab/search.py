@@ -15,6 +15,7 @@ from dari.knowledge.wire.objects import SearchHitV1, SearchResponseV1, SearchTra
 
 MODES = ("lexical", "vector", "hybrid")
 TRUST_LEVELS = ("primary", "secondary", "generated")
+MEDIA = ("markdown", "text", "pdf", "html", "office", "code", "notebook", "image")
 MAX_QUERIES = 100
 
 
@@ -25,7 +26,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add("--lang", action="append", default=[], metavar="CODE", help="in this language, such as ko or en")
     add("--path-glob", metavar="PATTERN", default="", help="* stays inside a folder, ** crosses folders")
     add("--trust-min", choices=TRUST_LEVELS, help="at least this trusted")
-    add("--media", action="append", default=[], metavar="KIND", help="markdown, pdf, code, html, office, …")
+    add("--media", action="append", default=[], choices=MEDIA, metavar="KIND", help=", ".join(MEDIA))
     add("--ingested-after", metavar="DATE", default="", help="indexed later than this, such as 2026-11-01")
     add("--doc-id", action="append", default=[], metavar="ID", help="only this document")
     add("--repo", action="append", default=[], metavar="NAME", help="of this repository")

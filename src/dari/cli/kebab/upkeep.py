@@ -30,7 +30,9 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 
 async def _run_init(arguments: argparse.Namespace, context: KebabContext) -> int:
     if context.is_readonly or context.environ.get("KEBAB_READONLY", "") not in ("", "0"):
-        raise ReadonlyMode("kebab init writes a file, and --readonly forbids it", "leave it out")
+        raise ReadonlyMode(
+            "kebab init writes a file, and --readonly or KEBAB_READONLY forbids it", "run it without them"
+        )
     path = config_file(context.config, context.environ)
     root = context.resolve(arguments.folder).resolve() if arguments.folder else None
     if root is not None and not root.is_dir():

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dari.knowledge.store.store import Store
 
 MAX_QUESTION_CHARS = 4000
+MAX_SESSION_ID_CHARS = 200
 _PROMPT_OVERHEAD_TOKENS = 400
 _REFUSALS = {
     "en": "The documents do not hold an answer to this.",
@@ -102,6 +103,11 @@ class Asker:
             raise InvalidArgument(
                 f"question must have at most {MAX_QUESTION_CHARS} characters, got {len(request.question)}",
                 "ask a shorter question; kebab search takes long texts",
+            )
+        if len(request.session_id) > MAX_SESSION_ID_CHARS:
+            raise InvalidArgument(
+                f"session_id must have at most {MAX_SESSION_ID_CHARS} characters, got {len(request.session_id)}",
+                "any short name of your own",
             )
         work = _Work(self, request, choose_chat(self._llm, sampler), events or AskEvents())
         answer = work.run()

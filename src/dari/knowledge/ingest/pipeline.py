@@ -79,6 +79,8 @@ def ingest(
     `cancelled` ends it after the file at hand, with a report that says so. IngestFatal: it could not go on; what was
     written so far is kept.
     """
+    if root is None and not settings.sources and not settings.config.store.url and not settings.data.sqlite.exists():
+        raise _no_folder()
     with open_writer(settings, wait_s) as writer:
         if root is not None:
             source, below = source_of_root(settings, writer.store, root)
@@ -86,7 +88,7 @@ def ingest(
         else:
             scopes = [Scope(source) for source in all_sources(settings, writer.store)]
         if not scopes:
-            raise InvalidArgument("there is no folder to ingest", "name one: `kebab init FOLDER`, or --root FOLDER")
+            raise _no_folder()
         run = IngestRun(writer, scopes, force=force, has_items=has_items, listener=listener, cancelled=cancelled)
         return run.run()
 
@@ -421,6 +423,10 @@ class _ScopeRun:
             self.tell.skipped(path, outcome.kind)
         elif candidate.doc_no:
             self.tell.removed(path)
+
+
+def _no_folder() -> InvalidArgument:
+    return InvalidArgument("an ingest needs a folder, and none is configured", "kebab init FOLDER, or --root FOLDER")
 
 
 def _describe(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from dari.knowledge.ingest.reading import FileContent, opened_file, read_open, s
 from dari.knowledge.ingest.report import Listener, ReportWriter
 from dari.knowledge.ingest.secrets import holds_private_key, is_secret_name
 from dari.knowledge.ingest.sources import all_sources
-from dari.knowledge.ingest.walk import SkipKind, max_bytes_of
+from dari.knowledge.ingest.walk import SkipKind, is_utf8, max_bytes_of
 from dari.knowledge.ingest.writer import KnowledgeWriter, open_writer
 from dari.knowledge.parse import HEAD_BYTES, ParserPool, media_of
 from dari.knowledge.paths import EXTERNAL
@@ -44,6 +44,8 @@ def ingest_file(
 ) -> IngestReportV1:
     """Index one file. `is_checked`: an agent named it, and somebody decided about this very path, which has no links;
     Denied when a link stands in it now."""
+    if not is_utf8(str(path)):
+        raise InvalidArgument(f"the name of the file must be UTF-8, got {str(path)!a}", "rename it")
     if not path.exists():
         raise InvalidArgument(f"the file must exist, got {path}", "check the path")
     if path.is_dir():

@@ -159,7 +159,7 @@ class Walk:
     def _skip_folder(
         self, entry: os.DirEntry[str], path: str, levels: Sequence[IgnoreLevel], names: list[str]
     ) -> SkipKind | None:
-        if not _is_utf8(entry.name):
+        if not is_utf8(entry.name):
             return "name_not_utf8"
         if path.count("/") >= MAX_DEPTH:
             return "too_deep"
@@ -198,7 +198,7 @@ class Walk:
     def _skip_file(
         self, name: str, path: str, levels: Sequence[IgnoreLevel], names: list[str], info: os.stat_result
     ) -> SkipKind | None:
-        if not _is_utf8(name):
+        if not is_utf8(name):
             return "name_not_utf8"
         if stat.S_ISLNK(info.st_mode):
             return "symlink"  # what it leads to is indexed where it is, if it is inside
@@ -271,7 +271,7 @@ def _levels_above(root: str) -> tuple[tuple[IgnoreLevel, ...], str]:
     return (), ""
 
 
-def _is_utf8(name: str) -> bool:
+def is_utf8(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:

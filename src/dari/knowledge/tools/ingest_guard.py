@@ -27,6 +27,8 @@ class IngestGuard:
         until a person has approved this very call."""
         if not os.path.isabs(path):
             raise InvalidInput(f"path must be absolute, got {path[:200]!r}", "begin it with /")
+        if "\0" in path:
+            raise InvalidInput(f"path must not hold a NUL character, got {path[:200]!r}", "name the file as it is")
         real = os.path.realpath(path)
         if not await self._api.is_inside_roots(real):
             message = f"index {real}, which lies outside of the configured folders"

@@ -91,7 +91,7 @@ class FurtherTools:
         line_start: Annotated[int | None, Meta(description="First line of a span, from 1")] = None,
         line_end: int | None = None,
         context: Annotated[int, Meta(ge=0, le=20)] = 0,
-        max_tokens: int | None = None,
+        max_tokens: Annotated[int, Meta(ge=1)] | None = None,
     ) -> FetchResultV1:
         """Text of a chunk, of a document or of a span of lines, word for word; returns fetch_result.v1."""
         if (chunk_id is None) == (doc_id is None):

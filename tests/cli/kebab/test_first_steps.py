@@ -1,0 +1,97 @@
+"""What a newcomer types, rightly and wrongly: each slip has an error that says what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.kebab_command import kebab_home
+
+
+async def test_init_with_a_folder_fills_in_what_init_without_one_wrote(tmp_path: Path) -> None:
+    with kebab_home(tmp_path, is_indexed=False) as kebab:
+        kebab.notes.mkdir()
+        assert (await kebab("init")).code == 0
+        named = await kebab("init", str(kebab.notes), "--json")
+        again = await kebab("init", str(kebab.notes), "--json")
+    assert (named.code, named.json["root"]) == (0, str(kebab.notes))
+    assert not list(tmp_path.rglob("config.toml.*")), "an untouched file needs no backup"
+    assert (again.code, again.error["code"]) == (2, "conflict")
+    assert "[workspace]" in again.error["hint"]
+
+
+async def test_an_ingest_without_a_folder_leaves_nothing_behind(tmp_path: Path) -> None:
+    with kebab_home(tmp_path, is_indexed=False) as kebab:
+        ingested = await kebab("ingest", "--json")
+        searched = await kebab("search", "x", "--json")
+    assert (ingested.code, ingested.error["code"]) == (2, "invalid_input")
+    assert "kebab init" in ingested.error["hint"]
+    assert searched.error["code"] == "not_indexed"
+    assert not list(tmp_path.rglob("kebab.sqlite"))
+
+
+async def test_an_empty_store_is_not_indexed_rather_than_without_a_hit(tmp_path: Path) -> None:
+    with kebab_home(tmp_path, is_indexed=False) as kebab:
+        kebab.notes.mkdir()
+        await kebab("init", str(kebab.notes))
+        assert (await kebab("ingest")).code == 0
+        found = await kebab("search", "x", "--json")
+    assert (found.code, found.error["code"], found.error["hint"]) == (2, "not_indexed", "kebab ingest")
+
+
+async def test_everything_that_an_ingest_skips_is_named(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        (kebab.notes / "loop").symlink_to("..")
+        Path(os.fsdecode(os.fsencode(kebab.notes / "bad") + b"\xff.md")).write_text("# Bad name\n")
+        (kebab.notes / ".env").write_text("KEY=1")
+        done = await kebab("ingest")
+    for named in ("1 keys and secrets", "symbolic links such as loop", "names that are not UTF-8 such as bad"):
+        assert named in done.err
+
+
+async def test_a_file_whose_name_is_not_utf8_is_refused_and_named(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        path = os.fsdecode(os.fsencode(tmp_path / "bad") + b"\xff.md")
+        Path(path).write_text("# Bad name\n")
+        done = await kebab("ingest-file", path, "--json")
+    assert (done.code, done.error["code"]) == (2, "invalid_input")
+    assert "UTF-8" in done.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("search", "--media", "film", "x"), "--media"),
+        (("ask", "--temperature", "9", "x"), "must be 0 to 2, got '9'"),
+        (("ask", "--temperature", "warm", "x"), "must be 0 to 2, got 'warm'"),
+        (("ask", "--session", "x" * 300, "When are backups made?"), "session_id must have at most 200"),
+        (("--config", "/etc", "search", "x"), "/etc: it is a directory"),
+    ],
+)
+async def test_a_wrong_value_is_named(tmp_path: Path, words: tuple[str, ...], named: str) -> None:
+    with kebab_home(tmp_path) as kebab:
+        done = await kebab(*words)
+    assert done.code == 2
+    assert named in done.err
+    assert "bug" not in done.err
+
+
+async def test_a_wrong_variable_is_named_and_not_the_file(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        kebab.environ |= {"KEBAB_SEARCH_DEFAULT_K": "many", "KEBAB_SEARCH_SNIPPET_CHARS": "100"}
+        done = await kebab("search", "x", "--json")
+        kebab.config.write_text("config_version = 1\n[search]\nrrf_k = 'x'\n")
+        of_file = await kebab("search", "x", "--json")
+    assert done.error["code"] == "config_invalid"
+    assert done.error["message"].startswith("KEBAB_SEARCH_DEFAULT_K: search.default_k")
+    assert of_file.error["message"].startswith(f"{kebab.config}: search.rrf_k")
+
+
+async def test_facts_of_a_document_are_yes_or_no(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        document = await kebab("inspect", "doc", "backups.md")
+        stats = await kebab("inspect", "ocr-stats")
+    assert "stale            no" in document.out
+    assert "available  yes" in stats.out or "available  no" in stats.out
