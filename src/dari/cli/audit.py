@@ -113,7 +113,9 @@ def moment(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; use 2h, 7d, 2026-11-16 or 2026-11-16T14:00") from None
+        raise argparse.ArgumentTypeError(
+            f"use a time like 2h, 7d, 2026-11-16 or 2026-11-16T14:00, got {text!r}"
+        ) from None
 
 
 def line_of(record: AuditRecord, label: str = "") -> str:
@@ -161,7 +163,7 @@ def _show(logs: list[Log], arguments: argparse.Namespace) -> int:
     log = next((one for one in logs if one.label == label), None)
     record = record_of(log, number) if log is not None else None
     if record is None:
-        print(f"error: there is no record {label}{number}", file=sys.stderr)
+        print(f"error: no record has the number {label}{number}", file=sys.stderr)
         print("hint: dari audit shows the newest ones with their numbers", file=sys.stderr)
         return 1
     line = encode(record)
@@ -271,7 +273,7 @@ def _plain(text: str, *, one_line: bool = True) -> str:
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number from 1 to 1000000")
+        raise argparse.ArgumentTypeError(f"use a number from 1 to 1000000, got {text[:40]!r}")
     return int(text)
 
 
@@ -279,12 +281,12 @@ def _number(text: str) -> tuple[str, int]:
     """`42`, or `1/42` for a record of a command that ran beside the daemon."""
     found = re.fullmatch(r"(\d{1,3}/)?(\d{1,18})", text, re.ASCII)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of a record")
+        raise argparse.ArgumentTypeError(f"use a record's number like 42 or 1/42, got {text[:40]!r}")
     return found[1] or "", int(found[2])
 
 
 def _head(text: str) -> Head:
     number, _, digest = text.partition(":")
     if not number.isdigit() or not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no head; use N:HASH as `dari audit verify` prints it")
+        raise argparse.ArgumentTypeError(f"use N:HASH as `dari audit verify` prints it, got {text[:80]!r}")
     return Head(int(number), digest)

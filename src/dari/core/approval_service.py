@@ -169,7 +169,7 @@ class ApprovalService:
             if source is None:
                 return self._answer(id, approves, by, reason, for_session)
             if for_session:
-                raise InvalidInput("for_session is for calls, and this is none", "approve it without")
+                raise InvalidInput("for_session must be false: it is for calls only", "approve it without")
             return source.decide(id, approves=approves, by=by, reason=reason)
         except (Conflict, NotFound) as error:  # answered, used up or never asked for: somebody tries an id again
             self.record_refusal(what, error.message, id=id)

@@ -234,5 +234,5 @@ def _refusal(error: OSError, program: str, cwd: str) -> DariError:
     if not os.path.isdir(cwd):
         return InvalidInput(f"cwd must be a directory, got {cwd}", "name a directory that exists")
     if error.errno == errno.ENOENT:
-        return NotFound(f"there is no program {program}", "give its full path, or look at PATH")
+        return NotFound(f"the program {program} was not found", "give its full path, or look at PATH")
     return Failed(f"{program} could not be started: {error.strerror}", "check that it is a program you may run")

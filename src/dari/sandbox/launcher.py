@@ -2,7 +2,7 @@
 
 Run as `python -IS launcher <status-fd> <orders-fd> <program> <argv0> <arguments…>`. A fresh process, and not
 a hook between fork and exec: the daemon has threads, and Python code must not run in a fork of such a process.
-The orders are lines; each one is obeyed or the program is not started. A failure is told on the status pipe,
+The orders are lines; each one is obeyed or the program is not started. A failure is written to the status pipe,
 which says `ready` at the end and closes by itself when the program starts.
 """
 

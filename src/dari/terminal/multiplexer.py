@@ -125,11 +125,11 @@ class Multiplexer:
         """The pane with this id or name; the focused one when none is given."""
         wanted = pane_id or self.windows.focused
         if not wanted:
-            raise NotFound("there is no pane", "open one with crux_create_pane")
+            raise NotFound("no pane is open", "open one with crux_create_pane")
         found = self._panes.get(wanted.removeprefix("%")) or self._named(wanted)
         if found is None:
             known = ", ".join(self._panes) or "none"
-            raise NotFound(f"there is no pane {wanted!r}", f"crux_list_panes names them; now: {known}")
+            raise NotFound(f"no pane has the id or name {wanted!r}", f"crux_list_panes names them; now: {known}")
         return found
 
     @property

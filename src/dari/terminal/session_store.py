@@ -126,7 +126,7 @@ class SessionStore:
             packed = path.read_bytes()
         except FileNotFoundError:
             known = ", ".join(sorted(name for name, _ in self.files())[:20]) or "none"
-            raise NotFound(f"there is no {self._noun} {session_id!r}", f"kept: {known}") from None
+            raise NotFound(f"no {self._noun} has the id {session_id!r}", f"kept: {known}") from None
         except OSError as error:
             raise Failed(f"{path} cannot be read: {error.strerror}", "check the file") from error
         try:
@@ -141,7 +141,7 @@ class SessionStore:
         try:
             self._path(session_id).unlink()
         except FileNotFoundError:
-            raise NotFound(f"there is no {self._noun} {session_id!r}", f"list the {self._noun}s") from None
+            raise NotFound(f"no {self._noun} has the id {session_id!r}", f"list the {self._noun}s") from None
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Ids with their files."""

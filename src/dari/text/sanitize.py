@@ -104,7 +104,7 @@ def _cleaned(value: Any, found: list[HiddenRun]) -> Any:
 
 
 def _note(text: str, hidden: HiddenRun) -> str:
-    """Colours go without a word, as programs use them all the time; "conceal" (8) is no colour."""
+    """Colours go without a word, as programs use them all the time; "conceal" (8) is not a colour."""
     if hidden.sort == "ansi" and _COLOUR.fullmatch(text, hidden.start, hidden.start + hidden.count):
         return ""
     return f"[{hidden.count} hidden {hidden.sort} characters removed]"

@@ -77,7 +77,7 @@ async def test_a_person_logs_in_calls_and_logs_out(person: Person) -> None:
         assert (await person.run("logout", "notes")).code == 1
         gone = await person.run("call-tool", "notes/demo_size", "--params", '{"text": "abc"}')
         assert gone.code == 2 and "requires a login" in gone.err
-        assert (await person.run("auth-status")).out == "there are no logins\n"
+        assert (await person.run("auth-status")).out == "no logins are stored\n"
 
 
 async def test_nothing_secret_is_printed_or_recorded(person: Person) -> None:

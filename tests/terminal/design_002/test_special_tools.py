@@ -265,7 +265,7 @@ def test_3_2_9_snapshots(client: Any) -> None:
     running = client.call("crux_get_pane_state", pane_id=pane)["running_command_id"]
     assert client.call("crux_interrupt_command", command_id=running)["status"] == "done"
     assert client.call("crux_execute_command", pane_id=pane, command="echo $KEPT")["stdout"] == "yes"
-    assert client.fails("crux_restore_snapshot", snapshot_id="none")["message"].endswith("there is no snapshot 'none'")
+    assert client.fails("crux_restore_snapshot", snapshot_id="none")["name"] == "not_found"
 
 
 def _until(client: Any, pane: str, running: str) -> None:

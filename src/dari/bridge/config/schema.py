@@ -149,7 +149,8 @@ class SharedEntry(_Part, frozen=True):
     protocol: Protocol | UnsetType = UNSET
     isolation: Isolation | UnsetType = UNSET
     roots: (
-        Annotated[Roots, Meta(description="Whose folders the server is told; allowedPaths when absent.")] | UnsetType
+        Annotated[Roots, Meta(description="Whose folders the server gets as roots; allowedPaths when absent.")]
+        | UnsetType
     ) = UNSET
     limits: LimitsEntry | UnsetType = UNSET
     circuit: CircuitEntry | UnsetType = UNSET

@@ -45,8 +45,8 @@ _CAPABILITIES = frozenset(CAPABILITIES.values())
 
 
 class CallerCannotAnswer(Unavailable):
-    """The client did not declare what the question needs. A server that asks in between is told; one that ends its
-    result with the question has no use for that, so the client is told instead."""
+    """The client did not declare what the question needs. A server that asks in between gets the error; where
+    the question ends a result, the client gets it."""
 
     def __init__(self, fault: RpcError) -> None:
         super().__init__(fault.message, "use a client that declares it")

@@ -167,7 +167,7 @@ class SearchTools:
             await self._ready()
             found = self._full.find_tool(name)
         if found is None:
-            raise NotFound(f"there is no tool {name!r}", self._index.suggestion(name))
+            raise NotFound(f"unknown tool {name!r}", self._index.suggestion(name))
         if context.record is not None:
             context.record.names(found, arguments)
         require_scope(found.scope, context.grant)

@@ -64,9 +64,7 @@ def select_servers(catalog: Catalog, choice: ServerSelection, *, has_own: bool =
         return SelectedServers(("*",), choice.mode or catalog.gateway.mode)
     found = next((one for one in catalog.sets if one.name == choice.profile), None)
     if found is None:
-        raise NotFound(
-            f"there is no profile '{choice.profile}'", _suggest(choice.profile, [s.name for s in catalog.sets])
-        )
+        raise NotFound(f"unknown profile '{choice.profile}'", _suggest(choice.profile, [s.name for s in catalog.sets]))
     return SelectedServers(found.servers, choice.mode or found.mode)
 
 

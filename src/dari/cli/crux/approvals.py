@@ -10,7 +10,7 @@ EXAMPLES = {
     "approvals": """
 crux approvals                                 what waits, oldest first
 crux approvals approve 1a2b3c                  let it run once
-crux approvals deny 1a2b3c 'use git clean'     the agent is told the reason
+crux approvals deny 1a2b3c 'use git clean'     the agent gets the reason
 crux approvals list --json                     with what was answered before
 """,
 }

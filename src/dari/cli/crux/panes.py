@@ -200,7 +200,7 @@ def run_select_layout(arguments: argparse.Namespace, crux: Crux) -> int:
     if arguments.layout not in LAYOUTS and (meant := closest(arguments.layout, LAYOUTS)):
         from dari.errors import InvalidInput
 
-        raise InvalidInput(f"there is no layout {arguments.layout!r}", f"did you mean {meant}?")
+        raise InvalidInput(f"unknown layout {arguments.layout!r}", f"did you mean {meant}?")
     found = crux.call(
         "crux:pane/arrange", preset=arguments.layout, pane_id=crux.pane(arguments), main_size=arguments.main_size
     )

@@ -1,6 +1,6 @@
 """The hub's last answers to `initialize` and `server/discover`, for a start before the hub runs.
 
-One file for each release, set of options, folder and protocol version. It holds what the hub told a client anyway:
+One file for each release, set of options, folder and protocol version. It holds what the hub sent a client anyway:
 its version, its capabilities and its instructions; nothing of anybody's environment.
 """
 

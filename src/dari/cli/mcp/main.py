@@ -6,8 +6,8 @@ HTTP, `--help` and whatever is not understood here go to `dari.cli.serve` and it
 The first frame carries what the hub acts on: folder, environment, `--profile`, `--server`, `--no-servers`, `--mode`,
 `--protocol`. Two options act in this process and are not sent. `--rate-limit` counts HTTP requests by the address of
 the client, which only the listener sees, and refuses them before they cost the hub anything; stdin and stdout have one
-client, which waits for its answers. `--log` is the level of what this process writes on its own stderr, for whoever
-started it; the hub serves many clients and keeps one log of its own.
+client, which waits for its answers. `--log` is the level of what this process writes on its own stderr, for the
+program that started it; the hub serves many clients and keeps one log of its own.
 """
 
 import os

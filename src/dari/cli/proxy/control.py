@@ -115,7 +115,7 @@ def _how_to_use(info: dict[str, Any], environment: dict[str, Any], is_new: bool)
     if ca:
         yield "  decrypt a host   dari proxy rules add allow example.com"
     else:
-        yield "  HTTPS            passes through unread: there is no CA (dari proxy ca generate)"
+        yield "  HTTPS            passes through unread without a CA (dari proxy ca generate)"
     for note in info["notes"]:
         yield f"  note             {one_line(note)}"
 

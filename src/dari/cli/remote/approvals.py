@@ -161,8 +161,8 @@ COMMANDS = (
         add_approvals,
         run_approvals,
         description="""\
-Calls of tools that a profile names in tools.confirm wait for a person: 30 seconds in silence, then 270 more with the
-caller told about it. Arguments are shown without secrets. They wait in the daemon (or in `dari up`).""",
+Calls of tools that a profile names in tools.confirm wait for a person: 30 seconds in silence, then 270 more after a
+notice to the caller. Arguments are shown without secrets. They wait in the daemon (or in `dari up`).""",
         examples=(
             ("approvals", "what waits now"),
             ("approvals --approve 1a2b3c4d", "let this one call through"),

@@ -40,9 +40,7 @@ def oauth_server(context: CommandContext, id: str) -> Upstream:
         raise to_usage_error(error) from None
     connection = upstream.profile.connection
     if not isinstance(connection, HttpSettings):
-        raise InvalidInput(
-            f"'{one_line(id)}' is a program on this machine, there is nothing to log in to", "give it a key in env"
-        )
+        raise InvalidInput(f"'{one_line(id)}' is a program on this machine and has no login", "give it a key in env")
     if connection.auth.type in ("bearer", "header"):
         raise InvalidInput(
             f"'{one_line(id)}' uses the key in {upstream.profile.source}",
@@ -184,7 +182,7 @@ async def run_logout(arguments: argparse.Namespace, context: CommandContext) -> 
     async with kept.turn(LOGOUT_TIMEOUT_S):
         was_there = await kept.remove()
     if not was_there:
-        raise NotFound(f"there is no login to '{one_line(upstream.id)}'", f"see: {context.program} auth-status")
+        raise NotFound(f"no login to '{one_line(upstream.id)}' is stored", f"see: {context.program} auth-status")
     record("logout", server=upstream.id)
     await context.bridge.stop_server(upstream.id)
     context.say(f"logged out of '{one_line(upstream.id)}'")
@@ -203,7 +201,7 @@ async def run_auth_status(arguments: argparse.Namespace, context: CommandContext
         rows = [(one["server"], one["state"], one["until"] or "-", one["kept_in"], one["url"]) for one in logins]
         print_table(context.console, ("SERVER", "STATE", "UNTIL", "KEPT IN", "ADDRESS"), rows)
     else:
-        context.say("there are no logins")
+        context.say("no logins are stored")
         context.note(f"hint: {context.program} login ID")
     return 0
 

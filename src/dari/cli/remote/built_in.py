@@ -56,7 +56,7 @@ def find_built_in(name: str) -> Tool:
         return alike[0]
     likely = [tool.name for tool in alike] or nearest_names(plain, tools)
     hint = f"did you mean {' or '.join(likely)}?" if likely else "see: crewx mcp list_tools"
-    raise NotFound(f"there is no built-in tool '{name[:100]}'", hint)
+    raise NotFound(f"unknown built-in tool '{name[:100]}'", hint)
 
 
 async def run_built_in(tool: Tool, arguments: bytes, context: CommandContext, timeout_s: float | None) -> Raw:

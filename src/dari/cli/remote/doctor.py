@@ -71,9 +71,7 @@ def _files(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
         if problem not in told:
             yield DoctorCheck("file", "warning", problem)
     if not catalog.files:
-        yield DoctorCheck(
-            "file", "ok", "there is no mcp.json yet", f"{context.program} add, or {context.program} import"
-        )
+        yield DoctorCheck("file", "ok", "no mcp.json exists yet", f"{context.program} add, or {context.program} import")
 
 
 def _file(context: CommandContext, file: LoadedFile) -> DoctorCheck:

@@ -208,7 +208,7 @@ def _find(name: str, commands: tuple[CommandEntry, ...], program: str) -> Comman
     known = [command.name for command in commands if command.help]
     close = get_close_matches(name.replace("_", "-") if "-" in "".join(known) else name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"see: {program} --help"
-    raise InvalidInput(f"there is no command '{name[:60]}'", hint)
+    raise InvalidInput(f"unknown command '{name[:60]}'", hint)
 
 
 def overview(program: str) -> str:

@@ -98,7 +98,7 @@ async def run_daemon(arguments: argparse.Namespace, context: CommandContext) -> 
         return _status(arguments, context)
     if not _is_daemon():
         raise InvalidInput(
-            f"this command runs without a daemon, so there is none to {arguments.word}",
+            f"this command runs without a daemon, so it cannot {arguments.word} one",
             "leave --no-daemon out; where a warning says why none can be used, mend that first",
         )
     if arguments.word == "start":

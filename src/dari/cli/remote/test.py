@@ -300,7 +300,7 @@ async def run_test(arguments: argparse.Namespace, context: CommandContext) -> in
     if arguments.all:
         ids = tuple(one.id for one in catalog.listed if one.state != "disabled")
         if not ids:
-            raise InvalidInput("there is no server to test", f"add one: {context.program} add")
+            raise InvalidInput("no server is configured", f"add one: {context.program} add")
     else:
         ids = tuple(dict.fromkeys(arguments.ids))
     for id in ids:

@@ -1,4 +1,4 @@
-"""One record for one tool call, whoever runs it: begun with the call, ended once with what became of it."""
+"""One record for one tool call of any part: made when the call begins, ended once, with its outcome."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: datetime
     kind: RecordKind = "call"
     part: str = ""
-    """Which part ran the tool: `crab`, `crux`, `bridge`, `dari`; empty for an unknown tool and for what is no call."""
+    """Which part ran the tool: `crab`, `crux`, `bridge`, `dari`; empty for unknown tools and other kinds of records."""
     server: str = ""
     tool: str = ""
     outcome: Outcome | Literal[""] = ""

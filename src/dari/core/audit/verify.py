@@ -57,7 +57,7 @@ def verify(directory: Path, known: Head | None = None) -> VerifyReport:
 
 
 def repair(directory: Path) -> int:
-    """Move what is no whole record off the end of the newest file into a `.torn` file; returns the bytes moved.
+    """Move an incomplete record off the end of the newest file into a `.torn` file; returns the bytes moved.
 
     Only for who holds the lock: the writer does it when it opens the log.
     """

@@ -110,7 +110,7 @@ def _recording(rules: RuleSet, decision: MatchedRules, is_decrypted: bool | None
     if decision.allowed_by is not None:
         return True, f"allow rule {decision.allowed_by} matches"
     if decision.is_recorded:
-        return True, "there is no allow rule, so everything is recorded"
+        return True, "without an allow rule everything is recorded"
     return False, "the allow list has rules and none matches: it is proxied silently, without rules"
 
 

@@ -110,7 +110,7 @@ class AttachApi:
         found = self._known(viewer)
         ids = [window.id for window in self._all.windows.all]
         if not ids:
-            raise NotFound("there is no window", "open a pane with crux_create_pane")
+            raise NotFound("no window is open", "open a pane with crux_create_pane")
         at = ids.index(found.window_id) if found.window_id in ids else 0
         before, found.window_id = (
             found.window_id,
@@ -136,7 +136,7 @@ class AttachApi:
         found = self._known(viewer)
         pane = found.focused
         if pane is None:
-            raise NotFound("there is nothing to type into", "open a pane with crux_create_pane")
+            raise NotFound("no pane is open to type into", "open a pane with crux_create_pane")
         raw = b64decode(data, validate=True)
         found.copy_modes.pop(pane.id, None)
         if found.scrolled.pop(pane.id, 0):
@@ -200,7 +200,7 @@ class AttachApi:
         found = self._known(viewer)
         pane = found.focused
         if pane is None:
-            raise NotFound("there is no pane to copy from", "open a pane with crux_create_pane")
+            raise NotFound("no pane is open to copy from", "open a pane with crux_create_pane")
         found.changed.set()
         if action == "leave":
             _leave_copy_mode(found, pane)
@@ -273,7 +273,7 @@ class AttachApi:
 
     def _known(self, name: str) -> Viewer:
         if name not in self._viewers:
-            raise NotFound(f"there is no viewer {name!r}", "ask for a frame first")
+            raise NotFound(f"no viewer is called {name!r}", "ask for a frame first")
         return self._viewers[name]
 
     def _drop(self, name: str) -> None:

@@ -307,7 +307,7 @@ class ClipboardApi:
 
     def _made(self, data: bytes, origin: Origin, pane: Pane | None) -> Clip:
         if not data:
-            raise InvalidInput("there is nothing to copy", "give a text, or select one first")
+            raise InvalidInput("the text to copy is empty", "give a text, or select one first")
         if len(data) > MAX_CLIP_BYTES:
             raise InvalidInput(f"{len(data)} bytes are too many for a clip", f"copy at most {MAX_CLIP_BYTES}")
         kind, mime = detect_kind(data)
@@ -336,7 +336,7 @@ class ClipboardApi:
         for clip in self._clips:
             if clip.id == clip_id:
                 return clip
-        raise NotFound(f"there is no clip {clip_id!r}", "crux_clipboard_context lists them")
+        raise NotFound(f"no clip has the id {clip_id!r}", "crux_clipboard_context lists them")
 
 
 def _info(clip: Clip, max_chars: int) -> ClipInfo:

@@ -160,7 +160,7 @@ class CommandsApi:
     def _command(self, command_id: str) -> tuple[Pane, str]:
         pane_id, colon, own_id = command_id.partition(":")
         if not colon or pane_id not in self._all.panes:
-            raise NotFound(f"there is no command {command_id!r}", "use the command_id that crux_execute_command gave")
+            raise NotFound(f"no command has the id {command_id!r}", "use the command_id that crux_execute_command gave")
         return self._all.panes[pane_id], own_id
 
 

@@ -302,7 +302,7 @@ class ContextsApi:
         kept = self._kept.get(context_id)
         if kept is None:
             known = ", ".join(self._kept) or "none"
-            raise NotFound(f"there is no context {context_id!r}", f"injected now: {known}")
+            raise NotFound(f"no context has the id {context_id!r}", f"injected now: {known}")
         await self._take_out(kept)
         return self._info(kept)
 

@@ -80,7 +80,7 @@ class FollowApi:
         check_wait(timeout_s, MAX_POLL_S)
         pane_id, colon, own_id = command_id.partition(":")
         if not colon or pane_id not in self._all.panes:
-            raise NotFound(f"there is no command {command_id!r}", "use the command_id that crux_execute_command gave")
+            raise NotFound(f"no command has the id {command_id!r}", "use the command_id that crux_execute_command gave")
         pane = self._all.panes[pane_id]
         reader = self._reader(pane, pane.commands.find(own_id), command_id)
         return await reader.next(mark, max(mark, seen), timeout_s)

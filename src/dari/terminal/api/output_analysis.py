@@ -248,7 +248,7 @@ class OutputAnalysisApi:
     def _of_command(self, command_id: str) -> OutputText:
         pane_id, colon, own_id = command_id.partition(":")
         if not colon or pane_id not in self._all.panes:
-            raise NotFound(f"there is no command {command_id!r}", "use the command_id that crux_execute_command gave")
+            raise NotFound(f"no command has the id {command_id!r}", "use the command_id that crux_execute_command gave")
         return self._of_record(self._all.panes[pane_id], own_id)
 
     def _of_record(self, pane: Pane, own_id: str) -> OutputText:
@@ -283,7 +283,7 @@ class OutputAnalysisApi:
     def _find(self, capture_id: str) -> tuple[CaptureInfo, bytes]:
         if capture_id not in self._captures:
             raise NotFound(
-                f"there is no capture {capture_id!r}",
+                f"no capture has the id {capture_id!r}",
                 f"take one with crux_capture_pane; the newest {MAX_CAPTURES} are kept",
             )
         return self._captures[capture_id]
@@ -292,7 +292,7 @@ class OutputAnalysisApi:
         for info, data in reversed(self._captures.values()):
             if info.pane_id == pane.id:
                 return info, data
-        raise NotFound(f"there is no capture of pane {pane.id}", "take one with crux_capture_pane first")
+        raise NotFound(f"pane {pane.id} has no capture", "take one with crux_capture_pane first")
 
     async def _ready_painter(self) -> Painter:
         if self._painter is None:

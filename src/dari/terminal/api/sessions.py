@@ -85,7 +85,7 @@ class SessionsApi:
         """Write every live pane and the layout to a file; without a name one is made."""
         panes = [pane for pane in self._all.panes.values() if pane.is_alive]
         if not panes:
-            raise Conflict("there is no pane to save", "open one with crux_create_pane")
+            raise Conflict("no pane is open to save", "open one with crux_create_pane")
         saved = await asyncio.gather(*(self._pane(pane, scrollback) for pane in self._all.panes.values()))
         session = SavedSession(
             name=name,

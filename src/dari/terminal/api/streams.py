@@ -127,7 +127,7 @@ class StreamsApi:
             return None
         owner, _, own_id = command_id.partition(":")
         if owner != pane.id:
-            raise NotFound(f"there is no command {command_id!r} in pane {pane.id}", "use the command_id of this pane")
+            raise NotFound(f"pane {pane.id} has no command {command_id!r}", "use the command_id of this pane")
         return pane.commands.find(own_id)
 
 

@@ -454,7 +454,7 @@ class CommandLog:
         for record in self.records:
             if record.id == command_id:
                 return record
-        raise NotFound(f"there is no command {command_id} in this pane", "use the command_id that execute returned")
+        raise NotFound(f"this pane has no command {command_id}", "use the command_id that execute returned")
 
     def result(self, record: CommandRecord) -> CommandResult:
         is_done = record.done.is_set()

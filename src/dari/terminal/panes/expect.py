@@ -115,7 +115,7 @@ def _search(matcher: TextMatcher, text: str) -> Match | None:
 
 def make_matcher(pattern: str, is_regex: bool) -> TextMatcher:
     if not pattern:
-        raise InvalidInput("there is nothing to wait for", "give a pattern")
+        raise InvalidInput("the pattern is empty", "give a pattern")
     if len(pattern) > MAX_PATTERN_CHARS:
         raise InvalidInput(f"a pattern of {len(pattern)} characters", f"give at most {MAX_PATTERN_CHARS}")
     return _Regex(pattern) if is_regex else _Plain(pattern)

@@ -51,13 +51,13 @@ def find_shell(wanted: str = "", env: Mapping[str, str] | None = None) -> str:
     if wanted:
         found = shutil.which(wanted, path=search)
         if found is None:
-            raise NotFound(f"there is no shell {wanted}", "give its full path, or one of bash, zsh, fish, sh")
+            raise NotFound(f"the shell {wanted} was not found", "give its full path, or one of bash, zsh, fish, sh")
         return found
     for name in (source.get("SHELL", ""), _account_shell(), "bash", "sh"):
         found = shutil.which(name, path=search) if name else None
         if found is not None and kind_of(found) is not None:
             return found
-    raise NotFound("there is no shell on this machine", "set SHELL to the path of one")
+    raise NotFound("no shell was found on this machine", "set SHELL to the path of one")
 
 
 def kind_of(program: str) -> ShellKind | None:

@@ -163,7 +163,9 @@ class CommandTools:
     ) -> Scrollback:
         """Return lines of what a command printed, from offset; next_offset tells where to go on."""
         if offset < 0 or limit < 1:
-            raise InvalidInput(f"offset {offset} or limit {limit} is no number of lines", "offset ≥ 0, limit ≥ 1")
+            raise InvalidInput(
+                f"offset must be 0 or more and limit 1 or more, got {offset} and {limit}", "both count lines"
+            )
         return fit_page(await self._commands.command_output(command_id, offset, limit), max_tokens)
 
 

@@ -43,7 +43,7 @@ class InputMethodTools:
     ) -> InputMethodResult:
         """Type Korean, Japanese or Chinese by keys ("gksrmf" is 한글) or as text; returns {committed, is_echoed}."""
         if not text:
-            raise InvalidInput("there is nothing to type", "give the keys, or the text that shall arrive")
+            raise InvalidInput("text is empty", "give the keys, or the text that shall arrive")
         done = await with_approval(
             self._approvals,
             context,

@@ -60,7 +60,7 @@ def limit_lines(text: str, max_tokens: int = DEFAULT_TOKENS) -> tuple[str, int]:
 
 def _budget(max_tokens: int) -> int:
     if not 1 <= max_tokens <= MAX_TOKENS:
-        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MAX_TOKENS}")
+        raise InvalidInput(f"max_tokens must be between 1 and {MAX_TOKENS}, got {max_tokens}", "ask for less")
     return max_tokens * CHARS_PER_TOKEN
 
 

@@ -136,7 +136,7 @@ def _cleaned(found: ParsedOutput) -> ParsedOutput:
 def _fitted(found: ParsedOutput, max_tokens: int) -> ParsedOutput:
     """No more rows or items than fit into about so many tokens, and a note of how many were left out."""
     if not 1 <= max_tokens <= MAX_TOKENS:
-        raise InvalidInput(f"{max_tokens} is no number of tokens", f"give 1…{MAX_TOKENS}")
+        raise InvalidInput(f"max_tokens must be between 1 and {MAX_TOKENS}, got {max_tokens}", "ask for less")
     budget = max_tokens * CHARS_PER_TOKEN
     size = _size(found)
     if size <= budget:

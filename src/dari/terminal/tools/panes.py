@@ -105,5 +105,5 @@ class PaneTools:
     ) -> ResizeResult:
         """Give a pane a size in cells; returns {success} and the size that it got."""
         if cols < 1 or rows < 1:
-            raise InvalidInput(f"{cols}×{rows} is no size of a pane", "give columns and rows, 1 or more of each")
+            raise InvalidInput(f"cols and rows must be 1 or more, got {cols} and {rows}", "give both in cells")
         return await self._panes.resize_pane(pane_id or "", cols, rows)

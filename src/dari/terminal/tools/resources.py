@@ -1,4 +1,4 @@
-"""`crux://pane/{id}/scrollback` and `crux://pane/{id}/state`: listed for each pane, told of when they change."""
+"""`crux://pane/{id}/scrollback` and `crux://pane/{id}/state`: listed for each pane, with a notice when they change."""
 
 from __future__ import annotations
 

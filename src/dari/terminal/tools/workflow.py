@@ -57,7 +57,7 @@ class StepReport:
         self._ended: set[int] = set()
 
     async def during(self, work: Awaitable[WorkflowResult], follow: Follow) -> WorkflowResult:
-        """`work`, told of as it goes on; what `follow` did not bring in time is told from the result."""
+        """`work`, with progress as it goes on; what `follow` did not bring in time comes from the result."""
         if not self._context.wants_progress:
             return await work
         following = asyncio.create_task(self._follow(follow))
@@ -232,7 +232,7 @@ class WorkflowTools:
 
 
 class _Gathered:
-    """Events told to the caller, and the end of their text."""
+    """Events sent to the caller, and the end of their text."""
 
     def __init__(self, context: Context, most_chars: int) -> None:
         self._context = context

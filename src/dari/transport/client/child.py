@@ -30,7 +30,7 @@ class ServerProcess:
         self, command: Sequence[str], env: Mapping[str, str], cwd: Path | None, on_exit: Callable[[], None]
     ) -> None:
         if not command:
-            raise InvalidInput("there is no command to run", "name the program and its arguments")
+            raise InvalidInput("the command is empty", "name the program and its arguments")
         self._name = command[0]
         try:
             self._popen = subprocess.Popen(

@@ -212,6 +212,6 @@ class UnixChannel(LineChannel):
         self.inbox = inbox
 
     def _farewell(self, exc: Exception | None) -> Unavailable:
-        """What those are told who wait when the other side is gone."""
+        """The error for calls that wait when the other side is gone."""
         reason = f" ({exc})" if exc is not None else ""
         return Unavailable(f"the server on {self._path} hung up{reason}", "open the client again")

@@ -276,7 +276,7 @@ class AttachView:
         if wanted < len(tabs):
             self._try("crux:window/show", tab_id=tabs[wanted])
         else:
-            self._tell(f"there is no tab {key}")
+            self._tell(f"no tab has the number {key}")
 
     def _confirm(self, key: str) -> None:
         self._is_confirming = False

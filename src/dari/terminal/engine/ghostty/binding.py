@@ -81,7 +81,7 @@ def _library(package: Path) -> Path:
         found = package / "_lib" / f"libghostty-vt{suffix}"
         if found.exists():
             return found
-    raise Unavailable(f"there is no libghostty-vt in {package}", "install pyghostty==0.1.3 again")
+    raise Unavailable(f"libghostty-vt is missing in {package}", "install pyghostty==0.1.3 again")
 
 
 def _declared(declarations: Path) -> Any:
