@@ -1,10 +1,12 @@
-"""Which documents a filter names, in SQLite's SQL."""
+"""Which documents a filter names, in SQL."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dari.knowledge.document import TrustLevel
     from dari.knowledge.store.records import DocumentFilter
 
@@ -16,8 +18,8 @@ def trusted_levels(least: TrustLevel) -> tuple[TrustLevel, ...]:
     return TRUST_LEVELS[TRUST_LEVELS.index(least) :]
 
 
-def conditions(where: DocumentFilter) -> tuple[str, list[str]]:
-    """A condition over `documents d`, with its values."""
+def conditions(where: DocumentFilter, match_glob: Callable[[str], tuple[str, str]]) -> tuple[str, list[str]]:
+    """A condition over `documents d`, with its values. `match_glob` gives the condition and the value for a glob."""
     parts: list[str] = []
     values: list[str] = []
     lists = {
@@ -41,6 +43,7 @@ def conditions(where: DocumentFilter) -> tuple[str, list[str]]:
         parts.append("d.indexed_at > ?")
         values.append(where.ingested_after)
     if where.path_glob:
-        parts.append("path_matches(d.path, ?)")
-        values.append(where.path_glob)
-    return " AND ".join(parts) or "1", values
+        condition, value = match_glob(where.path_glob)
+        parts.append(condition)
+        values.append(value)
+    return " AND ".join(parts) or "1 = 1", values

@@ -1,9 +1,9 @@
-"""Records as rows of SQLite and back."""
+"""Records as rows of a database and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,6 +20,25 @@ _LocationRow = tuple[CitationKind, int, int, int, str, str, str, tuple[int, int,
 _decode_words = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_location = msgspec.json.Decoder(_LocationRow).decode
 _decode_blocks = msgspec.msgpack.Decoder(tuple[Block, ...]).decode
+
+
+class SqlCursor(Protocol):
+    """What a statement gave."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class SqlConnection(Protocol):
+    """A connection to SQLite, or one to PostgreSQL that takes `?` for a value as SQLite does."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> SqlCursor: ...
+
+    def executemany(self, sql: str, values: Sequence[Sequence[Any]], /) -> object: ...
 
 
 def document_row(record: DocumentRecord) -> tuple[Any, ...]:

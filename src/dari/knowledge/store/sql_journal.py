@@ -1,8 +1,7 @@
-"""Conversations, answers and runs in SQLite: small writes that need no writer lock and leave the revision alone."""
+"""Conversations, answers and runs: small writes that need no writer lock and leave the revision alone."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -16,16 +15,30 @@ from dari.knowledge.store.records import (
     TurnRecord,
     utc_text,
 )
+from dari.knowledge.store.rows import SqlConnection
 
 MAX_ANSWERS = 10_000
 MAX_RUNS = 1_000
+_PUT_ANSWER = (
+    "INSERT INTO answers (trace_id, question, answer, grounded, created_at) VALUES (?,?,?,?,?) ON CONFLICT (trace_id)"
+    " DO UPDATE SET question = excluded.question, answer = excluded.answer, grounded = excluded.grounded,"
+    " created_at = excluded.created_at"
+)
+_PUT_EVAL_RUN = (
+    "INSERT INTO eval_runs (run_id, dataset, settings, report, created_at) VALUES (?,?,?,?,?) ON CONFLICT (run_id)"
+    " DO UPDATE SET dataset = excluded.dataset, settings = excluded.settings, report = excluded.report,"
+    " created_at = excluded.created_at"
+)
+_BEGIN_RUN = (
+    "INSERT INTO ingest_runs (scope, status, started_at, finished_at, report) VALUES (?,?,?,?,?) RETURNING run_no"
+)
 
 
-class SqliteJournal:
+class SqlJournal:
     """What `Journal` promises, with the connections of its store."""
 
     def __init__(
-        self, change: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
+        self, change: Callable[[], AbstractContextManager[SqlConnection]], rows: Callable[..., list[Any]]
     ) -> None:
         self._changing = change
         self._rows = rows
@@ -34,8 +47,9 @@ class SqliteJournal:
         now = utc_text()
         with self._changing() as connection:
             connection.execute(
-                "INSERT INTO sessions VALUES (?1, ?2, ?2) ON CONFLICT (session_id) DO UPDATE SET updated_at = ?2",
-                (session_id, now),
+                "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (session_id)"
+                " DO UPDATE SET updated_at = excluded.updated_at",
+                (session_id, now, now),
             )
             ordinal = connection.execute(
                 "SELECT coalesce(max(ordinal) + 1, 0) FROM turns WHERE session_id = ?", (session_id,)
@@ -68,7 +82,7 @@ class SqliteJournal:
     def put_answer(self, record: AnswerRecord) -> None:
         row = (record.trace_id, record.question, record.answer, int(record.grounded), record.created_at)
         with self._changing() as connection:
-            connection.execute("INSERT OR REPLACE INTO answers VALUES (?,?,?,?,?)", row)
+            connection.execute(_PUT_ANSWER, row)
             connection.execute(
                 "DELETE FROM answers WHERE rowid <= (SELECT max(rowid) FROM answers) - ?", (MAX_ANSWERS,)
             )
@@ -83,7 +97,7 @@ class SqliteJournal:
     def put_eval_run(self, record: EvalRunRecord) -> None:
         row = (record.run_id, record.dataset, record.settings, record.report, record.created_at)
         with self._changing() as connection:
-            connection.execute("INSERT OR REPLACE INTO eval_runs VALUES (?,?,?,?,?)", row)
+            connection.execute(_PUT_EVAL_RUN, row)
 
     def eval_run(self, run_id: str) -> EvalRunRecord | None:
         row = self._row("SELECT run_id, dataset, settings, report, created_at FROM eval_runs WHERE run_id = ?", run_id)
@@ -96,8 +110,7 @@ class SqliteJournal:
     def begin_run(self, scope: str) -> int:
         with self._changing() as connection:
             row = (scope, "running", utc_text(), "", "")
-            number = connection.execute("INSERT INTO ingest_runs VALUES (NULL,?,?,?,?,?)", row).lastrowid
-            assert number is not None
+            number: int = connection.execute(_BEGIN_RUN, row).fetchone()[0]
             connection.execute("DELETE FROM ingest_runs WHERE run_no <= ?", (number - MAX_RUNS,))
         return number
 

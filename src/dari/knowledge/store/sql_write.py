@@ -1,8 +1,7 @@
-"""Changes of documents in SQLite, inside a transaction that the store opens and ends."""
+"""Changes of documents, inside a transaction that the store opens and ends."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from dari.knowledge.document import Block, Chunk
 from dari.knowledge.store.records import DocumentRecord, FileFailure, IndexRow, title_text, utc_text
 from dari.knowledge.store.rows import (
     DOCUMENT_COLUMNS,
+    SqlConnection,
     decode_words,
     document_row,
     encode_blocks,
@@ -26,8 +26,8 @@ from dari.knowledge.store.store import PutResult
 _UPDATE_DOCUMENT = "UPDATE documents SET ({}) = ({}) WHERE doc_no = ?".format(
     DOCUMENT_COLUMNS, ",".join("?" * len(DocumentRecord.__struct_fields__))
 )
-_INSERT_DOCUMENT = "INSERT INTO documents ({}) VALUES ({})".format(
-    DOCUMENT_COLUMNS, ",".join("?" * len(DocumentRecord.__struct_fields__))
+_INSERT_DOCUMENT = "INSERT INTO documents ({}) VALUES ({}) RETURNING doc_no".format(
+    DOCUMENT_COLUMNS.removeprefix("doc_no, "), ",".join("?" * (len(DocumentRecord.__struct_fields__) - 1))
 )
 _INSERT_CHUNK = (
     "INSERT INTO chunks (chunk_no, chunk_id, doc_no, ordinal, heading_path, location, token_count, text_hash,"
@@ -38,11 +38,27 @@ _MOVE_CHUNK = (
     " WHERE chunk_no = ?"
 )
 
+_PUT_TAG = "INSERT INTO document_tags VALUES (?,?) ON CONFLICT DO NOTHING"
+_PUT_BLOCKS = "INSERT INTO blocks VALUES (?,?) ON CONFLICT (doc_no) DO UPDATE SET data = excluded.data"
+_PUT_FAILURE = (
+    "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (path) DO UPDATE SET source_id = excluded.source_id,"
+    " byte_len = excluded.byte_len, mtime_ns = excluded.mtime_ns, parser_version = excluded.parser_version,"
+    " reason = excluded.reason, is_ocr = excluded.is_ocr, failed_at = excluded.failed_at"
+)
+_PUT_MODEL = (
+    "INSERT INTO vector_models (model_key, dim, committed_rows, updated_at) VALUES (?,?,?,?) ON CONFLICT (model_key)"
+    " DO UPDATE SET dim = excluded.dim, committed_rows = excluded.committed_rows, updated_at = excluded.updated_at"
+    " RETURNING model_no"
+)
+_PUT_EMBEDDING = "INSERT INTO embeddings SELECT ?, chunk_no FROM chunks WHERE chunk_no = ? ON CONFLICT DO NOTHING"
+_PUT_TOMBSTONE = "INSERT INTO tombstones VALUES (?,?) ON CONFLICT (chunk_no) DO UPDATE SET rev = excluded.rev"
+PUT_KV = "INSERT INTO kv VALUES (?,?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
-class SqliteTransaction:
-    """What `WriteTransaction` promises."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+class SqlTransaction:
+    """What `WriteTransaction` promises; how chunks are numbered differs between databases."""
+
+    def __init__(self, connection: SqlConnection) -> None:
         self._db = connection
         self._revision = int(self._one("SELECT value FROM kv WHERE key = 'corpus_revision'"))
         self._has_changed = False
@@ -58,10 +74,7 @@ class SqliteTransaction:
             "SELECT doc_no, source_id, title FROM documents WHERE path = ?", (record.path,)
         ).fetchone()
         if known is None:
-            doc_no = self._db.execute(
-                _INSERT_DOCUMENT, document_row(msgspec.structs.replace(record, doc_no=0))
-            ).lastrowid
-            assert doc_no is not None
+            doc_no: int = self._db.execute(_INSERT_DOCUMENT, document_row(record)[1:]).fetchone()[0]
         else:
             doc_no = known[0]
             if known[1] != record.source_id:
@@ -72,9 +85,11 @@ class SqliteTransaction:
             record = msgspec.structs.replace(record, doc_no=doc_no)
             self._db.execute(_UPDATE_DOCUMENT, (*document_row(record), doc_no))
             self._db.execute("DELETE FROM document_tags WHERE doc_no = ?", (doc_no,))
-        self._db.executemany("INSERT OR IGNORE INTO document_tags VALUES (?,?)", [(tag, doc_no) for tag in record.tags])
+        self._db.executemany(
+            "INSERT INTO document_tags VALUES (?,?) ON CONFLICT DO NOTHING", [(tag, doc_no) for tag in record.tags]
+        )
         if blocks:
-            self._db.execute("INSERT OR REPLACE INTO blocks VALUES (?,?)", (doc_no, encode_blocks(blocks)))
+            self._db.execute(_PUT_BLOCKS, (doc_no, encode_blocks(blocks)))
         else:
             self._db.execute("DELETE FROM blocks WHERE doc_no = ?", (doc_no,))
         is_same_title = known is not None and known[2] == record.title
@@ -94,7 +109,7 @@ class SqliteTransaction:
                 old[key].append((rest[0], rest[1], rest[2]))
             # Ids are unique, and a chunk may take the one that its neighbour has until the next statement.
             self._db.execute("UPDATE chunks SET chunk_id = 'moving-' || chunk_no WHERE doc_no = ?", (doc_no,))
-        next_no = (self._one("SELECT max(seq) FROM sqlite_sequence WHERE name = 'chunks'") or 0) + 1
+        next_no = self._next_chunk_no()
         fresh: list[tuple[Any, ...]] = []
         moved: list[tuple[Any, ...]] = []
         added: list[IndexRow] = []
@@ -142,6 +157,8 @@ class SqliteTransaction:
         self._delete_chunks(gone)
         self._db.executemany(_MOVE_CHUNK, moved)
         self._db.executemany(_INSERT_CHUNK, fresh)
+        if fresh:
+            self._note_last_chunk_no(next_no - 1)
         return PutResult(doc_no, tuple(added), gone, tuple(again))
 
     def touch_document(self, doc_no: int, mtime_ns: int, modified_at: str) -> None:
@@ -169,7 +186,8 @@ class SqliteTransaction:
 
     def delete_document(self, doc_no: int) -> PutResult:
         self._change()
-        gone = tuple(row[0] for row in self._db.execute("SELECT chunk_no FROM chunks WHERE doc_no = ?", (doc_no,)))
+        rows = self._db.execute("SELECT chunk_no FROM chunks WHERE doc_no = ?", (doc_no,)).fetchall()
+        gone = tuple(row[0] for row in rows)
         self._delete_chunks(gone)
         self._db.execute("DELETE FROM documents WHERE doc_no = ?", (doc_no,))
         return PutResult(doc_no, (), gone, ())
@@ -185,25 +203,17 @@ class SqliteTransaction:
             int(failure.is_ocr),
             failure.failed_at or utc_text(),
         )
-        self._db.execute("INSERT OR REPLACE INTO failures VALUES (?,?,?,?,?,?,?,?)", row)
+        self._db.execute(_PUT_FAILURE, row)
 
     def delete_failure(self, path: str) -> None:
         self._db.execute("DELETE FROM failures WHERE path = ?", (path,))
 
     def put_vectors(self, model_key: str, dim: int, chunk_nos: Sequence[int], committed_rows: int) -> None:
-        self._db.execute(
-            "INSERT INTO vector_models VALUES (NULL, ?1, ?2, ?3, ?4) ON CONFLICT (model_key)"
-            " DO UPDATE SET dim = ?2, committed_rows = ?3, updated_at = ?4",
-            (model_key, dim, committed_rows, utc_text()),
-        )
-        model_no = self._one("SELECT model_no FROM vector_models WHERE model_key = ?", model_key)
-        self._db.executemany(
-            "INSERT OR IGNORE INTO embeddings SELECT ?, chunk_no FROM chunks WHERE chunk_no = ?",
-            [(model_no, number) for number in chunk_nos],
-        )
+        model_no = self._one(_PUT_MODEL, model_key, dim, committed_rows, utc_text())
+        self._db.executemany(_PUT_EMBEDDING, [(model_no, number) for number in chunk_nos])
 
     def delete_vectors(self, model_key: str = "") -> None:
-        self._db.execute("DELETE FROM vector_models WHERE ?1 = '' OR model_key = ?1", (model_key,))
+        self._db.execute("DELETE FROM vector_models WHERE ? = '' OR model_key = ?", (model_key, model_key))
 
     def purge_tombstones(self, revision: int) -> None:
         self._db.execute("DELETE FROM tombstones WHERE rev <= ?", (revision,))
@@ -211,7 +221,7 @@ class SqliteTransaction:
     def set_kv(self, key: str, value: str) -> None:
         if key == "corpus_revision":
             raise ValueError("the store counts its revision itself")
-        self._db.execute("INSERT OR REPLACE INTO kv VALUES (?,?)", (key, value))
+        self._db.execute(PUT_KV, (key, value))
 
     def _change(self) -> None:
         """Documents change: the revision goes up by one, once a transaction."""
@@ -222,8 +232,15 @@ class SqliteTransaction:
 
     def _delete_chunks(self, numbers: Sequence[int]) -> None:
         rows = [(number, self._revision) for number in numbers]
-        self._db.executemany("INSERT OR REPLACE INTO tombstones VALUES (?,?)", rows)
+        self._db.executemany(_PUT_TOMBSTONE, rows)
         self._db.executemany("DELETE FROM chunks WHERE chunk_no = ?", [(number,) for number in numbers])
+
+    def _next_chunk_no(self) -> int:
+        """Higher than any number that was ever given."""
+        raise NotImplementedError
+
+    def _note_last_chunk_no(self, number: int) -> None:
+        """Chunks up to this number were just inserted."""
 
     def _one(self, sql: str, *values: Any) -> Any:
         row = self._db.execute(sql, values).fetchone()
