@@ -86,6 +86,15 @@ def _stop_hub() -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=30)
 
 
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A server for the whole run, started by the first test that wants it; the URL has the password."""
+    from tests.support.postgres_server import serving_postgres, with_password
+
+    with serving_postgres() as url:
+        yield with_password(url)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Groups of `--dist loadgroup` are kept: pytest-xdist 3.8 writes them where pytest 9.2 does not look any more."""

@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dari.knowledge.asked_for import AskedFor, asked_for_in
+from dari.knowledge.backend import FolderBackend
 from dari.knowledge.embed import EmbedProgress, embed_pending, model_for_search, passage_text
 from dari.knowledge.index.vectors import VectorIndex
 from dari.knowledge.models.install import install_model
@@ -56,11 +57,11 @@ def test_every_chunk_gets_a_vector_and_a_second_run_does_nothing(tmp_path: Path)
     def note(progress: EmbedProgress) -> None:
         seen.append(progress.pending)
 
-    report = embed_pending(corpus.store, DataPaths(tmp_path), model, on_progress=note)
+    report = embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model, on_progress=note)
     assert (report.embedded, report.pending, report.cancelled) == (40, 0, False)
     assert seen[-1] == 0 and seen == sorted(seen, reverse=True)
     assert _index(corpus, model).chunk_count == 40
-    assert embed_pending(corpus.store, DataPaths(tmp_path), model).embedded == 0
+    assert embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model).embedded == 0
     assert len(model.texts) == 40
 
 
@@ -69,7 +70,7 @@ def test_the_newest_come_first_and_before_them_what_searches_found(tmp_path: Pat
     first = corpus.store.chunks_of(1)[0].chunk_no
     asked = AskedFor()
     asked.note([first])
-    embed_pending(corpus.store, DataPaths(tmp_path), model, asked_for=asked)
+    embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model, asked_for=asked)
     assert model.texts[:3] == ["text 00", "text 59", "text 58"]
 
 
@@ -90,17 +91,17 @@ def test_searches_note_what_has_no_vector_for_the_next_vectors_of_this_process(t
 
 def test_a_limit_ends_a_run_after_the_newest(tmp_path: Path) -> None:
     corpus, model = corpus_of(tmp_path, {f"{n:02}.md": f"text {n:02}" for n in range(40)}), CountingModel()
-    report = embed_pending(corpus.store, DataPaths(tmp_path), model, limit=3)
+    report = embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model, limit=3)
     assert (report.embedded, report.pending, report.cancelled) == (3, 37, False)
     assert model.texts == ["text 39", "text 38", "text 37"]
 
 
 def test_a_text_that_has_a_vector_is_not_embedded_again_under_another_path(tmp_path: Path) -> None:
     corpus, model = corpus_of(tmp_path, {"a.md": "the backup"}), CountingModel()
-    embed_pending(corpus.store, DataPaths(tmp_path), model)
+    embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model)
     corpus.put("b.md", "the backup")
     corpus.put("c.md", "the backup", title="About ferries")
-    report = embed_pending(corpus.store, DataPaths(tmp_path), model)
+    report = embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model)
     assert (report.embedded, report.reused) == (2, 1)
     assert model.texts == ["the backup", "About ferries\nthe backup"]
     vectors = _index(corpus, model).vectors_of([1, 2, 3])
@@ -109,31 +110,35 @@ def test_a_text_that_has_a_vector_is_not_embedded_again_under_another_path(tmp_p
 
 def test_chunks_that_were_deleted_lose_their_rows(tmp_path: Path) -> None:
     corpus, model = corpus_of(tmp_path, {"a.md": "one", "b.md": "two"}), CountingModel()
-    embed_pending(corpus.store, DataPaths(tmp_path), model)
+    embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model)
     corpus.delete("a.md")
     corpus.put("c.md", "three")
-    embed_pending(corpus.store, DataPaths(tmp_path), model)
+    embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model)
     assert _index(corpus, model).chunk_nos() == corpus.store.embedded_chunks(model.key)
 
 
 def test_a_cancelled_run_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     corpus, model, cancel = corpus_of(tmp_path, {f"{n}.md": f"text {n}" for n in range(50)}), CountingModel(), Event()
-    report = embed_pending(corpus.store, DataPaths(tmp_path), model, on_progress=lambda _: cancel.set(), cancel=cancel)
+    report = embed_pending(
+        corpus.store, FolderBackend(DataPaths(tmp_path)), model, on_progress=lambda _: cancel.set(), cancel=cancel
+    )
     assert report.cancelled and 0 < report.embedded < 50
     assert report.embedded + report.pending == 50
-    assert embed_pending(corpus.store, DataPaths(tmp_path), model).embedded == report.pending
+    assert embed_pending(corpus.store, FolderBackend(DataPaths(tmp_path)), model).embedded == report.pending
 
 
 def test_it_waits_for_another_writer_and_can_be_cancelled_meanwhile(tmp_path: Path) -> None:
     corpus, model, cancel = corpus_of(tmp_path, {"a.md": "one"}), CountingModel(), Event()
     data, reports = DataPaths(tmp_path), []
     with writer_lock(data.writer_lock):
-        thread = Thread(target=lambda: reports.append(embed_pending(corpus.store, data, model, cancel=cancel)))
+        thread = Thread(
+            target=lambda: reports.append(embed_pending(corpus.store, FolderBackend(data), model, cancel=cancel))
+        )
         thread.start()
         cancel.set()
         thread.join(30)
         assert [report.embedded for report in reports] == [0]
-        assert embed_pending(corpus.store, data, model, lock=nullcontext).embedded == 1
+        assert embed_pending(corpus.store, FolderBackend(data), model, lock=nullcontext).embedded == 1
 
 
 def test_a_passage_stands_below_its_title_and_headings_once() -> None:
@@ -150,6 +155,7 @@ KILLED = textwrap.dedent(
     from pathlib import Path
     from dari.knowledge import embed
     from dari.knowledge.index import vectors
+    from dari.knowledge.backend import FolderBackend
     from dari.knowledge.paths import DataPaths
     from dari.knowledge.store.sqlite import open_store
     from tests.support.knowledge_corpus import ConceptModel
@@ -158,7 +164,7 @@ KILLED = textwrap.dedent(
     def die(frame, event, argument):
         global calls
         name = frame.f_code.co_filename
-        if event in ("call", "return") and name.endswith(("index/vectors.py", "embed.py", "sqlite_write.py")):
+        if event in ("call", "return") and name.endswith(("index/vectors.py", "embed.py", "sql_write.py")):
             calls += 1
             if calls == moment:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -166,7 +172,7 @@ KILLED = textwrap.dedent(
     data = DataPaths(home)
     store = open_store(data.sqlite, is_readonly=False, lock=data.writer_lock)
     sys.setprofile(die)
-    embed.embed_pending(store, data, model)
+    embed.embed_pending(store, FolderBackend(data), model)
     """
 )
 
@@ -179,7 +185,7 @@ def test_kill_9_at_any_moment_leaves_whole_rows_and_the_next_run_ends_the_work(t
         words = [sys.executable, "-c", KILLED, str(tmp_path), str(moments.randint(5, 400)), model.key]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    embed_pending(corpus.store, data, model)
+    embed_pending(corpus.store, FolderBackend(data), model)
     index = _index(corpus, model)
     assert index.chunk_nos() == corpus.store.embedded_chunks(model.key) == list(range(1, 101))
     for number, vector in index.vectors_of(list(range(1, 101))).items():
@@ -195,14 +201,14 @@ def test_kill_9_while_another_model_embeds_anew_leaves_the_vectors_of_the_first(
         CountingModel(),
     )
     data, moments = DataPaths(tmp_path), random.Random(100 + seed)
-    embed_pending(corpus.store, data, first)
+    embed_pending(corpus.store, FolderBackend(data), first)
     for _ in range(3):
         words = [sys.executable, "-c", KILLED, str(tmp_path), str(moments.randint(5, 400)), "concepts-2"]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         assert _index(corpus, first).chunk_nos() == list(range(1, 101)), "search goes on with these"
     second.key = "concepts-2"
-    embed_pending(corpus.store, data, second)
+    embed_pending(corpus.store, FolderBackend(data), second)
     for model in (first, second):
         index = _index(corpus, model)
         assert index.chunk_nos() == corpus.store.embedded_chunks(model.key) == list(range(1, 101))
@@ -231,12 +237,12 @@ def test_another_model_is_searched_with_once_most_chunks_have_its_vectors(
     assert searched() == "tiny"
     first = load_model(settings, tmp_path)
     assert first is not None
-    embed_pending(corpus.store, data, first)
+    embed_pending(corpus.store, FolderBackend(data), first)
     use_installed(settings, tmp_path, "small")
     assert searched() == "tiny"
     second = load_model(settings, tmp_path)
     assert second is not None
     before = os.stat(data.vectors).st_mtime_ns
-    embed_pending(corpus.store, data, second)
+    embed_pending(corpus.store, FolderBackend(data), second)
     assert searched() == "small"
     assert os.stat(data.vectors).st_mtime_ns > before

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dari.knowledge.config import SearchSettings
+from dari.knowledge.backend import Backend, FolderBackend
+from dari.knowledge.config import SearchSettings, StoreSettings
 from dari.knowledge.document import Chunk, Location
-from dari.knowledge.index.lexical import LexicalIndex
+from dari.knowledge.paths import DataPaths
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import DocumentRecord
-from dari.knowledge.store.sqlite import make_store
+from tests.support.knowledge_folder import store_environ
 
 if TYPE_CHECKING:
-    from dari.knowledge.index.vectors import VectorIndex
+    from dari.knowledge.index.index import VectorRows
     from dari.knowledge.models.model import Vectors
 
 CONCEPTS = (
@@ -63,10 +64,11 @@ class Corpus:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.store, _ = make_store(home / "kebab.sqlite")
-        self.lexical = LexicalIndex.open(home / "lexical", writable=True)
+        self.backend = _backend(home)
+        self.store = self.backend.make_store()
+        self.lexical = self.backend.open_lexical(writable=True)
         self.model = ConceptModel()
-        self.vectors: VectorIndex | None = None
+        self.vectors: VectorRows | None = None
 
     def put(self, path: str, *texts: str, **fields: Any) -> None:
         record = DocumentRecord(
@@ -95,11 +97,9 @@ class Corpus:
         self.lexical.commit(changes.revision)
 
     def embed(self) -> None:
-        from dari.knowledge.index.vectors import VectorIndex
-
         model = self.model
         if self.vectors is None:
-            self.vectors = VectorIndex.open(self.home / "vectors", model.dim, model.key, 0, writable=True)
+            self.vectors = self.backend.open_vectors(model.key, model.dim, 0, writable=True)
         if pending := self.store.pending_chunks(model.key, 1000):
             numbers = [one.chunk_no for one in pending]
             count = self.vectors.append(numbers, model.embed_passages([one.text for one in pending]))
@@ -111,6 +111,26 @@ class Corpus:
         """With the model where `embed` was called."""
         model = self.model if self.vectors else None
         return Searcher(self.store, self.lexical, self.vectors, model, SearchSettings(**settings))
+
+
+_SERVED: list[Backend] = []
+
+
+def _backend(home: Path) -> Backend:
+    """Below `home`, or in PostgreSQL while a test is about that (`either_store`)."""
+    if not (environ := store_environ(home)):
+        return FolderBackend(DataPaths(home))
+    from dari.knowledge.postgres_backend import PostgresBackend
+
+    url, schema = environ["KEBAB_STORE_URL"], environ["KEBAB_STORE_SCHEMA"]
+    _SERVED.append(PostgresBackend(StoreSettings(url=url, schema=schema)))
+    return _SERVED[-1]
+
+
+def close_served() -> None:
+    """End the connections of corpora in PostgreSQL."""
+    while _SERVED:
+        _SERVED.pop().close()
 
 
 def corpus_of(home: Path, documents: Mapping[str, str | Sequence[str]]) -> Corpus:

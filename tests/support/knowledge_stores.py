@@ -1,4 +1,4 @@
-"""The stores that tests of the `Store` protocol run against. PostgreSQL joins where its server can run."""
+"""The stores that tests of the `Store` protocol run against: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from dari.knowledge.store.sqlite import make_store
 from dari.knowledge.store.store import Store
+from tests.support.postgres_server import fresh_schema
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[Callable[[], Store]]:
+def sqlite(folder: Path, _: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
     """A function that opens the same store again, as another process would."""
     opened: list[Store] = []
 
@@ -26,4 +29,23 @@ def sqlite(folder: Path) -> Iterator[Callable[[], Store]]:
             store.close()
 
 
-STORES = {"sqlite": sqlite}
+@contextmanager
+def postgres(_: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
+    """The same in a schema of its own."""
+    from dari.knowledge.store import postgres as store
+
+    url, schema = request.getfixturevalue("postgres_url"), fresh_schema()
+    opened: list[store.Database] = []
+
+    def reopen() -> Store:
+        opened.append(store.Database(url, schema))
+        return store.make_store(opened[-1])
+
+    try:
+        yield reopen
+    finally:
+        for database in opened:
+            database.close()
+
+
+STORES = {"sqlite": sqlite, "postgres": postgres}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from devtools import bench, clients, coverage, environment, llm, models, node, servers, stages, system
+from devtools import bench, clients, coverage, environment, llm, models, node, postgres, servers, stages, system
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -38,9 +38,9 @@ versions in constraints.txt with uv (pip where uv cannot), and fetches what it n
   rm -rf .venv .dev                 start from nothing
 
 Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR, their
-clients in DARI_CLIENTS_DIR, models in DARI_MODELS_DIR, a language model in DARI_LLM_DIR. Where they cannot be had,
-DARI_NO_NODE=1, DARI_NO_SERVERS=1, DARI_NO_CLIENTS=1, DARI_NO_MODELS=1 and DARI_NO_LLM=1 make the tests that need
-them skip; with CI=true that fails the run.
+clients in DARI_CLIENTS_DIR, models in DARI_MODELS_DIR, a language model in DARI_LLM_DIR, PostgreSQL in
+DARI_POSTGRES_DIR. Where they cannot be had, DARI_NO_NODE=1, DARI_NO_SERVERS=1, DARI_NO_CLIENTS=1, DARI_NO_MODELS=1,
+DARI_NO_LLM=1 and DARI_NO_POSTGRES=1 make the tests that need them skip; with CI=true that fails the run.
 A test whose program (curl, chromium, openssl) is missing skips too, and fails with CI=true. A failed test has failed:
 nothing is tried twice, except that with CI=true one single failed test is asked once more, alone and loudly.
 """
@@ -209,6 +209,12 @@ EXTRAS = (
         llm.ensure,
         "DARI_NO_LLM",
         "THE LANGUAGE MODEL IS MISSING: answers that a model writes are not tried with a real one",
+    ),
+    Extra(
+        "postgres",
+        postgres.ensure,
+        "DARI_NO_POSTGRES",
+        "POSTGRESQL IS MISSING: the knowledge base is not tried in a server",
     ),
 )
 

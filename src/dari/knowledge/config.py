@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dari.errors import Unavailable
 from dari.knowledge.document import TrustLevel
 from dari.knowledge.errors import ConfigInvalid, ConfigNotFound
 from dari.knowledge.models.settings import EmbeddingSettings
@@ -58,7 +57,9 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     data_dir: str = ""
     """Empty: the standard place."""
     url: str = ""
-    """Must be empty: stores elsewhere than in the data folder are not supported yet."""
+    """Empty: the data folder. Else PostgreSQL >= 15 with pgvector: postgresql://user@host:5432/database."""
+    schema: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_]{0,39}$")] = "kebab"
+    """Where its tables are in that database: another name is another knowledge base."""
     lock_wait_s: Annotated[float, Meta(ge=0)] = 1.0
     """How long a writer waits for another one. Vectors that are made in the background hold the lock for moments."""
 
@@ -190,14 +191,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     logs: Path
     is_readonly: bool = False
 
-    def require_folder_store(self) -> None:
-        """Refuse a store that this version cannot open, rather than write somewhere else."""
-        if self.config.store.url:
-            raise Unavailable(
-                "[store] url names a PostgreSQL store, which this version cannot open",
-                "leave it out: the store is in the data folder then",
-            )
-
     @property
     def sources(self) -> tuple[Source, ...]:
         """The workspace first, where it has a root."""
@@ -262,6 +255,7 @@ def check_config(values: Mapping[str, Any], origin: str) -> KebabConfig:
             f"{origin}: {_readable(str(error))}",
             "correct the value; `kebab init --config NEW.toml` writes every setting with its default",
         ) from error
+    check_store_url(config.store.url, origin)
     ids = [source.id for source in config.sources]
     for name in ids:
         if name in (DEFAULT_SOURCE, EXTERNAL) or ids.count(name) > 1:
@@ -275,6 +269,14 @@ def check_config(values: Mapping[str, Any], origin: str) -> KebabConfig:
             "lower overlap_tokens",
         )
     return config
+
+
+def check_store_url(url: str, origin: str) -> None:
+    """Refuse what PostgreSQL does not call a URL; the message leaves out the value, which may hold a password."""
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigInvalid(
+            f"{origin}: store.url must begin with postgresql://", "such as postgresql://user@host:5432/database"
+        )
 
 
 def _source(name: str, one: WorkspaceSettings | SourceSettings, base: Path) -> Source:

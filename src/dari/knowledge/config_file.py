@@ -43,10 +43,10 @@ _MOVED = {
 }
 
 
-def init_config(path: Path, *, root: str = "", force: bool = False) -> str:
+def init_config(path: Path, *, root: str = "", store_url: str = "", force: bool = False) -> str:
     """Write a new file; returns the path of the backup where one was replaced, else "". Conflict: it exists."""
     # What `kebab init` without a folder wrote holds no word of the person's.
-    is_untouched = root != "" and path.is_file() and path.read_bytes() == render({}).encode()
+    is_untouched = bool(root or store_url) and path.is_file() and path.read_bytes() == render({}).encode()
     if path.exists() and not force and not is_untouched:
         raise Conflict(
             f"{path} exists already",
@@ -55,6 +55,8 @@ def init_config(path: Path, *, root: str = "", force: bool = False) -> str:
     values: dict[str, Any] = {}
     if root:
         values["workspace"] = {"root": root}
+    if store_url:
+        values["store"] = {"url": store_url}
     backup = _back_up(path) if path.exists() and not is_untouched else ""
     make_dirs(path.parent)
     write_private(path, render(values).encode())

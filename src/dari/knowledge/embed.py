@@ -7,7 +7,6 @@ count; the next writer cuts them off. The newest chunks come first, and before t
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,20 +18,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from dari.knowledge.asked_for import AskedFor
+from dari.knowledge.backend import Backend
 from dari.knowledge.errors import StoreLocked
 from dari.knowledge.models.installed import installed_models, models_dir
 from dari.knowledge.models.manifest import model_key
 from dari.knowledge.models.model import EmbeddingModel, load_model, open_model
 from dari.knowledge.models.settings import AUTO, EmbeddingSettings
-from dari.knowledge.paths import DataPaths
-from dari.knowledge.store.lock import writer_lock
 from dari.knowledge.store.store import Store
 
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-    from dari.knowledge.index.vectors import VectorIndex
+    from dari.knowledge.index.index import VectorRows
 
     Vectors = NDArray[float32]
 
@@ -76,7 +74,7 @@ class _Passage(Struct, frozen=True):
 
 def embed_pending(
     store: Store,
-    data: DataPaths,
+    backend: Backend,
     model: EmbeddingModel,
     *,
     on_progress: Callable[[EmbedProgress], None] = lambda _: None,
@@ -89,7 +87,7 @@ def embed_pending(
 
     `lock` takes the writer lock for one commit; a caller that holds it already gives `contextlib.nullcontext`.
     """
-    return _Run(store, data, model, on_progress, cancel or Event(), asked_for or AskedFor(), lock, limit).run()
+    return _Run(store, backend, model, on_progress, cancel or Event(), asked_for or AskedFor(), lock, limit).run()
 
 
 def model_for_search(store: Store, settings: EmbeddingSettings, data_dir: Path) -> EmbeddingModel | None:
@@ -126,7 +124,7 @@ class _Run:
     def __init__(
         self,
         store: Store,
-        data: DataPaths,
+        backend: Backend,
         model: EmbeddingModel,
         on_progress: Callable[[EmbedProgress], None],
         cancel: Event,
@@ -135,7 +133,7 @@ class _Run:
         limit: int,
     ) -> None:
         self._store = store
-        self._data = data
+        self._backend = backend
         self._model = model
         self._on_progress = on_progress
         self._cancel = cancel
@@ -169,8 +167,7 @@ class _Run:
         pending = self._pending()
         if self._embedded and not pending:
             self._commit(lambda index: index.build_ann())
-            # Readers look at this folder's time, and choose their model again.
-            os.utime(self._data.vectors)
+            self._backend.tell_readers()
         return EmbedReport(
             model_key=self._model.key,
             embedded=self._embedded,
@@ -238,7 +235,7 @@ class _Run:
         stack = [known[one.same_as] if one.same_as in known else rows[one.text] for one in passages]
         return np.stack(stack)
 
-    def _commit(self, change: Callable[[VectorIndex], object]) -> bool:
+    def _commit(self, change: Callable[[VectorRows], object]) -> bool:
         """Change the model's file under the writer lock; false when cancelled while another process writes."""
         while True:
             try:
@@ -250,14 +247,14 @@ class _Run:
                     return False
 
     def _locked(self) -> AbstractContextManager[None]:
-        return self._lock() if self._lock is not None else writer_lock(self._data.writer_lock, LOCK_WAIT_S)
+        return self._lock() if self._lock is not None else self._backend.lock(LOCK_WAIT_S)
 
-    def _append(self, chunk_nos: list[int], rows: Vectors, index: VectorIndex) -> None:
+    def _append(self, chunk_nos: list[int], rows: Vectors, index: VectorRows) -> None:
         count = index.append(chunk_nos, rows)
         with self._store.write() as transaction:
             transaction.put_vectors(self._model.key, self._model.dim, chunk_nos, count)
 
-    def _drop_deleted(self, index: VectorIndex) -> None:
+    def _drop_deleted(self, index: VectorRows) -> None:
         """Rows of chunks that the store no longer has; the file is written anew when most of it is such rows."""
         index.retain(self._store.embedded_chunks(self._model.key))
         dead = index.row_count - index.chunk_count
@@ -266,12 +263,10 @@ class _Run:
             with self._store.write() as transaction:
                 transaction.put_vectors(self._model.key, self._model.dim, [], count)
 
-    def _open(self, *, writable: bool) -> VectorIndex:
-        from dari.knowledge.index.vectors import VectorIndex
-
+    def _open(self, *, writable: bool) -> VectorRows:
         state = self._store.vector_state(self._model.key)
         rows = state.committed_rows if state else 0
-        return VectorIndex.open(self._data.vectors, self._model.dim, self._model.key, rows, writable)
+        return self._backend.open_vectors(self._model.key, self._model.dim, rows, writable)
 
     def _pending(self) -> int:
         state = self._store.vector_state(self._model.key)

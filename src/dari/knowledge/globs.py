@@ -50,6 +50,34 @@ def glob_matches(words: Words, names: Sequence[str]) -> bool:
     return all(left is None for left in words[word:])
 
 
+def glob_as_regex(pattern: str) -> str:
+    """The same glob as a POSIX expression over the whole path; PostgreSQL compares it without backtracking."""
+    text = pattern.removeprefix("./").removeprefix("/")
+    parts = text.split("/") if "/" in text else ["**", text]
+    if parts[-1] == "**":
+        parts = [*parts, "*"]
+    words = ["(?:[^/]*/)*" if part == "**" else f"{_name_regex(part)}/" for part in parts[:-1]]
+    return f"^{''.join(words)}{_name_regex(parts[-1])}$"
+
+
+def _name_regex(part: str) -> str:
+    found = ""
+    place = 0
+    while place < len(part):
+        letter = part[place]
+        place += 1
+        end = part.find("]", place + (2 if part[place : place + 1] == "!" else 1)) if letter == "[" else -1
+        if letter in "*?":
+            found += "[^/]*" if letter == "*" else "[^/]"
+        elif end > 0:
+            inside = part[place:end].replace("\\", "\\\\").replace("[", "\\[")
+            place = end + 1
+            found += f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside.replace('^', chr(92) + '^')}]"
+        else:
+            found += letter if letter.isalnum() or letter in "_ -" or ord(letter) > 127 else f"\\{letter}"
+    return found
+
+
 def path_matches(path: str, pattern: str) -> bool:
     """Of a path with `/`; SQLite calls it."""
     return glob_matches(compile_glob(pattern), path.split("/"))

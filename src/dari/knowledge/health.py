@@ -52,10 +52,9 @@ def _checks(service: KnowledgeService) -> Iterator[DoctorCheck]:
     yield _check_roots(service)
     yield _check_data_dir(service)
     try:
-        base: OpenBase | None = service.base()
-        yield DoctorCheck(
-            name="store", ok=True, detail=f"{settings.data.sqlite}, revision {base.store.revision() if base else 0}"
-        )
+        opened = service.base()
+        base: OpenBase | None = opened
+        yield DoctorCheck(name="store", ok=True, detail=f"{service.backend.place}, revision {opened.store.revision()}")
     except NotIndexed as error:
         base = None
         yield DoctorCheck(name="store", ok=False, detail=error.message, hint=error.hint)
@@ -211,7 +210,6 @@ def _failed(name: str, error: Exception) -> DoctorCheck:
 
 def describe(service: KnowledgeService) -> SchemaV1:
     """What this installation can do and what it holds; zeros before the first ingest."""
-    from dari.knowledge.index.lexical import INDEX_VERSION
     from dari.knowledge.wire.schemas import names
 
     try:
@@ -244,7 +242,7 @@ def describe(service: KnowledgeService) -> SchemaV1:
             chunker_version=chunkers[0] if chunkers else "none",
             embedding_version=None if model is None else model.key,
             prompt_template_version=None,
-            index_version=INDEX_VERSION,
+            index_version=service.backend.index_version,
             corpus_revision=0 if base is None else base.store.revision(),
             active_parsers=parsers or UNSET,
             active_chunkers=chunkers or UNSET,
@@ -264,7 +262,7 @@ def _stats(service: KnowledgeService, base: OpenBase | None) -> CorpusStats:
     if base is None:
         return CorpusStats(doc_count=0, chunk_count=0, asset_count=0, last_ingest_at=None)
     stats = base.store.stats(stale_before(service.settings.config.search.stale_after_days))
-    data = service.settings.data
+    lexical_bytes, vector_bytes = service.backend.index_bytes()
     state = None if base.model is None else base.store.vector_state(base.model.key)
     return CorpusStats(
         doc_count=stats.doc_count,
@@ -273,7 +271,7 @@ def _stats(service: KnowledgeService, base: OpenBase | None) -> CorpusStats:
         last_ingest_at=stats.last_ingest_at,
         media_breakdown=stats.media_breakdown,
         lang_breakdown=stats.lang_breakdown,
-        index_bytes=IndexBytes(sqlite=stats.store_bytes, lexical=_size(data.lexical), vectors=_size(data.vectors)),
+        index_bytes=IndexBytes(sqlite=stats.store_bytes, lexical=lexical_bytes, vectors=vector_bytes),
         stale_doc_count=stats.stale_doc_count,
         code_lang_breakdown=stats.code_lang_breakdown,
         repo_breakdown=stats.repo_breakdown,
@@ -312,10 +310,3 @@ def ocr_failures(service: KnowledgeService) -> OcrFailuresV1:
 
 def _has(part: str) -> bool:
     return importlib.util.find_spec(f"dari.knowledge.{part}") is not None
-
-
-def _size(folder: Path) -> int:
-    try:
-        return sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
-    except OSError:
-        return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import UNSET
@@ -101,24 +102,22 @@ def make_vectors(
 ) -> EmbedReport | None:
     """Give every chunk, or the `limit` newest, a vector of the active model; None where there is no model or nothing is
     missing."""
-    from dari.knowledge.store.sqlite import open_store
+    from dari.knowledge.backend import open_backend
 
     embedding, data = settings.config.embedding, settings.data
-    if not data.sqlite.exists():
-        return None
-    store = open_store(data.sqlite, lock=data.writer_lock)
-    try:
-        use_for_languages(embedding, data.data, store.stats().lang_breakdown)
-        model = load_model(embedding, data.data)
-        if model is None or not store.pending_chunks(model.key, 1):
+    with closing(open_backend(settings)) as backend:
+        if not backend.exists():
             return None
-        # What an earlier search found comes first, except where one new document waits for its own vectors.
-        asked_for = None if limit else asked_for_in(data.data)
-        return embed_pending(
-            store, data, model, on_progress=on_progress, cancel=cancelled, asked_for=asked_for, limit=limit
-        )
-    finally:
-        store.close()
+        with closing(backend.open_store()) as store:
+            use_for_languages(embedding, data.data, store.stats().lang_breakdown)
+            model = load_model(embedding, data.data)
+            if model is None or not store.pending_chunks(model.key, 1):
+                return None
+            # What an earlier search found comes first, except where one new document waits for its own vectors.
+            asked_for = None if limit else asked_for_in(data.data)
+            return embed_pending(
+                store, backend, model, on_progress=on_progress, cancel=cancelled, asked_for=asked_for, limit=limit
+            )
 
 
 def _with_vectors(

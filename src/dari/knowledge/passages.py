@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -21,10 +23,13 @@ _LINE_MEDIA = ("markdown", "text", "code")
 
 
 class Passages:
-    def __init__(self, store: Store, settings: Settings, renderer: Renderer) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, renderer: Renderer, read_asset: Callable[[str, int], bytes | None]
+    ) -> None:
         self._store = store
         self._settings = settings
         self._renderer = renderer
+        self._read_asset = read_asset
 
     def list_docs(self, where: DocumentFilter, cursor: str, limit: int) -> DocListV1:
         """By path; the cursor is the last path of the page before."""
@@ -145,19 +150,20 @@ class Passages:
         from dari.knowledge.ingest.sources import all_sources
         from dari.paths import read_regular
 
+        max_bytes = max(document.byte_len, 1)
         if document.path.startswith(f"{EXTERNAL}/"):
-            path = self._settings.data.asset(document.asset_id)
+            data = self._read_asset(document.asset_id, max_bytes)
         else:
             known = all_sources(self._settings, self._store)
             source = next((one for one in known if one.id == document.source_id), None)
             if source is None:
                 return None
             path = source.root / document.path.removeprefix(source.document_path("")).lstrip("/")
-        try:
-            data = read_regular(path, max(document.byte_len, 1))
-        except OSError:
-            return None
-        return data if asset_id(data) == document.asset_id else None
+            try:
+                data = read_regular(path, max_bytes)
+            except OSError:
+                return None
+        return data if data is not None and asset_id(data) == document.asset_id else None
 
 
 def _join(blocks: tuple[Block, ...]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dari.knowledge.asked_for import asked_for_in
+from dari.knowledge.backend import Backend, Signature, inode, open_backend
 from dari.knowledge.config import LlmSettings, Settings, load_settings
 from dari.knowledge.errors import NotIndexed, ReadonlyMode, classify
 from dari.knowledge.paths import config_file
@@ -35,8 +36,7 @@ from dari.knowledge.wire.objects import (
 if TYPE_CHECKING:
     from dari.knowledge.ask.asker import AskEvents, AskRequest
     from dari.knowledge.ask.chat import Sampler
-    from dari.knowledge.index.lexical import LexicalIndex
-    from dari.knowledge.index.vectors import VectorIndex
+    from dari.knowledge.index.index import Lexical, VectorRows
     from dari.knowledge.models.model import EmbeddingModel
     from dari.knowledge.passages import Passages
     from dari.knowledge.search.searcher import Searcher
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 MAX_OPEN_SERVICES = 8
 AGENT_WAIT_S = 30.0
 """How long an agent's ingest waits for another writer."""
-Signature = tuple[object, ...]
 _READING = threading.Lock()
 """msgspec builds what it knows of a type at its first use, and two threads that do so at once crash the process."""
 
@@ -57,8 +56,8 @@ class OpenBase:
     def __init__(
         self,
         store: Store,
-        lexical: LexicalIndex,
-        vectors: VectorIndex | None,
+        lexical: Lexical,
+        vectors: VectorRows | None,
         model: EmbeddingModel | None,
         searcher: Searcher,
         signature: Signature,
@@ -76,6 +75,7 @@ class KnowledgeService:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._backend: Backend | None = None
         self._base: OpenBase | None = None
         self._opening = threading.Lock()
 
@@ -83,6 +83,16 @@ class KnowledgeService:
         base, self._base = self._base, None
         if base is not None:
             base.store.close()
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            backend.close()
+
+    @property
+    def backend(self) -> Backend:
+        """Made at its first use, so that settings which name no usable store are the error of what uses it."""
+        if self._backend is None:
+            self._backend = open_backend(self.settings)
+        return self._backend
 
     def base(self) -> OpenBase:
         """The open store with its indexes. NotIndexed before the first ingest."""
@@ -96,11 +106,9 @@ class KnowledgeService:
             return self._base
 
     def renderer(self) -> Renderer:
-        from dari.knowledge.index.lexical import INDEX_VERSION
-
         base = self._base
         name = base.model.key if base is not None and base.model is not None else ""
-        return Renderer(self.settings.config.search.stale_after_days, INDEX_VERSION, name)
+        return Renderer(self.settings.config.search.stale_after_days, self.backend.index_version, name)
 
     # Search
 
@@ -200,7 +208,7 @@ class KnowledgeService:
     def _passages(self) -> Passages:
         from dari.knowledge.passages import Passages
 
-        return Passages(self.base().store, self.settings, self.renderer())
+        return Passages(self.base().store, self.settings, self.renderer(), self.backend.read_asset)
 
     # Health
 
@@ -251,19 +259,16 @@ class KnowledgeService:
 
     def _open(self) -> OpenBase:
         from dari.knowledge.embed import model_for_search
-        from dari.knowledge.index.lexical import LexicalIndex
         from dari.knowledge.search.searcher import Searcher
-        from dari.knowledge.store.sqlite import open_store
 
-        settings, data = self.settings, self.settings.data
-        settings.require_folder_store()
+        settings, backend = self.settings, self.backend
         signature = self._signature()
-        if not data.sqlite.exists():
+        if not backend.exists():
             raise self._not_indexed()
-        store = open_store(data.sqlite, is_readonly=settings.is_readonly, lock=data.writer_lock)
+        store = backend.open_store()
         try:
-            lexical = LexicalIndex.open(data.lexical)
-            model = model_for_search(store, settings.config.embedding, data.data)
+            lexical = backend.open_lexical()
+            model = model_for_search(store, settings.config.embedding, settings.data.data)
             vectors = None if model is None else self._open_vectors(store, model)
         except BaseException:
             store.close()
@@ -272,25 +277,20 @@ class KnowledgeService:
         return OpenBase(store, lexical, vectors, model, searcher, signature)
 
     def _not_indexed(self) -> NotIndexed:
+        where = self.backend.place if self.settings.config.store.url else self.settings.data.data
         next_step = "kebab ingest" if self.settings.sources else "kebab init FOLDER, then kebab ingest"
-        return NotIndexed(f"nothing is indexed in {self.settings.data.data} yet", next_step)
+        return NotIndexed(f"nothing is indexed in {where} yet", next_step)
 
-    def _open_vectors(self, store: Store, model: EmbeddingModel) -> VectorIndex | None:
+    def _open_vectors(self, store: Store, model: EmbeddingModel) -> VectorRows | None:
         state = store.vector_state(model.key)
         if state is None:
             return None
-        from dari.knowledge.index.vectors import VectorIndex
-
-        above = self.settings.config.search.ann_above_chunks
-        return VectorIndex.open(
-            self.settings.data.vectors, state.dim, model.key, state.committed_rows, ann_above_rows=above
-        )
+        return self.backend.open_vectors(model.key, state.dim, state.committed_rows)
 
     def _signature(self) -> Signature:
-        """Changes when the data folder was replaced, or another model chosen, or the first vectors of one made."""
+        """Changes when the store was replaced, or another model chosen, or the first vectors of one made."""
         data = self.settings.data
-        folders = (_inode(folder, written=True) for folder in (data.vectors, data.models))
-        return (_inode(data.sqlite), _inode(data.lexical), *folders, _inode(data.data / "model.json"))
+        return (*self.backend.signature(), inode(data.models, written=True), inode(data.data / "model.json"))
 
 
 class ServiceCache:
@@ -308,7 +308,7 @@ class ServiceCache:
 
     def get(self, config: str | None, environ: Mapping[str, str], is_readonly: bool) -> KnowledgeService:
         """The service of these settings; opened where it is not yet."""
-        key = (config, is_readonly, _inode(config_file(config, environ)), _relevant(environ))
+        key = (config, is_readonly, inode(config_file(config, environ)), _relevant(environ))
         with self._lock:
             service = self._services.get(key)
             if service is not None:
@@ -330,13 +330,3 @@ def _relevant(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What of an environment decides on settings and places."""
     names = ("HOME", "DARI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
     return tuple(sorted((name, value) for name, value in environ.items() if name in names or name.startswith("KEBAB_")))
-
-
-def _inode(path: os.PathLike[str], *, written: bool = False) -> tuple[int, ...]:
-    try:
-        info = os.stat(path)
-    except OSError:
-        return ()
-    is_file = info.st_mode & 0o170000 == 0o100000
-    changes = is_file and path.__fspath__().endswith((".toml", ".json"))
-    return (info.st_dev, info.st_ino, info.st_mtime_ns if changes or written else 0)

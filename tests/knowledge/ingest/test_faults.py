@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -14,6 +15,7 @@ import pytest
 
 from dari.errors import Unavailable
 from dari.knowledge.errors import ReadonlyMode, StoreNewer
+from dari.knowledge.ingest import writer
 from dari.knowledge.ingest.pipeline import ingest
 from dari.knowledge.ingest.reset import reset
 from dari.knowledge.ingest.single import ingest_bytes
@@ -90,6 +92,33 @@ def test_an_index_that_was_lost_or_broken_is_built_anew(tmp_path: Path) -> None:
         assert writer.notes == []
 
 
+def test_traces_of_deleted_chunks_are_purged_and_an_index_that_would_need_them_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "KEPT_TOMBSTONE_REVISIONS", 3)
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/stays.md", note("stays"))
+    run(settings)
+
+    def count() -> int:
+        with closing(sqlite3.connect(settings.data.sqlite)) as database:
+            return int(database.execute("SELECT count(*) FROM tombstones").fetchone()[0])
+
+    most = 0
+    for turn in range(12):
+        write_old(tmp_path / "notes/changes.md", note(f"turn {turn}", 1), age=turn)
+        run(settings)
+        if turn == 0:
+            shutil.copytree(settings.data.lexical, tmp_path / "old index")
+        most = max(most, count())
+    assert 0 < most < 9, "one for each change would be eleven"
+    shutil.rmtree(settings.data.lexical)
+    shutil.copytree(tmp_path / "old index", settings.data.lexical)
+    assert "built anew" in str(run(settings).recovered)
+    assert found_paths(settings, unique_word("turn 0")) == []
+    check_consistent(settings)
+
+
 def test_a_store_that_was_restored_from_a_backup_gets_an_index_of_its_own(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     write_old(tmp_path / "notes/a.md", note("a"))
@@ -106,8 +135,6 @@ def test_a_store_that_was_restored_from_a_backup_gets_an_index_of_its_own(tmp_pa
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    import sqlite3
-
     settings = make_settings(tmp_path)
     write_old(tmp_path / "notes/a.md", note("a"))
     run(settings)
@@ -168,8 +195,8 @@ def test_a_reset_of_orphans_removes_documents_whose_file_or_source_is_gone(tmp_p
     assert os.listdir(settings.data.vectors) == []
 
 
-def test_a_store_elsewhere_is_refused_and_nothing_is_written_here_instead(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path, {"KEBAB_STORE_URL": "postgresql://db.example/kebab"})
+def test_a_server_that_cannot_be_reached_is_an_error_and_nothing_is_written_here_instead(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, {"KEBAB_STORE_URL": "postgresql://127.0.0.1:1/kebab"})
     write_old(tmp_path / "notes/a.md", note("a"))
     with pytest.raises(Unavailable):
         run(settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ import pytest
 
 from dari.knowledge.config import Settings
 from dari.knowledge.errors import IngestFatal, InvalidArgument, ReadonlyMode, StoreLocked
-from dari.knowledge.ingest import writer
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.store.records import DocumentFilter
@@ -31,6 +29,8 @@ from tests.support.knowledge_folder import (
     unique_word,
     write_old,
 )
+
+pytestmark = pytest.mark.usefixtures("either_store")
 
 
 def test_a_folder_is_found_after_its_first_ingest(tmp_path: Path) -> None:
@@ -177,33 +177,6 @@ def test_a_folder_that_is_away_does_not_keep_the_others_waiting(tmp_path: Path) 
     check_consistent(settings)
 
 
-def test_traces_of_deleted_chunks_are_purged_and_an_index_that_would_need_them_is_built_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "KEPT_TOMBSTONE_REVISIONS", 3)
-    settings = make_settings(tmp_path)
-    write_old(tmp_path / "notes/stays.md", note("stays"))
-    run(settings)
-
-    def count() -> int:
-        with closing(sqlite3.connect(settings.data.sqlite)) as database:
-            return int(database.execute("SELECT count(*) FROM tombstones").fetchone()[0])
-
-    most = 0
-    for turn in range(12):
-        write_old(tmp_path / "notes/changes.md", note(f"turn {turn}", 1), age=turn)
-        run(settings)
-        if turn == 0:
-            shutil.copytree(settings.data.lexical, tmp_path / "old index")
-        most = max(most, count())
-    assert 0 < most < 9, "one for each change would be eleven"
-    shutil.rmtree(settings.data.lexical)
-    shutil.copytree(tmp_path / "old index", settings.data.lexical)
-    assert "built anew" in str(run(settings).recovered)
-    assert found_paths(settings, unique_word("turn 0")) == []
-    check_consistent(settings)
-
-
 def test_a_file_that_was_moved_and_changed_or_copied_is_no_rename(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     path = write_old(tmp_path / "notes/a.md", note("a"))
@@ -315,7 +288,11 @@ def test_secrets_and_keys_under_other_names_are_counted_and_never_read_into_the_
     report = run(settings)
     assert (report.new, report.skipped_secret) == (1, 3)
     assert not isinstance(report.skip_examples, type(None))
-    assert b"hunter2" not in settings.data.sqlite.read_bytes() + Path(f"{settings.data.sqlite}").read_bytes()
+    with closing(opened(settings)) as store:
+        assert [record.path for record in store.list_documents()] == ["a.md"]
+        assert "hunter2" not in "".join(row.text + row.title_text for row in store.changes_since(0).added)
+    if not settings.config.store.url:
+        assert not [path for path in settings.data.data.glob("kebab.sqlite*") if b"hunter2" in path.read_bytes()]
 
 
 def test_the_events_begin_with_the_scan_and_end_with_one_terminal_event(tmp_path: Path) -> None:

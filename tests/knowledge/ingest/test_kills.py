@@ -16,10 +16,12 @@ from dari.knowledge.config import Settings
 from dari.knowledge.ingest.pipeline import ingest
 from dari.knowledge.ingest.reset import reset
 from dari.knowledge.ingest.writer import open_writer
+from tests.support import knowledge_folder
 from tests.support.ingest_victim import Victims
-from tests.support.knowledge_folder import check_consistent, make_settings, note, opened, write_old
+from tests.support.knowledge_folder import check_consistent, make_settings, note, opened, store_environ, write_old
 
-KILLS, GROUPS = 60, 4
+KILLS, GROUPS, POSTGRES_KILLS = 60, 4, 12
+SEED = int(os.environ.get("KEBAB_KILL_SEED", "20261117"))
 FILES = 40
 
 
@@ -35,6 +37,7 @@ def environ_of(folder: Path) -> dict[str, str]:
         "KEBAB_WORKSPACE_ROOT": str(folder / "notes"),
         "KEBAB_INGEST_PARSE_PROCESSES": "1",
         "KEBAB_INGEST_BATCH_FILES": "3",
+        **store_environ(folder / "home"),
     }
 
 
@@ -65,7 +68,19 @@ def facts(settings: Settings) -> list[tuple[object, ...]]:
 def test_an_ingest_that_is_killed_anywhere_leaves_a_store_that_mends_itself(
     tmp_path: Path, victims: Victims, group: int
 ) -> None:
-    seed = int(os.environ.get("KEBAB_KILL_SEED", "20261117")) + group
+    kill_ingests(tmp_path, victims, SEED + group, KILLS // GROUPS)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.xdist_group("postgres")
+def test_an_ingest_into_postgresql_that_is_killed_lets_go_of_its_lock_and_mends_itself(
+    tmp_path: Path, victims: Victims, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge_folder, "SERVER", [postgres_url])
+    kill_ingests(tmp_path, victims, SEED, POSTGRES_KILLS)
+
+
+def kill_ingests(tmp_path: Path, victims: Victims, seed: int, wanted: int) -> None:
     rng = random.Random(seed)
     environ = environ_of(tmp_path)
     settings = make_settings(tmp_path, environ)
@@ -75,7 +90,7 @@ def test_an_ingest_that_is_killed_anywhere_leaves_a_store_that_mends_itself(
     assert victims.wait(victims.start("ingest", environ)) == 0
     longest_s = time.monotonic() - begin_s
     kills = 0
-    for turn in range(1, KILLS // GROUPS * 3):
+    for turn in range(1, wanted * 3):
         disturb(tmp_path / "notes", rng, turn)
         happened = victims.kill_at_random(victims.start("ingest", environ), rng, longest_s)
         print(f"seed {seed} turn {turn}: {happened}")
@@ -83,9 +98,9 @@ def test_an_ingest_that_is_killed_anywhere_leaves_a_store_that_mends_itself(
         with open_writer(settings, wait_s=10) as writer:
             print("  ", "; ".join(writer.notes) or "nothing to mend")
         check_consistent(settings)
-        if kills == KILLS // GROUPS:
+        if kills == wanted:
             break
-    assert kills == KILLS // GROUPS
+    assert kills == wanted
     assert ingest(settings).errors == 0
     check_consistent(settings)
     fresh = make_settings(tmp_path, environ | {"DARI_HOME": str(tmp_path / "fresh")})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dari.errors import DariError, Denied
+from dari.knowledge.backend import open_backend
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.ingest.recovery import remove_orphan_assets
 from dari.knowledge.ingest.single import ingest_bytes, ingest_file
@@ -23,6 +24,8 @@ from tests.support.knowledge_folder import (
     unique_word,
     write_old,
 )
+
+pytestmark = pytest.mark.usefixtures("either_store")
 
 
 def test_a_file_of_a_configured_folder_is_indexed_where_it_is(tmp_path: Path) -> None:
@@ -46,7 +49,10 @@ def test_a_file_from_elsewhere_is_copied_and_keeps_its_origin(tmp_path: Path) ->
         assert record.path.endswith(".md")
         assert len(record.path) == len("_external/") + 12 + 3
         assert (record.title, record.source_uri, record.source_id) == ("Report.MD", path.as_uri(), "_external")
-        assert settings.data.asset(record.asset_id).read_bytes() == path.read_bytes()
+    with closing(open_backend(settings)) as backend:
+        assert backend.read_asset(record.asset_id, 10_000) == path.read_bytes()
+        assert backend.read_asset(record.asset_id, 10) is None
+    if not settings.config.store.url:
         assert settings.data.asset(record.asset_id).stat().st_mode & 0o777 == 0o600
     path.unlink()
     write_old(tmp_path / "notes/a.md", note("a"))
@@ -92,8 +98,8 @@ def test_secrets_and_unknown_kinds_are_skipped_and_counted(tmp_path: Path) -> No
 def test_a_copy_without_a_document_is_removed_after_a_kill(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     ingest_bytes(settings, note("a").encode(), "Title")
-    write_old(settings.data.assets / "aa" / ("a" * 32), "orphan")
     with open_writer(settings) as writer:
+        writer.backend.put_asset("a" * 32, b"orphan")
         writer.store.journal.begin_run("x")  # of a process that is killed now
     with open_writer(settings) as writer:
         assert any("without a document" in one for one in writer.notes)

@@ -9,13 +9,13 @@ import pytest
 from dari.errors import Unavailable
 from dari.knowledge.document import TrustLevel
 from dari.knowledge.errors import InvalidArgument, ModelNotInstalled, StaleCursor
-from dari.knowledge.index.lexical import LexicalIndex
 from dari.knowledge.search.request import SearchRequest, SearchResult
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import DocumentFilter
 from tests.support.knowledge_corpus import Corpus, corpus_of
 
 pytest.importorskip("numpy")
+pytestmark = pytest.mark.usefixtures("either_store")
 
 DOCUMENTS = {
     "backup.md": "The backup runs every night at two and is kept for thirty days.",
@@ -64,9 +64,7 @@ def test_hybrid_without_a_model_is_lexical_and_says_so(corpus: Corpus) -> None:
 
 
 def test_hybrid_before_the_first_vector_is_lexical_and_says_so(corpus: Corpus) -> None:
-    from dari.knowledge.index.vectors import VectorIndex
-
-    vectors = VectorIndex.open(corpus.home / "vectors", corpus.model.dim, corpus.model.key, 0)
+    vectors = corpus.backend.open_vectors(corpus.model.key, corpus.model.dim, 0)
     result = Searcher(corpus.store, corpus.lexical, vectors, corpus.model).search(SearchRequest(query="backup"))
     assert (result.degraded, result.mode) == ("no_vectors", "lexical")
 
@@ -240,14 +238,12 @@ def test_a_chunk_that_left_the_store_is_passed_over_until_the_index_follows(embe
 
 
 def test_a_reader_follows_a_writer_of_another_process(embedded: Corpus) -> None:
-    from dari.knowledge.index.vectors import VectorIndex
-
     state = embedded.store.vector_state(embedded.model.key)
     assert state is not None
     reader = Searcher(
         embedded.store,
-        LexicalIndex.open(embedded.home / "lexical"),
-        VectorIndex.open(embedded.home / "vectors", embedded.model.dim, embedded.model.key, state.committed_rows),
+        embedded.backend.open_lexical(),
+        embedded.backend.open_vectors(embedded.model.key, embedded.model.dim, state.committed_rows),
         embedded.model,
     )
     embedded.put("fresh.md", "A hound guards the harbour.")

@@ -9,10 +9,10 @@ from dari.knowledge.store.store import Store
 from tests.support.knowledge_stores import STORES
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens the store of this test; once more gives a second one on the same data."""
-    with STORES[request.param](tmp_path) as opener:
+    with STORES[request.param](tmp_path, request) as opener:
         yield opener
 
 

@@ -8,7 +8,8 @@ from dari.cli.kebab.context import ERROR, OK, KebabContext, print_wire
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_size
 from dari.errors import InvalidInput
-from dari.knowledge.config import load_settings
+from dari.knowledge.backend import open_backend
+from dari.knowledge.config import StoreSettings, check_store_url, load_settings
 from dari.knowledge.config_file import init_config, migrate_config
 from dari.knowledge.errors import ReadonlyMode
 from dari.knowledge.paths import config_file
@@ -25,6 +26,11 @@ _SCOPES = {
 def _add_init(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", nargs="?", help="the folder to index (default: none; add one to the file)")
+    add(
+        "--store",
+        metavar="URL",
+        help="keep it in PostgreSQL instead of the data folder: postgresql://user@host/database",
+    )
     add("--force", action="store_true", help="replace a configuration that exists")
 
 
@@ -37,17 +43,36 @@ async def _run_init(arguments: argparse.Namespace, context: KebabContext) -> int
     root = context.resolve(arguments.folder).resolve() if arguments.folder else None
     if root is not None and not root.is_dir():
         raise InvalidInput(f"the folder must exist, got {root}", "make it, or name another one")
-    backup = await context.call(init_config, path, root=str(root or ""), force=arguments.force)
+    store_url = arguments.store or ""
+    check_store_url(store_url, "--store")
+    if store_url:
+        await context.call(_reach, store_url)
+    backup = await context.call(init_config, path, root=str(root or ""), store_url=store_url, force=arguments.force)
     settings = load_settings(str(path), context.environ)
+    places = {"config": str(path), "root": str(root) if root else None, "data": str(settings.data.data)}
+    if settings.config.store.url:
+        places["store"] = open_backend(settings).place
     if context.as_json:
-        context.output.json({"config": str(path), "root": str(root) if root else None, "data": str(settings.data.data)})
+        context.output.json(places)
         return OK
     context.output.text(f"configuration  {path}", f"data           {settings.data.data}")
+    if "store" in places:
+        context.output.text(f"store          {places['store']}")
     if backup:
         context.note(f"the file as it was: {backup}")
     then = "next: kebab ingest" if root else f"next: set [workspace] root in {path}, then kebab ingest"
     context.note(context.rewrite(then))
     return OK
+
+
+def _reach(store_url: str) -> None:
+    """Try the login before the file is written. Nothing is made on the server yet."""
+    from contextlib import closing
+
+    from dari.knowledge.postgres_backend import PostgresBackend
+
+    with closing(PostgresBackend(StoreSettings(url=store_url))) as backend:
+        backend.exists()
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +114,8 @@ async def _run_reset(arguments: argparse.Namespace, context: KebabContext) -> in
 
     service = await context.open()
     service.require_writable("kebab reset")
-    what, where = _SCOPES[arguments.scope], service.settings.data.data
+    what = _SCOPES[arguments.scope]
+    where = service.backend.place if service.settings.config.store.url else service.settings.data.data
     if not arguments.yes:
         if not context.console.stdin_is_tty:
             raise InvalidInput("a reset needs a person's word, and stdin is not a terminal", "say so with --yes")
@@ -116,6 +142,7 @@ COMMANDS = (
         "Write a commented configuration. Nothing is indexed yet: kebab ingest does that.",
         (
             ("init ~/notes", "in the usual place"),
+            ("init ~/notes --store postgresql://me@db.example.com/notes", "in PostgreSQL, for several machines"),
             ("init ~/work/docs --config ~/work/kebab.toml", "a second knowledge base, used with --config"),
         ),
     ),

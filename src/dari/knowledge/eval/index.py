@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -20,13 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from dari.errors import Conflict, InvalidInput
+from dari.knowledge.backend import Backend, FolderBackend, open_backend
 from dari.knowledge.chunk import ChunkPolicy, chunk_document
 from dari.knowledge.config import KebabConfig, Settings
 from dari.knowledge.embed import EmbedProgress, EmbedReport, embed_pending, model_for_search
 from dari.knowledge.errors import NotIndexed
 from dari.knowledge.eval.dataset import CorpusDocument, EvalSet
 from dari.knowledge.ids import asset_id, doc_id
-from dari.knowledge.index.lexical import INDEX_VERSION, LexicalIndex
+from dari.knowledge.index.lexical import INDEX_VERSION
 from dari.knowledge.models.catalog import default_name, preferred
 from dari.knowledge.models.installed import installed_models, models_dir, read_active
 from dari.knowledge.models.model import EmbeddingModel, load_model
@@ -37,11 +38,10 @@ from dari.knowledge.paths import DataPaths
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.lock import writer_lock
 from dari.knowledge.store.records import DocumentRecord
-from dari.knowledge.store.sqlite import SqliteStore, make_store, open_store
 from dari.knowledge.store.store import Store
 
 if TYPE_CHECKING:
-    from dari.knowledge.index.vectors import VectorIndex
+    from dari.knowledge.index.index import Lexical, VectorRows
 
 MAX_KEPT = 3
 BATCH_DOCUMENTS = 500
@@ -59,8 +59,8 @@ class SetIndex(Struct, frozen=True, kw_only=True):
     """What a run searches. `names` has the corpus-id of each document number."""
 
     store: Store
-    lexical: LexicalIndex
-    vectors: VectorIndex | None
+    lexical: Lexical
+    vectors: VectorRows | None
     model: EmbeddingModel | None
     searcher: Searcher
     names: dict[int, str]
@@ -93,14 +93,16 @@ def _open_set(
     chosen: EvalSet, settings: Settings, needs_vectors: bool, on_progress: OnProgress, cancel: Event, fresh: bool
 ) -> Iterator[SetIndex]:
     data = DataPaths(settings.data.runs / "indexes" / _key(chosen, settings.config))
-    with writer_lock(data.writer_lock):
+    backend = FolderBackend(data, ann_above_rows=settings.config.search.ann_above_chunks)
+    with backend.lock():
         began = time.monotonic()
         if fresh or not (data.data / COMPLETE).is_file():
             _clear(data)
-            _make(chosen, data, settings.config, on_progress, cancel)
+            made = index_set(chosen, backend, settings.config, on_progress, cancel)
+            (data.data / COMPLETE).write_bytes(msgspec.json.encode(made))
         os.utime(data.data)
         _prune(data.data.parent, data.data)
-        store, _ = make_store(data.sqlite)
+        store = backend.make_store()
         try:
             names = msgspec.json.decode((data.data / COMPLETE).read_bytes(), type=dict[int, str])
             _require_judged(chosen, set(names.values()), "corpus-ids of qrels must be those of corpus.jsonl")
@@ -110,7 +112,7 @@ def _open_set(
             if model is not None:
                 report = embed_pending(
                     store,
-                    data,
+                    backend,
                     model,
                     lock=nullcontext,
                     cancel=cancel,
@@ -118,7 +120,7 @@ def _open_set(
                 )
                 if report.cancelled:
                     raise Conflict("the run was cancelled", "run it again: it goes on with what is embedded")
-            joined = _joined(store, data, model, names, settings.config, round(index_s, 3), report)
+            joined = _joined(store, backend, model, names, settings.config, round(index_s, 3), report)
             yield msgspec.structs.replace(joined, hint=_model_hint(store, settings, model) if needs_vectors else "")
         finally:
             store.close()
@@ -127,22 +129,24 @@ def _open_set(
 @contextmanager
 def _open_base(chosen: EvalSet, settings: Settings) -> Iterator[SetIndex]:
     """The person's own documents, as search sees them."""
-    data = settings.data
-    if not data.sqlite.exists():
-        raise NotIndexed(f"{chosen.folder} has no corpus.jsonl, and nothing is indexed in {data.data}", "kebab ingest")
-    store = open_store(data.sqlite, is_readonly=True)
-    try:
-        wanted = {doc for question in chosen.questions for doc in question.relevant}
-        names: dict[int, str] = {}
-        after = ""
-        while page := store.list_documents(after=after, limit=1000):
-            names |= {one.doc_no: one.doc_id if one.doc_id in wanted else one.path for one in page}
-            after = page[-1].path
-        _require_judged(chosen, set(names.values()), "corpus-ids must be paths or ids of documents: kebab list docs")
-        model = model_for_search(store, settings.config.embedding, data.data)
-        yield _joined(store, data, model, names, settings.config)
-    finally:
-        store.close()
+    with closing(open_backend(msgspec.structs.replace(settings, is_readonly=True))) as backend:
+        if not backend.exists():
+            message = f"{chosen.folder} has no corpus.jsonl, and nothing is indexed in {backend.place}"
+            raise NotIndexed(message, "kebab ingest")
+        with closing(backend.open_store()) as store:
+            yield _base_index(chosen, settings, backend, store)
+
+
+def _base_index(chosen: EvalSet, settings: Settings, backend: Backend, store: Store) -> SetIndex:
+    wanted = {doc for question in chosen.questions for doc in question.relevant}
+    names: dict[int, str] = {}
+    after = ""
+    while page := store.list_documents(after=after, limit=1000):
+        names |= {one.doc_no: one.doc_id if one.doc_id in wanted else one.path for one in page}
+        after = page[-1].path
+    _require_judged(chosen, set(names.values()), "corpus-ids must be paths or ids of documents: kebab list docs")
+    model = model_for_search(store, settings.config.embedding, settings.data.data)
+    return _joined(store, backend, model, names, settings.config)
 
 
 def _require_judged(chosen: EvalSet, indexed: set[str], hint: str) -> None:
@@ -154,19 +158,16 @@ def _require_judged(chosen: EvalSet, indexed: set[str], hint: str) -> None:
 
 def _joined(
     store: Store,
-    data: DataPaths,
+    backend: Backend,
     model: EmbeddingModel | None,
     names: dict[int, str],
     config: KebabConfig,
     index_s: float = 0.0,
     embedding: EmbedReport | None = None,
 ) -> SetIndex:
-    lexical, vectors = LexicalIndex.open(data.lexical), None
+    lexical, vectors = backend.open_lexical(), None
     if model is not None and (state := store.vector_state(model.key)) is not None:
-        from dari.knowledge.index.vectors import VectorIndex
-
-        above = config.search.ann_above_chunks
-        vectors = VectorIndex.open(data.vectors, state.dim, model.key, state.committed_rows, ann_above_rows=above)
+        vectors = backend.open_vectors(model.key, state.dim, state.committed_rows)
     return SetIndex(
         store=store,
         lexical=lexical,
@@ -179,7 +180,7 @@ def _joined(
     )
 
 
-def _model_for(store: SqliteStore, settings: Settings) -> EmbeddingModel | None:
+def _model_for(store: Store, settings: Settings) -> EmbeddingModel | None:
     """As after an ingest: the person's choice, else the installed model for the languages of the corpus."""
     embedding, data_dir = settings.config.embedding, settings.data.data
     active = read_active(data_dir)
@@ -192,7 +193,7 @@ def _model_for(store: SqliteStore, settings: Settings) -> EmbeddingModel | None:
     return load_model(embedding, data_dir)
 
 
-def _model_hint(store: SqliteStore, settings: Settings, model: EmbeddingModel | None) -> str:
+def _model_hint(store: Store, settings: Settings, model: EmbeddingModel | None) -> str:
     """What to install where the documents' languages would have chosen another model."""
     embedding, data_dir = settings.config.embedding, settings.data.data
     if embedding.provider != "local" or embedding.model != AUTO:
@@ -203,9 +204,16 @@ def _model_hint(store: SqliteStore, settings: Settings, model: EmbeddingModel | 
     return ""
 
 
-def _make(chosen: EvalSet, data: DataPaths, config: KebabConfig, on_progress: OnProgress, cancel: Event) -> None:
-    store, _ = make_store(data.sqlite)
-    lexical = LexicalIndex.open(data.lexical, writable=True)
+def index_set(
+    chosen: EvalSet,
+    backend: Backend,
+    config: KebabConfig,
+    on_progress: OnProgress = lambda _: None,
+    cancel: Event | None = None,
+) -> dict[int, str]:
+    """Put the set's corpus into an empty store, and return the corpus-id of each document number."""
+    store = backend.make_store()
+    lexical = backend.open_lexical(writable=True)
     names: dict[int, str] = {}
     try:
         batch: list[CorpusDocument] = []
@@ -215,19 +223,19 @@ def _make(chosen: EvalSet, data: DataPaths, config: KebabConfig, on_progress: On
                 _put(store, lexical, batch, config, names)
                 on_progress(IndexProgress(len(names)))
                 batch = []
-                if cancel.is_set():
+                if cancel is not None and cancel.is_set():
                     raise Conflict("the run was cancelled", "run it again when you like")
         _put(store, lexical, batch, config, names)
         lexical.commit(store.revision())
     finally:
         lexical.close()
         store.close()
-    (data.data / COMPLETE).write_bytes(msgspec.json.encode(names))
+    return names
 
 
 def _put(
-    store: SqliteStore,
-    lexical: LexicalIndex,
+    store: Store,
+    lexical: Lexical,
     batch: list[CorpusDocument],
     config: KebabConfig,
     names: dict[int, str],

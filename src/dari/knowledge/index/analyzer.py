@@ -111,6 +111,15 @@ def phrase_terms(words: list[str]) -> str:
     return " ".join(map(_TERMS.heads.__getitem__, words))
 
 
+def index_term_of(phrase_term: str) -> str | None:
+    """The index term of every text that has this term of a phrase; None where there is none: letters of scripts without
+    spaces are indexed in pairs."""
+    first = phrase_term[0]
+    if "가" <= first <= "힣" or "ㄱ" <= first <= "ㆎ":
+        return f"={phrase_term}"
+    return None if not first.isascii() and _UNSPACED_LETTER.match(first) else phrase_term
+
+
 def terms_of_word(word: str) -> list[str]:
     """The terms of one word: the whole first, then its parts or bigrams."""
     return _TERMS[word].split()

@@ -73,6 +73,10 @@ class LexicalIndex:
     # --- reading
 
     @property
+    def place(self) -> str:
+        return str(self.path)
+
+    @property
     def revision(self) -> int:
         """The store's revision that the searched commit holds; 0 for an empty index."""
         return self._revision

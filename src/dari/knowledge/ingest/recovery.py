@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from dari.knowledge.ingest.writer import KnowledgeWriter
 
 
@@ -23,15 +20,8 @@ def recover(writer: KnowledgeWriter) -> None:
 
 def remove_orphan_assets(writer: KnowledgeWriter) -> int:
     """Files that a kill left between writing them and their document."""
-    folder = writer.settings.data.assets
-    if not folder.is_dir():
-        return 0
-    known = writer.store.asset_ids()
-    orphans = [path for path in _files(folder) if path.name not in known]
-    for path in orphans:
-        path.unlink(missing_ok=True)
+    kept = writer.backend.asset_ids()
+    orphans = kept - writer.store.asset_ids() if kept else kept
+    if orphans:
+        writer.backend.remove_assets(orphans)
     return len(orphans)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]

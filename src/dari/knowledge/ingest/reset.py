@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -34,13 +35,13 @@ def reset(settings: Settings, scope: ResetScope, wait_s: float | None = None) ->
     """Forget what `scope` names and say what is gone. StoreLocked while another process writes."""
     if settings.is_readonly:
         raise ReadonlyMode("a reset removes data", "run it again without --readonly and KEBAB_READONLY")
-    if scope != "config-only":
-        settings.require_folder_store()
     if scope == "orphans-only":
         return _reset_orphans(settings, wait_s)
     if scope == "config-only":
         return _removed(scope, _measure([settings.config_file]), [settings.config_file])
     wait_s = settings.config.store.lock_wait_s if wait_s is None else wait_s
+    if settings.config.store.url:
+        return _reset_database(settings, scope, wait_s)
     if not settings.data.data.is_dir():
         return _removed(scope, [], [settings.config_file] if scope == "all" else [])
     with writer_lock(settings.data.writer_lock, wait_s):
@@ -132,6 +133,34 @@ def _count_documents(settings: Settings) -> int:
         store.close()
 
 
+def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> ResetReportV1:
+    """One transaction of the server, so a kill leaves all of it or nothing; what is in the data folder follows."""
+    from dari.knowledge.postgres_backend import PostgresBackend
+
+    data, documents, size, removed = settings.data, 0, 0, []
+    with closing(PostgresBackend(settings.config.store)) as backend:
+        if backend.exists():
+            removed.append(backend.place if scope != "vector-only" else f"{backend.place}: vectors")
+            with backend.lock(wait_s):
+                if scope == "vector-only":
+                    size = backend.index_bytes()[1]
+                    with backend.open_store().write() as transaction:
+                        transaction.delete_vectors()
+                else:
+                    documents = backend.count_documents()
+                    size = backend.remove_store()
+    local = {"all": [data.runs, data.models, settings.config_file], "data-only": [data.runs]}.get(scope, [])
+    gone = _measure(local)
+    for path, _ in gone:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return ResetReportV1(
+        scope=scope,
+        removed=(*removed, *(str(path) for path, _ in gone)),
+        removed_bytes=size + sum(number for _, number in gone),
+        documents_removed=documents,
+    )
+
+
 def _reset_orphans(settings: Settings, wait_s: float | None) -> ResetReportV1:
     """Documents whose file or source is gone, stored files without a document, vectors of models that are not known."""
     from dari.knowledge.ingest.recovery import remove_orphan_assets
@@ -143,17 +172,19 @@ def _reset_orphans(settings: Settings, wait_s: float | None) -> ResetReportV1:
     with open_writer(settings, wait_s) as writer:
         store = writer.store
         sources = {source.id: source for source in all_sources(settings, store)}
+        assets = writer.backend.asset_ids()
         orphans: list[tuple[int, str]] = []
         for name in sorted(store.source_ids()):
             source = sources.get(name)
             for state in store.file_states(name):
                 if name == EXTERNAL:
-                    path: Path | None = settings.data.asset(state.asset_id)
+                    is_there = state.asset_id in assets
                 elif source is None:
-                    path = None
+                    is_there = False
                 else:
                     path = source.root / state.path.removeprefix(source.document_path("")).lstrip("/")
-                if path is None or not path.exists():
+                    is_there = path.exists()
+                if not is_there:
                     orphans.append((state.doc_no, state.path))
                     size += state.byte_len
         for start in range(0, len(orphans), 256):

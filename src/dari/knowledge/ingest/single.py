@@ -26,7 +26,6 @@ from dari.knowledge.ingest.writer import KnowledgeWriter, open_writer
 from dari.knowledge.parse import HEAD_BYTES, ParserPool, media_of
 from dari.knowledge.paths import EXTERNAL
 from dari.knowledge.wire.reports import IngestReportV1
-from dari.paths import make_dirs, write_private
 
 HASH_DIGITS = 12
 
@@ -145,9 +144,7 @@ def _store_external(
         return None
     if not isinstance(outcome, NewContent):
         raise IngestAssetError(f"{name} was not indexed", "try again")
-    stored = settings.data.asset(asset)
-    make_dirs(stored.parent)
-    write_private(stored, data)
+    writer.backend.put_asset(asset, data)
     with store.write() as transaction:
         result = transaction.put_document(outcome.record, outcome.chunks, outcome.blocks)
         revision = transaction.revision

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dari.knowledge.backend import Backend, open_backend
 from dari.knowledge.config import Settings
 from dari.knowledge.errors import IngestFatal, ReadonlyMode
-from dari.knowledge.index.lexical import LexicalIndex
-from dari.knowledge.store.lock import writer_lock
-from dari.knowledge.store.sqlite import make_store
+from dari.knowledge.index.index import Lexical
 from dari.knowledge.store.store import PutResult, Store
 from dari.paths import private_dir
 
@@ -26,8 +25,9 @@ class KnowledgeWriter:
     """What writes to documents. `notes` says what had to be mended when it was opened."""
 
     settings: Settings
+    backend: Backend
     store: Store
-    lexical: LexicalIndex
+    lexical: Lexical
     notes: list[str] = field(default_factory=list)
     _indexed_revision: int = 0
     _waiting_chunks: int = 0
@@ -112,16 +112,15 @@ def open_writer(settings: Settings, wait_s: float | None = None) -> Iterator[Kno
 
     if settings.is_readonly:
         raise ReadonlyMode("this writes to the store", "run it again without --readonly and KEBAB_READONLY")
-    settings.require_folder_store()
-    data = settings.data
-    private_dir(data.data)
-    with writer_lock(data.writer_lock, settings.config.store.lock_wait_s if wait_s is None else wait_s):
-        notes = finish_reset(settings)
-        store, _ = make_store(data.sqlite)
+    wait_s = settings.config.store.lock_wait_s if wait_s is None else wait_s
+    with closing(open_backend(settings)) as backend, backend.lock(wait_s):
+        private_dir(settings.data.data)
+        notes = finish_reset(settings) if not settings.config.store.url else []
+        store = backend.make_store()
         try:
-            lexical = LexicalIndex.open(data.lexical, writable=True)
+            lexical = backend.open_lexical(writable=True)
             try:
-                writer = KnowledgeWriter(settings, store, lexical, notes)
+                writer = KnowledgeWriter(settings, backend, store, lexical, notes)
                 recover(writer)
                 yield writer
             except BaseException:
@@ -136,12 +135,12 @@ def open_writer(settings: Settings, wait_s: float | None = None) -> Iterator[Kno
             store.close()
 
 
-def _index_failed(index: LexicalIndex, error: Exception) -> IngestFatal:
+def _index_failed(index: Lexical, error: Exception) -> IngestFatal:
     """Nothing is lost: the store has it, and the next start brings the index on."""
     # tantivy says "a worker thread failed" for a full disk, so the disk is asked.
-    is_full = "No space left" in str(error) or _free_bytes(index.path) < MIN_FREE_BYTES
+    is_full = "No space left" in str(error) or _free_bytes(Path(index.place)) < MIN_FREE_BYTES
     return IngestFatal(
-        f"the lexical index in {index.path} cannot be written: {'the disk is full' if is_full else str(error)[:300]}",
+        f"the lexical index in {index.place} cannot be written: {'the disk is full' if is_full else str(error)[:300]}",
         f"{'free some space' if is_full else 'check the disk'}, then run `kebab ingest`: it goes on where it stopped",
     )
 

@@ -12,7 +12,7 @@ from dari.knowledge.search.snippets import MIN_SNIPPET_CHARS, Highlighter, Match
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dari.knowledge.index.lexical import LexicalIndex
+    from dari.knowledge.index.index import Lexical
     from dari.knowledge.search.query import WeightedQuery
     from dari.knowledge.search.request import Retrieval, ScoreKind, SearchRequest
     from dari.knowledge.store.records import ChunkRecord
@@ -36,7 +36,7 @@ def read_page(
     offset: int,
     request: SearchRequest,
     query: WeightedQuery,
-    lexical: LexicalIndex,
+    lexical: Lexical,
     retrieval: Callable[[int, float], Retrieval],
     kind: ScoreKind,
 ) -> Page:
@@ -93,7 +93,7 @@ def _in_order(store: Store, ranked: Ranked, first: int, last: int) -> list[tuple
     return entries[first - low : last - low]
 
 
-def _weights_shown(query: WeightedQuery, lexical: LexicalIndex) -> dict[str, float]:
+def _weights_shown(query: WeightedQuery, lexical: Lexical) -> dict[str, float]:
     """Terms to highlight: those of the query, and those that stand for a misspelt one."""
     weights = {term: weight for term, weight in query.stats.idf.items() if weight > 0}
     near = [term for terms in query.stats.corrections.values() for term in terms if term not in weights]

@@ -11,7 +11,7 @@ from dari.knowledge.index.analyzer import is_stop_word, phrase_terms, terms_of_w
 from dari.knowledge.search.request import QueryStats
 
 if TYPE_CHECKING:
-    from dari.knowledge.index.lexical import LexicalIndex
+    from dari.knowledge.index.index import Lexical
 
 MAX_QUERY_CHARS = 10_000
 _MAX_TERMS = 128  # of a pasted page; the rarest stay
@@ -47,7 +47,7 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(tuple(terms), tuple(phrase for phrase in phrases if phrase))
 
 
-def weigh(parsed: ParsedQuery, lexical: LexicalIndex) -> WeightedQuery:
+def weigh(parsed: ParsedQuery, lexical: Lexical) -> WeightedQuery:
     """The terms with their idf; for one that no chunk has, the terms near it."""
     idf = lexical.idf(parsed.terms)
     if len(idf) > _MAX_TERMS:
@@ -67,7 +67,7 @@ def weigh(parsed: ParsedQuery, lexical: LexicalIndex) -> WeightedQuery:
     return WeightedQuery(weights, parsed.phrases, QueryStats(idf=idf, sum_idf=total, corrections=corrections))
 
 
-def near_terms(lexical: LexicalIndex, term: str) -> tuple[str, ...]:
+def near_terms(lexical: Lexical, term: str) -> tuple[str, ...]:
     """Terms of the index that a slip of the finger away from `term`: the nearest, most frequent first."""
     is_hangul = term.startswith("=")
     bare = term[1:] if is_hangul else term

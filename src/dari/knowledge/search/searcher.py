@@ -34,8 +34,8 @@ from dari.knowledge.search.snippets import Highlighter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dari.knowledge.index.lexical import LexicalIndex
-    from dari.knowledge.index.vectors import VectorIndex, Vectors
+    from dari.knowledge.index.index import Lexical, VectorRows
+    from dari.knowledge.index.vectors import Vectors
     from dari.knowledge.models.model import EmbeddingModel
     from dari.knowledge.store.records import DocumentFilter
     from dari.knowledge.store.store import Store
@@ -77,8 +77,8 @@ class Searcher:
     def __init__(
         self,
         store: Store,
-        lexical: LexicalIndex,
-        vectors: VectorIndex | None = None,
+        lexical: Lexical,
+        vectors: VectorRows | None = None,
         model: EmbeddingModel | None = None,
         settings: SearchSettings | None = None,
     ) -> None:

@@ -1,0 +1,115 @@
+"""The commands over a store in PostgreSQL: from nothing to an answer, and no password in anything that is shown."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dari.knowledge.api import KnowledgeApi
+from dari.knowledge.config import load_settings
+from dari.knowledge.ingest.writer import open_writer
+from dari.knowledge.service import ServiceCache
+from dari.knowledge.tools.server import build_server
+from tests.support.kebab_command import Kebab, kebab_home
+from tests.support.knowledge_base import write_notes
+from tests.support.mcp_client import memory_client
+from tests.support.postgres_server import PASSWORD
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+
+@pytest.fixture
+def kebab(tmp_path: Path, postgres_url: str) -> Iterator[Kebab]:
+    with kebab_home(tmp_path, is_indexed=False) as home:
+        write_notes(home.notes)
+        home.environ["KEBAB_STORE_SCHEMA"] = "c" + hashlib.sha256(str(tmp_path).encode()).hexdigest()[:20]
+        yield home
+
+
+async def test_from_nothing_to_an_answer_and_back(kebab: Kebab, postgres_url: str) -> None:
+    made = await kebab("init", "notes", "--store", postgres_url, "--json")
+    assert made.code == 0, made.err
+    before = await kebab("doctor")
+    ingested = await kebab("ingest", "--json", "--quiet")
+    found = await kebab("search", "비밀번호는 며칠마다", "--json")
+    phrase = await kebab("search", '"five percent"', "--json")
+    answer = await kebab("ask", "When are backups made?", "--json")
+    listed = await kebab("list", "docs")
+    schema = await kebab("schema", "--json")
+    doctor = await kebab("doctor")
+    again = await kebab("ingest", "--json", "--quiet")
+    piped = await kebab("ingest-stdin", "--title", "Ships", "--json", "--quiet", stdin="The zeppelin lands at noon.")
+    fetched = await kebab("search", "zeppelin", "--json")
+    span = await kebab("fetch", "span", fetched.json["hits"][0]["doc_path"], "1", "1", "--json")
+    orphans = await kebab("reset", "--orphans-only", "--yes", "--json")
+    reset = await kebab("reset", "--data-only", "--yes", "--json")
+    empty = await kebab("search", "backups", "--json")
+    anew = await kebab("ingest", "--json", "--quiet")
+    assert before.code == 3 and "nothing is indexed" in before.out
+    assert (ingested.code, ingested.json["new"]) == (0, 3)
+    assert found.json["hits"][0]["doc_path"] == "korean/보안.md"
+    assert phrase.json["hits"][0]["doc_path"] == "deploy.md"
+    assert (answer.code, answer.json["grounded"]) == (0, True)
+    assert "backups.md" in listed.out
+    assert schema.json["models"]["index_version"].startswith("postings-")
+    assert schema.json["stats"]["index_bytes"]["lexical"] > 0
+    assert doctor.code == 0, doctor.out
+    assert (again.json["new"], again.json["unchanged"]) == (0, 3)
+    assert piped.json["new"] == 1
+    assert "zeppelin" in span.json["text"]
+    assert orphans.json["documents_removed"] == 0
+    assert reset.json["documents_removed"] == 4
+    assert empty.error["code"] == "not_indexed"
+    assert anew.json["new"] == 3
+    assert not (kebab.root / "dari/kebab/data/kebab.sqlite").exists()
+    for done in (made, before, ingested, found, answer, schema, doctor, reset, empty):
+        assert PASSWORD not in done.out + done.err
+    assert Path(made.json["config"]).stat().st_mode & 0o777 == 0o600
+    assert PASSWORD not in str(made.json)
+
+
+async def test_a_writer_elsewhere_is_the_error_of_a_locked_store(kebab: Kebab, postgres_url: str) -> None:
+    kebab.environ["KEBAB_STORE_URL"] = postgres_url
+    await kebab("init", "notes")
+    with open_writer(load_settings(str(kebab.root / "dari/kebab/config.toml"), kebab.environ)):
+        refused = await kebab("ingest", "--json", "--quiet")
+        found = await kebab("search", "backups", "--json")
+    assert (refused.code, refused.error["code"]) == (2, "store_locked")
+    assert found.code == 1  # readers are not kept out
+
+
+async def test_a_wrong_url_is_refused_without_its_password(kebab: Kebab, postgres_url: str) -> None:
+    refused = await kebab("init", "notes", "--store", f"mysql://me:{PASSWORD}@db/x", "--json")
+    assert refused.error["code"] == "config_invalid"
+    assert PASSWORD not in refused.err
+    stranger = postgres_url.replace("kebab:", "stranger:")
+    untried = await kebab("init", "notes", "--store", stranger, "--json")
+    assert untried.error["code"] == "denied"
+    assert PASSWORD not in untried.err
+    assert not (kebab.root / "dari/kebab/config.toml").exists()
+    kebab.environ["KEBAB_STORE_URL"] = stranger
+    done = await kebab("doctor", "--json")
+    assert done.code == 3
+    assert "refuses the login" in done.out
+    assert PASSWORD not in done.out + done.err
+
+
+async def test_an_agent_searches_and_asks_over_mcp(kebab: Kebab, postgres_url: str) -> None:
+    kebab.environ["KEBAB_STORE_URL"] = postgres_url
+    await kebab("init", "notes")
+    await kebab("ingest")
+    config = str(kebab.root / "dari/kebab/config.toml")
+    with ServiceCache() as services:
+        api = KnowledgeApi(lambda: services.get(config, kebab.environ, False))
+        async with memory_client(build_server(api, environ={})) as client:
+            found = await client.call_tool("search", {"query": "when are backups made"})
+            answer = await client.call_tool("ask", {"query": "When are backups made?"})
+            health = await client.call_tool("doctor", {})
+        api.close()
+    assert "backups.md" in found.text
+    assert '"grounded":true' in answer.text.replace(" ", "")
+    assert PASSWORD not in found.text + answer.text + health.text
+    assert "postgresql://127.0.0.1" in health.text

@@ -1,0 +1,201 @@
+"""What is particular to the store in PostgreSQL: logins, versions, rights, the lock, sessions that end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dari.errors import Conflict, DariError, Denied, Unavailable
+from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked, StoreNewer
+from dari.knowledge.store import postgres, postgres_schema
+from dari.knowledge.store.postgres import Database, make_store, open_store
+from tests.support.knowledge_documents import document, passages, put
+from tests.support.postgres_server import PASSWORD, fresh_schema
+
+pytestmark = pytest.mark.xdist_group("postgres")
+Connect = Callable[..., Database]
+
+
+@pytest.fixture
+def connect(postgres_url: str) -> Iterator[Connect]:
+    """Opens the database of this test as another process would; `url` and `schema` may be others."""
+    name, opened = fresh_schema(), []
+
+    def connect(url: str = postgres_url, schema: str = name, **options: bool) -> Database:
+        opened.append(Database(url, schema, **options))
+        return opened[-1]
+
+    yield connect
+    for database in opened:
+        database.close()
+
+
+def end_session_of(database: Database, by: Database) -> None:
+    """As a server that is stopped, or a network that breaks, ends it."""
+    assert database._writer is not None
+    by.rows("SELECT pg_terminate_backend(?)", database._writer.raw.info.backend_pid)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (PASSWORD, "wrong-Pa55", Denied),
+        ("/postgres", "/no_such_database", Unavailable),
+        ("kebab:", "nobody:", Denied),
+        (":{port}/", ":1/", Unavailable),
+        ("127.0.0.1", "no-such-host.invalid", Unavailable),
+        ("/postgres", "/postgres?colour=red", ConfigInvalid),
+        ("postgresql://", "mysql://", ConfigInvalid),
+    ],
+)
+def test_a_login_that_fails_says_why_and_never_shows_the_password(
+    postgres_url: str, connect: Connect, old: str, new: str, expected: type[DariError]
+) -> None:
+    port = postgres_url.rpartition(":")[2].partition("/")[0]
+    url = postgres_url.replace(old.format(port=port), new)
+    with pytest.raises(expected) as caught:
+        open_store(connect(url))
+    shown = f"{caught.value!r} {caught.value.message} {caught.value.hint} {caught.value.__cause__}"
+    assert PASSWORD not in shown
+    assert "wrong-Pa55" not in shown
+    assert caught.value.hint
+
+
+def test_a_password_in_the_environment_is_used(
+    postgres_url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    database = connect(postgres_url.replace(f":{PASSWORD}", ""))
+    assert put(make_store(database), "a.md", "a").doc_no == 1
+
+
+def test_the_url_decides_on_tls(postgres_url: str, connect: Connect) -> None:
+    with pytest.raises(Unavailable, match="SSL"):  # this server has none
+        open_store(connect(f"{postgres_url}?sslmode=require"))
+
+
+def test_nothing_to_read_names_the_command_that_ingests(connect: Connect) -> None:
+    with pytest.raises(NotIndexed) as caught:
+        open_store(connect())
+    assert "kebab ingest" in caught.value.hint
+
+
+def test_a_store_of_a_newer_version_is_refused_by_readers_and_writers(connect: Connect) -> None:
+    database = connect()
+    make_store(database)
+    with database.changing() as connection:
+        connection.execute("UPDATE kv SET value = '99' WHERE key = 'store_version'")
+    for opener in (open_store, make_store):
+        with pytest.raises(StoreNewer) as caught:
+            opener(connect())
+        assert caught.value.details == {"store_version": 99, "supported": len(postgres_schema.MIGRATIONS)}
+
+
+def test_an_older_server_is_refused(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_schema, "MIN_SERVER", 990000)
+    with pytest.raises(Unavailable, match="15 or newer"):
+        make_store(connect())
+
+
+def test_a_missing_extension_names_the_statement_that_makes_it(postgres_url: str, connect: Connect) -> None:
+    name = fresh_schema()
+    with connect().reading() as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+        connection.execute(f"CREATE DATABASE {name} OWNER {name}")
+    url = postgres_url.replace("kebab:", f"{name}:").replace("/postgres", f"/{name}")
+    with pytest.raises(Unavailable, match="pgvector") as caught:
+        make_store(connect(url))
+    assert "CREATE EXTENSION vector" in caught.value.hint
+    with connect(postgres_url.replace("/postgres", f"/{name}")).changing() as connection:
+        connection.execute("CREATE EXTENSION vector")
+    put(make_store(connect(url)), "a.md", "a")  # an ordinary role is enough from then on
+
+
+def test_a_read_only_store_reads_and_refuses_every_write(connect: Connect) -> None:
+    put(make_store(connect()), "a.md", "a")
+    store = open_store(connect(is_readonly=True))
+    assert store.document_by_path("a.md") is not None
+    with pytest.raises(ReadonlyMode), store.write():
+        pass
+    with pytest.raises(ReadonlyMode):
+        store.journal.put_turn("s", "q", "q", "{}")
+
+
+def test_a_second_writer_is_refused_with_the_one_that_holds_the_lock(connect: Connect) -> None:
+    first, second = connect(), connect()
+    make_store(first)
+    with first.lock():
+        with pytest.raises(StoreLocked) as caught, second.lock():
+            pass
+        assert caught.value.details == {"pid": os.getpid()}
+        with pytest.raises(StoreLocked), second.lock(wait_s=0.05):
+            pass
+        with pytest.raises(StoreLocked), first.lock():
+            pass
+    with second.lock():
+        pass
+
+
+def test_the_server_keeps_out_a_write_while_another_session_is_the_writer(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "WRITE_WAIT_S", 0.05)
+    first, second = connect(), connect()
+    store, other = make_store(first), make_store(second)
+    with first.lock():
+        put(store, "a.md", "a")
+        with pytest.raises(StoreLocked):
+            put(other, "b.md", "b")
+        other.journal.put_turn("s", "q", "q", "{}")  # the journal needs no lock
+        assert other.document_by_path("a.md") is not None
+    put(other, "b.md", "b")
+
+
+def test_a_writer_whose_session_ended_has_lost_the_lock_and_writes_nothing(connect: Connect) -> None:
+    first, second = connect(), connect()
+    store = make_store(first)
+    with first.lock():
+        end_session_of(first, second)
+        with second.lock(wait_s=10):
+            with pytest.raises(Unavailable):
+                put(store, "a.md", "a")
+            with pytest.raises(Conflict):
+                put(store, "a.md", "a")
+    assert store.document_by_path("a.md") is None
+
+
+def test_a_transaction_whose_session_ends_leaves_nothing(connect: Connect) -> None:
+    first, second = connect(), connect()
+    store = make_store(first)
+    with pytest.raises(Unavailable), store.write() as transaction:
+        transaction.put_document(document("a.md"), passages("a.md", ["a"]))
+        end_session_of(first, second)
+        transaction.set_kv("x", "y")
+    assert store.revision() == 0
+    put(store, "b.md", "b")  # by a new session
+
+
+def test_readers_go_on_after_the_server_ended_their_sessions(connect: Connect) -> None:
+    first, second = connect(), connect()
+    store = make_store(first)
+    put(store, "a.md", "a")
+    assert store.revision() == 1
+    second.rows("SELECT pg_terminate_backend(?)", first._pool[0].raw.info.backend_pid)
+    assert store.revision() == 1
+
+
+def test_a_nul_in_a_text_is_replaced(connect: Connect) -> None:
+    store = make_store(connect())
+    result = put(store, "a.md", "a\0b", title="t\0")
+    assert store.chunks_of(result.doc_no)[0].text == "a\ufffdb"
+
+
+def test_two_schemas_of_one_database_are_two_stores(connect: Connect) -> None:
+    one, other = make_store(connect()), make_store(connect(schema=fresh_schema()))
+    put(one, "a.md", "a")
+    assert other.document_by_path("a.md") is None
+    with one.database.lock(), other.database.lock():
+        put(other, "b.md", "b")
