@@ -146,4 +146,7 @@ async def test_every_built_in_tool_answers_alike_on_every_version(tmp_path: Path
     assert len(messages) == 3
     results = [(await talk(MemoryWire(server), version, messages))[-len(messages) :] for version in VERSIONS]
     structured = [[reply["result"]["structuredContent"] for reply in replies] for replies in results]
+    for check in [check for replies in structured for reply in replies for check in reply.get("checks", ())]:
+        if check["name"] == "disk":
+            del check["found"]  # the free space is another at the next look
     assert all(one == structured[0] for one in structured)

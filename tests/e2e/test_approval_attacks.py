@@ -38,6 +38,7 @@ BIN = Path(sys.executable).parent
 @pytest.fixture(scope="module")
 def crux() -> Iterator[Crux]:
     with TemporaryDirectory(prefix="attack-") as home, crux_in(Path(home)) as made:
+        made.ok("exec", "true")  # the daemon, and the pane of the attacks: each test may be the first of its worker
         yield made
 
 

@@ -151,7 +151,7 @@ def test_the_bridge_loads_little_but_the_standard_library() -> None:
         for heavy in ("asyncio", "socket", "subprocess", "pathlib", "msgspec", "json", "argparse"):
             assert heavy not in loaded
         ours = {name for name in loaded if name.startswith("dari.") and not name.startswith("dari.cli")}
-        daemon = {f"dari.daemon.{name}" for name in ("paths", "pipe", "unix_socket")}
+        daemon = {f"dari.daemon.{name}" for name in ("paths", "unix_socket")}
         assert ours == {"dari.daemon", "dari.home", "dari.terminal", "dari.terminal.paths", *daemon}
 
 
