@@ -123,8 +123,8 @@ def line_of(record: AuditRecord, label: str = "") -> str:
     number = f"{label}{record.n}".rjust(6)
     at = record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     if record.kind != "call":
-        told = [record.server, *(f"{name}={value}" for name, value in record.detail.items())]
-        return _plain(f"{number}  {at}  {record.kind:<10} {' '.join(filter(None, told))}  {record.who}").rstrip()
+        texts = [record.server, *(f"{name}={value}" for name, value in record.detail.items())]
+        return _plain(f"{number}  {at}  {record.kind:<10} {' '.join(filter(None, texts))}  {record.who}").rstrip()
     # A tool of ours has its part in its name.
     is_named = record.tool.startswith(f"{record.server}_") and record.part == record.server
     name = record.tool if is_named else "/".join(filter(None, (record.server, record.tool)))
@@ -181,7 +181,7 @@ def _verify(logs: list[Log], arguments: argparse.Namespace) -> int:
     if arguments.json:
         from dari.rpc.codec import encode as encoded
 
-        main, *beside = [{"directory": str(log.directory), **_told(report)} for log, report in reports]
+        main, *beside = [{"directory": str(log.directory), **_report_fields(report)} for log, report in reports]
         others = {**({"beside": beside} if beside else {}), **({"spools": waiting} if waiting.files else {})}
         print(encoded({**main, "whole": is_whole, **others}).decode())
     else:
@@ -245,11 +245,11 @@ def verdict(directory: Path, report: VerifyReport) -> list[str]:
     ]
 
 
-def _told(report: VerifyReport) -> dict[str, object]:
+def _report_fields(report: VerifyReport) -> dict[str, object]:
     head = {"n": report.head.n, "hash": report.head.hash} if report.head else None
     broken = report.broken
-    told = {"file": broken.file, "line": broken.line, "why": broken.why} if broken else None
-    return {"files": report.files, "records": report.records, "head": head, "broken": told, "torn": report.torn}
+    broken_link = {"file": broken.file, "line": broken.line, "why": broken.why} if broken else None
+    return {"files": report.files, "records": report.records, "head": head, "broken": broken_link, "torn": report.torn}
 
 
 def _print(found: Iterable[Found], as_json: bool) -> None:

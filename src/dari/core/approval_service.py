@@ -219,10 +219,10 @@ class RefusalReporter:
         self._reports: set[asyncio.Future[bool]] = set()
 
     def __call__(self, refusal: Refusal) -> None:
-        told = self._hub.report_refusal(
+        report = self._hub.report_refusal(
             self._daemon, refusal.method, refusal.principal, refusal.pid or 0, refusal.reason
         )
-        task = asyncio.ensure_future(told)
+        task = asyncio.ensure_future(report)
         self._reports.add(task)
         task.add_done_callback(self._forget)
 

@@ -102,12 +102,12 @@ class Spawner:
             sockets = [(str(path), path.lstat().st_ino) for path in self.sockets if path.is_socket()]
             wish = {"start": number, "argv": list(argv), "env": full, "cwd": cwd, "token": token, "sockets": sockets}
             wish |= {"inherited": list(inherited), "folder": "" if folder is None else str(folder)}
-            told = asyncio.get_running_loop().create_future()
-            self._starting[number] = told
+            pid_future = asyncio.get_running_loop().create_future()
+            self._starting[number] = pid_future
             data = msgspec.json.encode(wish) + b"\n"
             try:
                 await self._send(line, data, [terminal, *inherited])
-                pid = await asyncio.wait_for(told, START_S)
+                pid = await asyncio.wait_for(pid_future, START_S)
             except TimeoutError:
                 raise Unavailable(f"{argv[0]} was not started in {START_S:.0f} s", "try again") from None
             except OSError as error:
@@ -193,18 +193,18 @@ class Spawner:
             self._kept[said.pid] = SpawnedProcess(said.pid, "")
             self._settle(said.started, said.pid)
         elif said.failed is not None:
-            told = self._starting.get(said.failed)
-            if told is not None and not told.done():
-                told.set_exception(OSError(said.errno, said.reason))
+            pid_future = self._starting.get(said.failed)
+            if pid_future is not None and not pid_future.done():
+                pid_future.set_exception(OSError(said.errno, said.reason))
         elif said.exit is not None:
             self._exit(said.exit, said.code)
         elif said.ended is not None and (kept := self._kept.get(said.ended)) is not None:
             kept.ended.set()
 
     def _settle(self, number: int, pid: int) -> None:
-        told = self._starting.get(number)
-        if told is not None and not told.done():
-            told.set_result(pid)
+        pid_future = self._starting.get(number)
+        if pid_future is not None and not pid_future.done():
+            pid_future.set_result(pid)
 
     def _exit(self, pid: int, code: int) -> None:
         kept = self._kept.get(pid)
@@ -220,9 +220,9 @@ class Spawner:
         if self._process is not None:
             self._former.append(self._process)
             self._process = None
-        for told in self._starting.values():
-            if not told.done():
-                told.set_exception(OSError(errno.EPIPE, "the spawner ended"))
+        for pid_future in self._starting.values():
+            if not pid_future.done():
+                pid_future.set_exception(OSError(errno.EPIPE, "the spawner ended"))
         for kept in list(self._kept.values()):
             kept.ended.set()
             if kept.exit_code is None:

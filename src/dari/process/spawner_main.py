@@ -95,10 +95,10 @@ class SpawnerMain:
             for line in lines:
                 if line == b"done":
                     return
-                told = json.loads(line)
-                self._forget(told["pid"])
-                if "token" in told:
-                    self._keep(told["pid"], told["token"], told["folder"])
+                order = json.loads(line)
+                self._forget(order["pid"])
+                if "token" in order:
+                    self._keep(order["pid"], order["token"], order["folder"])
         self._end_all()  # the daemon may live: its sockets stay
 
     def _keep(self, pid: int, token: str, folder: str) -> None:
@@ -258,11 +258,11 @@ def _start(argv: list[str], env: dict[str, str], cwd: str, terminal: int, inheri
         finally:
             os._exit(127)
     os.close(teller)
-    told = os.read(problem, 16)
+    reported = os.read(problem, 16)
     os.close(problem)
-    if told:
+    if reported:
         os.waitpid(pid, 0)
-        raise OSError(int(told), os.strerror(int(told)))
+        raise OSError(int(reported), os.strerror(int(reported)))
     return pid
 
 

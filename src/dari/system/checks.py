@@ -26,12 +26,12 @@ def check_ports(socket_path: Path, usual_port: int, tokens: Mapping[str, Path]) 
         known["the hub"] = Path(served.token_path)
         ports = list(dict.fromkeys((url_port(served.url), usual_port)))
     found = [_at(host, port, known) for port in ports for host in LOOPBACK]
-    told = [check for check in found if check is not None]
-    if not told:
+    listeners = [check for check in found if check is not None]
+    if not listeners:
         return Check("port", "ok", f"127.0.0.1:{usual_port} is free")
-    status = worst_status(told)
-    hint = next((check.hint for check in told if check.status == status), "")
-    return Check("port", status, "; ".join(check.found for check in told), hint)
+    status = worst_status(listeners)
+    hint = next((check.hint for check in listeners if check.status == status), "")
+    return Check("port", status, "; ".join(check.found for check in listeners), hint)
 
 
 def _at(host: str, port: int, tokens: Mapping[str, Path]) -> Check | None:

@@ -209,75 +209,87 @@ _TOKEN = re.compile(r"(?:sk|pk|rk|gh[pousr]|github_pat|glpat|xox[abeoprs]|npm|hf
 
 def to_public_json(listed: CatalogEntry) -> dict[str, JsonValue]:
     """One server of `servers --json`."""
-    told: dict[str, JsonValue] = {
+    summary: dict[str, JsonValue] = {
         "id": listed.id,
         "state": listed.state,
         "source": {"file": listed.source.file, "line": listed.source.line, "layer": listed.source.layer},
     }
     if listed.source.program:
-        told["program"] = listed.source.program
+        summary["program"] = listed.source.program
     if listed.message:
-        told["error"] = {"message": listed.message, "hint": listed.hint}
+        summary["error"] = {"message": listed.message, "hint": listed.hint}
     if listed.shadows:
-        told["shadows"] = [str(source) for source in listed.shadows]
+        summary["shadows"] = [str(source) for source in listed.shadows]
     if listed.profile:
-        told.update(_public_profile(listed.profile))
-    return told
+        summary.update(_public_profile(listed.profile))
+    return summary
 
 
 def summarize_profile(profile: Profile) -> dict[str, object]:
     """What it would run or reach, without secrets, for a person who decides on it."""
-    told: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
+    summary: dict[str, object] = {"id": profile.id, "kind": profile.kind, "enabled": profile.is_enabled}
     connection = profile.connection
     if isinstance(connection, StdioSettings):
-        told |= {"command": connection.command, "args": mask_arguments(connection.args), "env": sorted(connection.env)}
-        told |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
-        return told
-    return told | {"url": safe_url(connection.url), "headers": sorted(connection.headers), "auth": connection.auth.type}
+        summary |= {
+            "command": connection.command,
+            "args": mask_arguments(connection.args),
+            "env": sorted(connection.env),
+        }
+        summary |= {"inheritEnv": list(connection.inherit_env), "sandbox": connection.sandbox}
+        return summary
+    return summary | {
+        "url": safe_url(connection.url),
+        "headers": sorted(connection.headers),
+        "auth": connection.auth.type,
+    }
 
 
 def mask_arguments(args: tuple[str, ...]) -> list[str]:
     """Arguments without passwords: what a flag of such a name holds, users of addresses, and what looks like a key."""
-    told: list[str] = []
+    summary: list[str] = []
     hides_next = False
     for arg in args:
         flag = _FLAG.fullmatch(arg)
         pair = _PAIR.fullmatch(arg)
         if hides_next and not flag:
-            told.append(Secret(arg).shown)
+            summary.append(Secret(arg).shown)
         elif flag and flag[2] and is_sensitive(flag[1]):
-            told.append(f"{flag[1]}={Secret(flag[3]).shown}")
+            summary.append(f"{flag[1]}={Secret(flag[3]).shown}")
         elif pair and is_sensitive(pair[1]):
-            told.append(f"{pair[1]}={Secret(pair[2]).shown}")
+            summary.append(f"{pair[1]}={Secret(pair[2]).shown}")
         elif "://" in arg and not flag:
-            told.append(safe_url(arg))
+            summary.append(safe_url(arg))
         else:
-            told.append(_TOKEN.sub(SECRET_MARK, re.sub(r"(?<=://)[^/@\s]+@", f"{SECRET_MARK}@", arg)))
+            summary.append(_TOKEN.sub(SECRET_MARK, re.sub(r"(?<=://)[^/@\s]+@", f"{SECRET_MARK}@", arg)))
         hides_next = bool(flag and not flag[2] and is_sensitive(flag[1]))
-    return told
+    return summary
 
 
 def _public_profile(profile: Profile) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"kind": profile.kind, "default": profile.is_default, "timeoutMs": profile.timeout_ms}
+    summary: dict[str, JsonValue] = {
+        "kind": profile.kind,
+        "default": profile.is_default,
+        "timeoutMs": profile.timeout_ms,
+    }
     if profile.description:
-        told["description"] = profile.description
+        summary["description"] = profile.description
     if profile.notes:
-        told["notes"] = list(profile.notes)
+        summary["notes"] = list(profile.notes)
     connection = profile.connection
     if isinstance(connection, StdioSettings):
-        told["command"] = connection.command
-        told["args"] = list[JsonValue](mask_arguments(connection.args))
-        told["env"] = {name: value.shown for name, value in connection.env.items()}
-        told["sandbox"] = connection.sandbox
+        summary["command"] = connection.command
+        summary["args"] = list[JsonValue](mask_arguments(connection.args))
+        summary["env"] = {name: value.shown for name, value in connection.env.items()}
+        summary["sandbox"] = connection.sandbox
     else:
-        told.update(_public_http(connection))
-    return told
+        summary.update(_public_http(connection))
+    return summary
 
 
 def _public_http(connection: HttpSettings) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"url": safe_url(connection.url), "auth": connection.auth.type}
+    summary: dict[str, JsonValue] = {"url": safe_url(connection.url), "auth": connection.auth.type}
     if connection.headers:
-        told["headers"] = {name: value.shown for name, value in connection.headers.items()}
+        summary["headers"] = {name: value.shown for name, value in connection.headers.items()}
     if connection.fallback_url:
-        told["fallbackUrl"] = safe_url(connection.fallback_url)
-    return told
+        summary["fallbackUrl"] = safe_url(connection.fallback_url)
+    return summary

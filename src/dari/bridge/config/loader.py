@@ -310,8 +310,8 @@ def warn_if_readable(path: Path, contents: FileContents) -> FileContents:
     open_ones = [profile.id for profile in contents.profiles if _holds_keys(profile)]
     if not open_ones:
         return contents
-    told = f"{path}: others may read the keys of {', '.join(open_ones)} (chmod 600, or use ${{keyring:…}})"
-    return structs.replace(contents, problems=(*contents.problems, told))
+    warning = f"{path}: others may read the keys of {', '.join(open_ones)} (chmod 600, or use ${{keyring:…}})"
+    return structs.replace(contents, problems=(*contents.problems, warning))
 
 
 def _holds_keys(profile: Profile) -> bool:

@@ -155,8 +155,8 @@ class ConfigService:
         self, path: Path, data: bytes, contents: FileContents, workspace: Path, kept: dict[str, LoadedFile]
     ) -> LoadedFile:
         if not contents.is_readable and (good := kept.get(contents.path)) and good.contents.is_readable:
-            told = (*contents.problems, f"{contents.path}: the last good version is used")
-            return structs.replace(good, contents=structs.replace(good.contents, problems=told), is_kept=True)
+            problems = (*contents.problems, f"{contents.path}: the last good version is used")
+            return structs.replace(good, contents=structs.replace(good.contents, problems=problems), is_kept=True)
         if contents.layer != "project" and not is_writable_by_others(path):
             return LoadedFile(warn_if_readable(path, contents), workspace)
         state = self.store.state(path, data)

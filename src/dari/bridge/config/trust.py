@@ -147,15 +147,17 @@ def describe_changes(before: dict[str, dict[str, str]], after: dict[str, dict[st
 
 
 def _field_changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    told = []
+    field_changes = []
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) == new.get(field):
             continue
         if field in _SHOWN or field in _SHOWN_URLS:
-            told.append(f"{field} {old.get(field, 'none')} → {new.get(field, 'none')}")
+            field_changes.append(f"{field} {old.get(field, 'none')} → {new.get(field, 'none')}")
         else:
-            told.append(f"{field} {'added' if field not in old else 'removed' if field not in new else 'changed'}")
-    return told
+            field_changes.append(
+                f"{field} {'added' if field not in old else 'removed' if field not in new else 'changed'}"
+            )
+    return field_changes
 
 
 def _what_runs(fields: dict[str, str]) -> str:

@@ -368,8 +368,8 @@ class Gateway:
                 await asyncio.sleep(self._look_s)
                 continue
             if change is not None:
-                told = f"added={change.added} changed={change.changed} removed={change.removed}"
-                _log.info(format_event("bridge", "reload", told))
+                counts = f"added={change.added} changed={change.changed} removed={change.removed}"
+                _log.info(format_event("bridge", "reload", counts))
             self.reload()
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

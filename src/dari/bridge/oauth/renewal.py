@@ -57,9 +57,9 @@ class Renewal:
         async def begin() -> None:
             await self._begin(provider, refusal)
 
-        told = self._directions.refusal(refusal)
+        with_directions = self._directions.refusal(refusal)
         try:
-            return await run_flow(self._url, provider, told, send=self._directions.send, begin=begin)
+            return await run_flow(self._url, provider, with_directions, send=self._directions.send, begin=begin)
         except (DariError, TimeoutError):
             raise
         except Exception as error:

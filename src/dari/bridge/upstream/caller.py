@@ -120,9 +120,9 @@ class ServerRequestRouter:
 
     async def _callers_roots(self) -> list[str | Root]:
         answer = await self.ask("roots/list", Raw(b"{}"))
-        told = msgspec.json.decode(answer) if isinstance(answer, Raw | bytes) else answer
+        decoded = msgspec.json.decode(answer) if isinstance(answer, Raw | bytes) else answer
         try:
-            return list(msgspec.convert(told, _Roots).roots)
+            return list(msgspec.convert(decoded, _Roots).roots)
         except msgspec.ValidationError as error:
             raise Unavailable(
                 f"the reply to roots/list is invalid: {error}", "report it to the client's author"

@@ -261,7 +261,7 @@ class UpstreamLists:
     def _begin(self, name: ListName, fetch: Fetch | None = None) -> asyncio.Task[None]:
         task = self._fetching[name] = asyncio.get_running_loop().create_task(self._run(name, fetch or self._fetch))
         task.add_done_callback(lambda _: self._next(name))
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._log_failure)
         return task
 
     async def _run(self, name: ListName, fetch: Fetch) -> None:
@@ -272,7 +272,7 @@ class UpstreamLists:
         if (fetch := self._again.pop(name, None)) is not None and not self._is_closed:
             self._begin(name, fetch)
 
-    def _told(self, task: asyncio.Task[None]) -> None:
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
         """Waiting callers get the error, too; that of a background fetch is only logged."""
         if task.cancelled():
             return

@@ -228,21 +228,21 @@ class CommandFollower:
     def _follow(self) -> int | None:
         """The exit code; None when time is over."""
         while True:
-            told = self._crux.call(
+            update = self._crux.call(
                 "crux:command/follow",
                 command_id=self._command,
                 mark=self._mark,
                 seen=self._seen,
                 timeout_s=self._patience(),
             )
-            is_news = told["seen"] != self._seen or not told["is_running"]
-            self._mark, self._seen = told["mark"], told["seen"]
-            if told["lost_bytes"]:
-                self._crux.out.note(f"[{told['lost_bytes']} bytes are left out here]")
+            is_news = update["seen"] != self._seen or not update["is_running"]
+            self._mark, self._seen = update["mark"], update["seen"]
+            if update["lost_bytes"]:
+                self._crux.out.note(f"[{update['lost_bytes']} bytes are left out here]")
             if is_news:
-                self._show(told["text"], told["unfinished"])
-            if not told["is_running"]:
-                return _exit_code(told["exit_code"])
+                self._show(update["text"], update["unfinished"])
+            if not update["is_running"]:
+                return _exit_code(update["exit_code"])
             if self._is_late:
                 return None
 

@@ -345,8 +345,8 @@ def run_screenshot(arguments: argparse.Namespace, crux: Crux) -> int:
             f"cannot write {path}: {describe_os_error(error)}",
             suggest_next_step(error, "give a path that you may write to"),
         ) from None
-    told = {"path": os.path.abspath(path), "width": shot["width"], "height": shot["height"]}
-    crux.out.show(told, [f"{path}: {shot['width']}x{shot['height']}"])
+    image_info = {"path": os.path.abspath(path), "width": shot["width"], "height": shot["height"]}
+    crux.out.show(image_info, [f"{path}: {shot['width']}x{shot['height']}"])
     return OK
 
 

@@ -56,14 +56,14 @@ async def _generate(arguments: argparse.Namespace, crab: Crab, out: Output) -> i
         key_type=arguments.key_type,
         replace=arguments.replace,
     )
-    return _told(made, out)
+    return _print_status(made, out)
 
 
 async def _status(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
-    return _told(await crab.call("ca.status"), out)
+    return _print_status(await crab.call("ca.status"), out)
 
 
-def _told(status: dict[str, Any], out: Output) -> int:
+def _print_status(status: dict[str, Any], out: Output) -> int:
     status["install"] = [for_shell(line) for line in status["install"]]
     out.show(status, _status_lines(status))
     if not out.as_json:
@@ -107,4 +107,4 @@ async def _export(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
 async def _load(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     cert, key = (str(Path(path).expanduser().absolute()) for path in (arguments.cert, arguments.key))
     await crab.call("engine.load_ca", cert_path=cert, key_path=key)
-    return _told(await crab.call("ca.status"), out)
+    return _print_status(await crab.call("ca.status"), out)

@@ -109,37 +109,37 @@ async def follow(crab: Crab, wanted: dict[str, Any], limit: int, out: Output) ->
     # First the number of the log, then the flows: what ends in between is woken up for, and found to be told already.
     seq = (await crab.call("traffic.tail", limit=1, max_entries=1, include_headers=False))["next_seq"]
     recent = await newest(crab, wanted, max(limit, _RECENT))
-    told = {flow["id"] for flow in recent if flow["state"] == "done"}
+    printed_ids = {flow["id"] for flow in recent if flow["state"] == "done"}
     # Older than this was over, or left out, before the follower came.
-    oldest_id = min((flow["id"] for flow in recent if flow["state"] != "done"), default=max(told, default=0))
+    oldest_id = min((flow["id"] for flow in recent if flow["state"] != "done"), default=max(printed_ids, default=0))
     for flow in recent[-limit:] if limit else []:
         if flow["state"] == "done":
             _tell(flow, out)
     while True:
         waited = await crab.call("traffic.wait", _TURN_S + 10, wanted=wanted, timeout_s=_TURN_S, after_seq=seq)
         seq = waited["next_seq"]
-        ended = await _ended(crab, wanted, oldest_id, told)
+        ended = await _ended(crab, wanted, oldest_id, printed_ids)
         for flow in ended:
-            told.add(flow["id"])
+            printed_ids.add(flow["id"])
             _tell(flow, out)
-        oldest_id = _forget(told, oldest_id)
+        oldest_id = _forget(printed_ids, oldest_id)
 
 
-async def _ended(crab: Crab, wanted: dict[str, Any], oldest_id: int, told: set[int]) -> list[Flow]:
+async def _ended(crab: Crab, wanted: dict[str, Any], oldest_id: int, printed_ids: set[int]) -> list[Flow]:
     found: list[Flow] = []
     async for page in pages(crab, wanted):
-        found += [flow for flow in page if flow["id"] not in told and flow["state"] == "done"]
+        found += [flow for flow in page if flow["id"] not in printed_ids and flow["state"] == "done"]
         if not page or page[-1]["id"] <= oldest_id:
             break
     return [flow for flow in reversed(found) if flow["id"] >= oldest_id]
 
 
-def _forget(told: set[int], oldest_id: int) -> int:
+def _forget(printed_ids: set[int], oldest_id: int) -> int:
     """Keep the set small: beyond some thousand requests ago nothing is still under way that a person waits for."""
-    if len(told) < 5000:
+    if len(printed_ids) < 5000:
         return oldest_id
-    kept = sorted(told)[-1000:]
-    told.intersection_update(kept)
+    kept = sorted(printed_ids)[-1000:]
+    printed_ids.intersection_update(kept)
     return kept[0]
 
 

@@ -105,7 +105,7 @@ async def _add(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
         rule = await _mock(arguments, crab)
     else:
         rule = await crab.call("rules.add", rule=rule_kinds.rule_of(arguments))
-    return _told(rule, "added", out)
+    return _print_rule(rule, "added", out)
 
 
 async def _mock(arguments: argparse.Namespace, crab: Crab) -> dict[str, Any]:
@@ -118,7 +118,7 @@ async def _update(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
     changes = dict(arguments.set) | rule_kinds.conditions(arguments) | rule_kinds.source_of(arguments)
     if arguments.matcher is not None:
         changes["matcher"] = arguments.matcher
-    return _told(await crab.call("rules.update", id=arguments.id, changes=changes), "changed", out)
+    return _print_rule(await crab.call("rules.update", id=arguments.id, changes=changes), "changed", out)
 
 
 async def _enable(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
@@ -188,7 +188,7 @@ def _verdict(is_so: bool, word: str, why: str, out: Output) -> str:
     return f"  {shown}: {one_line(why)}"
 
 
-def _told(rule: dict[str, Any], verb: str, out: Output) -> int:
+def _print_rule(rule: dict[str, Any], verb: str, out: Output) -> int:
     out.show(rule, [f"{rule['id']} {verb}: {_sentence(rule)}"])
     return _warn([rule], out)
 

@@ -114,7 +114,7 @@ def _add_upstream(setting: Callable[[str, Handle, str, str], argparse.ArgumentPa
 
 
 async def _show(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
-    return _told(await crab.call("engine.config_dump"), out)
+    return _print_config(await crab.call("engine.config_dump"), out)
 
 
 async def _listen(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
@@ -192,7 +192,7 @@ async def _policy(arguments: argparse.Namespace, crab: Crab, out: Output) -> int
 async def _set(crab: Crab, out: Output, method: str, **params: object) -> int:
     """Change it, and show the settings as they are now."""
     await crab.call(method, **params)
-    return _told(await crab.call("engine.config_dump"), out)
+    return _print_config(await crab.call("engine.config_dump"), out)
 
 
 def _need(changes: Mapping[str, object], options: str) -> None:
@@ -204,7 +204,7 @@ def _absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def _told(config: dict[str, Any], out: Output) -> int:
+def _print_config(config: dict[str, Any], out: Output) -> int:
     out.show(config, _lines(config))
     return 0
 

@@ -253,20 +253,20 @@ async def _json(text: str, context: CommandContext) -> str:
 
 def _advice(id: str, entry: JsonEntry, file: Path, context: CommandContext) -> list[str]:
     """What a person should know about what was just written."""
-    told = []
+    warnings = []
     if fields := find_literal_secrets(entry):
-        told.append(
+        warnings.append(
             f"{', '.join(fields)} of '{id}' stands in {file} in the clear; "
             "better: ${NAME} (a variable of yours) or ${keyring:service/name}"
         )
     listed = context.view.book.load().find(id)
     if listed.source.file != str(file):
-        told.append(f"'{id}' also stands in {listed.source}, and that one counts")
+        warnings.append(f"'{id}' also stands in {listed.source}, and that one counts")
     elif listed.state == "untrusted":
-        told.append(f"{file} is not trusted, so nothing in it runs: {context.program} trust")
+        warnings.append(f"{file} is not trusted, so nothing in it runs: {context.program} trust")
     if listed.profile is not None:
-        told += listed.profile.notes
-    return told
+        warnings += listed.profile.notes
+    return warnings
 
 
 _WORDS = {"new": "new", "duplicate": "same", "conflict": "conflict", "broken": "skipped"}
@@ -338,7 +338,7 @@ def _table(plan: ImportPlan, takes_conflicts: bool, context: CommandContext) -> 
         reason = one.reason
         if one.status == "conflict":
             reason += f"; {'copied' if takes_conflicts else 'with --take-conflicts it is copied'} as '{one.free_id}'"
-        shown += [f"          {one_line(told)}" for told in (reason, *one.notes) if told]
+        shown += [f"          {one_line(text_line)}" for text_line in (reason, *one.notes) if text_line]
     return shown
 
 

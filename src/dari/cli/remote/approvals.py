@@ -103,10 +103,10 @@ async def _watch(arguments: argparse.Namespace, context: CommandContext) -> None
     """Until Ctrl-C. Who reads too slowly misses the oldest changes, never the newest."""
     changes: asyncio.Queue[ApprovalEvent] = asyncio.Queue()
 
-    def hear(told: ApprovalEvent) -> None:
+    def hear(event: ApprovalEvent) -> None:
         while changes.qsize() >= _WATCHED:
             changes.get_nowait()
-        changes.put_nowait(told)
+        changes.put_nowait(event)
 
     approvals, console = context.bridge.approvals, context.console
     asks = console.stdin_is_tty and not arguments.json
@@ -117,16 +117,16 @@ async def _watch(arguments: argparse.Namespace, context: CommandContext) -> None
         if not arguments.json:
             console.err("waiting for calls that need a person; Ctrl-C ends it\n")
         while True:
-            told = await changes.get()
+            event = await changes.get()
             if arguments.json:
-                console.out(json.dumps(msgspec.to_builtins(told)) + "\n")
-            elif told.change == "asked":
-                print_lines(console, _lines(told.approval, context))
-                if asks and told.approval in approvals.pending():
-                    await _ask(told.approval, context)
-            elif told.change != "waiting":
-                by = f" by {one_line(told.by)}" if told.by else ""
-                console.out(f"{told.approval.id}  {told.change}{by}\n")
+                console.out(json.dumps(msgspec.to_builtins(event)) + "\n")
+            elif event.change == "asked":
+                print_lines(console, _lines(event.approval, context))
+                if asks and event.approval in approvals.pending():
+                    await _ask(event.approval, context)
+            elif event.change != "waiting":
+                by = f" by {one_line(event.by)}" if event.by else ""
+                console.out(f"{event.approval.id}  {event.change}{by}\n")
             await console.drain()
     finally:
         stop()

@@ -127,9 +127,9 @@ class _ShellContext(Context):
         return {key: await self._answer(question) for key, question in questions.items()}
 
     async def _answer(self, question: ClientRequest) -> Any:
-        told = await answer_server_request(question.method, Raw(encode(question.params())), self._context, SERVER)
+        reply = await answer_server_request(question.method, Raw(encode(question.params())), self._context, SERVER)
         is_form = question.method == "elicitation/create"
-        return Elicited(told["action"], told.get("content")) if is_form else told
+        return Elicited(reply["action"], reply.get("content")) if is_form else reply
 
     @property
     def capabilities(self) -> Mapping[str, Any]:

@@ -107,8 +107,8 @@ def _hints(shown: dict[str, Any]) -> str:
     annotations = shown.get("annotations")
     if not isinstance(annotations, dict):
         return ""
-    told = [text for name, value, text in _HINTS if annotations.get(name) is value]
-    return f"it {', '.join(told)}" if told else ""
+    effects = [text for name, value, text in _HINTS if annotations.get(name) is value]
+    return f"it {', '.join(effects)}" if effects else ""
 
 
 def _say_part(context: CommandContext, head: str, lines: list[str]) -> None:

@@ -66,9 +66,9 @@ async def run_checks(context: CommandContext) -> list[DoctorCheck]:
 def _files(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
     for file in catalog.files:
         yield _file(context, file)
-    told = {problem for file in catalog.files for problem in file.contents.problems}
+    known_problems = {problem for file in catalog.files for problem in file.contents.problems}
     for problem in catalog.problems:
-        if problem not in told:
+        if problem not in known_problems:
             yield DoctorCheck("file", "warning", problem)
     if not catalog.files:
         yield DoctorCheck("file", "ok", "no mcp.json exists yet", f"{context.program} add, or {context.program} import")
@@ -99,8 +99,8 @@ def _file(context: CommandContext, file: LoadedFile) -> DoctorCheck:
 
 async def _servers(context: CommandContext, catalog: Catalog) -> list[DoctorCheck]:
     states = Counter(one.state for one in catalog.listed)
-    told = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
-    checks = [DoctorCheck("servers", "ok", told, "" if catalog.listed else f"{context.program} add")]
+    summary = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
+    checks = [DoctorCheck("servers", "ok", summary, "" if catalog.listed else f"{context.program} add")]
     ready = [one for one in catalog.listed if one.state == "ready"]
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
@@ -244,10 +244,10 @@ async def run_doctor(arguments: argparse.Namespace, context: CommandContext) -> 
     checks = await run_checks(context)
     worst = max((check.mark for check in checks), key=_ORDER.index, default="ok")
     if arguments.json:
-        told = [
+        rows = [
             {"name": one.name, "status": one.mark, "found": one.found, "hint": name_program(one.hint)} for one in checks
         ]
-        print_json(context.console, {"status": worst, "checks": told})
+        print_json(context.console, {"status": worst, "checks": rows})
     else:
         for check in checks:
             print_lines(context.console, _lines(check, context))
@@ -256,8 +256,8 @@ async def run_doctor(arguments: argparse.Namespace, context: CommandContext) -> 
 
 def _lines(check: DoctorCheck, context: CommandContext) -> list[str]:
     word, style = _MARKS[check.mark]
-    told = [f"{paint(word, style, context.console)}  {check.name:<9} {one_line(check.found)}"]
-    return told + [f"      hint: {line}" for line in escape_hidden(name_program(check.hint)).splitlines()]
+    text_lines = [f"{paint(word, style, context.console)}  {check.name:<9} {one_line(check.found)}"]
+    return text_lines + [f"      hint: {line}" for line in escape_hidden(name_program(check.hint)).splitlines()]
 
 
 COMMANDS = (

@@ -134,11 +134,11 @@ def type_text(schema: Schema, root: Schema) -> str:
     if choices := choices_of(schema, root):
         return "one of: " + ", ".join(_value_text(each) for each in choices[:12]) + (", …" if choices[12:] else "")
     names = sorted(types_of(schema, root), key=lambda name: (name == "null", name))
-    told = []
+    type_names = []
     for name in names:
         items = items_of(schema, root) if name == "array" else {}
-        told.append(f"list of {type_text(items, root)}" if items else "list" if name == "array" else name)
-    return " or ".join(told) or "any"
+        type_names.append(f"list of {type_text(items, root)}" if items else "list" if name == "array" else name)
+    return " or ".join(type_names) or "any"
 
 
 def example_of(schema: Schema, root: Schema, name: str = "value", depth: int = 0) -> Any:

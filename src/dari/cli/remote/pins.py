@@ -30,8 +30,8 @@ async def run_pins(arguments: argparse.Namespace, context: CommandContext) -> in
     pinned, held = pins.pinned(server), pins.held(server)
     history = pins.history(server)
     if arguments.json:
-        told = {"server": server, "pinned": pinned, "held": held, "history": history if arguments.history else []}
-        print_json(console, msgspec.to_builtins(told))
+        report = {"server": server, "pinned": pinned, "held": held, "history": history if arguments.history else []}
+        print_json(console, msgspec.to_builtins(report))
         return 0
     if arguments.history:
         rows = [

@@ -189,7 +189,7 @@ async def open_caller(
 ) -> AsyncIterator[Caller]:
     """A caller for one command. What it asked for ends with it: sessions of its own, and questions."""
     person = _Person(context, upstream, name, deadline)
-    stop = context.bridge.approvals.subscribe(person.told)
+    stop = context.bridge.approvals.subscribe(person.on_approval)
     try:
         yield person.caller
     finally:
@@ -220,23 +220,23 @@ class _Person:
             log_level="debug" if context.logs else None,
         )
 
-    def told(self, told: ApprovalEvent) -> None:
+    def on_approval(self, event: ApprovalEvent) -> None:
         """Of every approval; ours are known by the session."""
-        if told.approval.session != self.caller.session:
+        if event.approval.session != self.caller.session:
             return
-        if told.change != "asked":
-            if told.change != "waiting":
+        if event.change != "asked":
+            if event.change != "waiting":
                 self._waits.close()
             return
         self._waits.enter_context(self._deadline.paused())
         if self._can_ask:
-            task = asyncio.get_running_loop().create_task(self._approve(told.approval))
+            task = asyncio.get_running_loop().create_task(self._approve(event.approval))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
             self._meter.clear()
             self._context.warn(
-                f"{told.approval.name} waits for a person (approval {told.approval.id})",
+                f"{event.approval.name} waits for a person (approval {event.approval.id})",
                 f"in a terminal: {_remote(self._context)} approvals",
             )
 

@@ -50,10 +50,10 @@ class ContentStore:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             return f"{mime_type or 'binary'}, no base64"
-        told = f"{mime_type or 'binary'}, {format_size(len(content), byte='bytes')}"
+        summary = f"{mime_type or 'binary'}, {format_size(len(content), byte='bytes')}"
         if self._folder is None:
-            return told
-        return f"{told}, saved to {self.write(content, mime_type)}"
+            return summary
+        return f"{summary}, saved to {self.write(content, mime_type)}"
 
     def write(self, content: bytes, mime_type: str) -> Path:
         """A new file: nothing that exists is written over, and no link is followed."""
@@ -142,8 +142,8 @@ def show_result(
     result: Raw, arguments: argparse.Namespace, context: CommandContext, name: str, store: ContentStore, ms: float
 ) -> int:
     """Print, and return the exit code: a failure that the tool reports is 3, with its payload on stdout."""
-    told = _read(result)
-    is_error = told is not None and told.is_error
+    outcome = _read(result)
+    is_error = outcome is not None and outcome.is_error
     if arguments.raw:
         print_raw(context.console, result)
     elif arguments.json:
@@ -151,21 +151,21 @@ def show_result(
     else:
         mark = "✗" if is_error else "✓"
         context.say(f"{mark} {escape_hidden(name, one_line=True)} ({format_duration(ms)})")
-        for text in _texts(result, told, store):
+        for text in _texts(result, outcome, store):
             context.say(text)
     if arguments.output and (arguments.raw or arguments.json):
-        _texts(result, told, store)
+        _texts(result, outcome, store)
     if not is_error:
         return OK
-    context.note(f"error: {name} reported an error{_summary(told)}")
+    context.note(f"error: {name} reported an error{_summary(outcome)}")
     return TOOL
 
 
-def _texts(result: Raw, told: CallResult | None, store: ContentStore) -> list[str]:
-    blocks = _blocks(told) if told is not None else None
-    if told is None or blocks is None:
+def _texts(result: Raw, outcome: CallResult | None, store: ContentStore) -> list[str]:
+    blocks = _blocks(outcome) if outcome is not None else None
+    if outcome is None or blocks is None:
         return [format_json(decode_any(result))]  # no result of a tool, and still what the server answered
-    structured = told.structured_content
+    structured = outcome.structured_content
     texts = [format_block(block, store) for block in blocks if not _repeats(block, structured)]
     if structured is not None:
         texts.append(format_json(structured))
@@ -184,9 +184,9 @@ def _read(result: Raw) -> CallResult | None:
     return CallResult(is_error=True, raw_content=Raw(b"[]")) if members.get("isError") is True else None
 
 
-def _blocks(told: CallResult) -> list[Block] | None:
+def _blocks(outcome: CallResult) -> list[Block] | None:
     try:
-        return [read_block(raw) for raw in msgspec.json.decode(told.raw_content, type=list[Raw])]
+        return [read_block(raw) for raw in msgspec.json.decode(outcome.raw_content, type=list[Raw])]
     except UNREADABLE:
         return None
 
@@ -201,6 +201,6 @@ def _repeats(block: Block, structured: Any) -> bool:
     return structured is not None and isinstance(block, TextContent) and parse_json(block.text) == structured
 
 
-def _summary(told: CallResult | None) -> str:
-    text = " ".join(told.text.split()) if told is not None else ""
+def _summary(outcome: CallResult | None) -> str:
+    text = " ".join(outcome.text.split()) if outcome is not None else ""
     return f": {text[:199]}…" if len(text) > 200 else f": {text}" if text else ""

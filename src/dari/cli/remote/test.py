@@ -351,11 +351,11 @@ def _note(context: CommandContext, id: str, note: str) -> None:
 
 def _lines(step: TestStep, console: Console) -> list[str]:
     word, style = _MARKS[step.mark]
-    told = [f"  {paint(word, style, console)}  {step.name:<10} {step.ms:7.1f} ms  {one_line(step.found)}".rstrip()]
+    rows = [f"  {paint(word, style, console)}  {step.name:<10} {step.ms:7.1f} ms  {one_line(step.found)}".rstrip()]
     # The last words of a child have several lines.
     for number, line in enumerate(escape_hidden(name_program(step.hint)).splitlines() if step.hint else ()):
-        told.append(f"        {'hint: ' if number == 0 else '  '}{line}")
-    return told
+        rows.append(f"        {'hint: ' if number == 0 else '  '}{line}")
+    return rows
 
 
 def _payload(trial: ConnectionTest) -> dict[str, object]:

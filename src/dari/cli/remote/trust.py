@@ -61,23 +61,23 @@ class ProjectFile:
 
     def lines(self, console: Console) -> list[str]:
         word, style = _STATES[self.state.state]
-        told = [paint(one_line(self.path), "bold", console), f"  sha256  {self.digest}"]
-        told.append(f"  state   {paint(word, style, console)}")
+        text_lines = [paint(one_line(self.path), "bold", console), f"  sha256  {self.digest}"]
+        text_lines.append(f"  state   {paint(word, style, console)}")
         runs = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, StdioSettings)]
         reaches = [(one, one.connection) for one in self.contents.profiles if isinstance(one.connection, HttpSettings)]
         if runs:
-            told += ["", "would run:"]
+            text_lines += ["", "would run:"]
             for profile, stdio in runs:
-                told += _command_lines(profile, stdio)
+                text_lines += _command_lines(profile, stdio)
         if reaches:
-            told += ["", "would reach:", *format_table([_address_row(*one) for one in reaches], "  ")]
+            text_lines += ["", "would reach:", *format_table([_address_row(*one) for one in reaches], "  ")]
         if self.contents.broken:
-            told += ["", "cannot be read:", *(f"  {one_line(one.message)}" for one in self.contents.broken)]
+            text_lines += ["", "cannot be read:", *(f"  {one_line(one.message)}" for one in self.contents.broken)]
         if self.contents.imports:
-            told += ["", f"joins in servers of: {one_line(', '.join(self.contents.imports))}"]
+            text_lines += ["", f"joins in servers of: {one_line(', '.join(self.contents.imports))}"]
         if self.state.changes:
-            told += ["", "changes since it was trusted:", *(f"  {one_line(line)}" for line in self.state.changes)]
-        return [*told, ""]
+            text_lines += ["", "changes since it was trusted:", *(f"  {one_line(line)}" for line in self.state.changes)]
+        return [*text_lines, ""]
 
     def payload(self, *, is_trusted: bool) -> dict[str, object]:
         return {
@@ -94,7 +94,7 @@ class ProjectFile:
 def _command_lines(profile: Profile, stdio: StdioSettings) -> list[str]:
     """The command as it would be typed, then one line for each thing that it is given."""
     words = " ".join(_quoted(word) for word in (stdio.command, *mask_arguments(stdio.args)))
-    told = [f"  {one_line(profile.id)}: {words}{'' if profile.is_enabled else '  (disabled)'}"]
+    text_lines = [f"  {one_line(profile.id)}: {words}{'' if profile.is_enabled else '  (disabled)'}"]
     given = {
         "in": stdio.cwd,
         "sets": ", ".join(sorted(stdio.env)),
@@ -104,7 +104,7 @@ def _command_lines(profile: Profile, stdio: StdioSettings) -> list[str]:
         "network": " ".join((stdio.network.mode, *stdio.network.hosts)),
         "sandbox": stdio.sandbox if stdio.is_confined else "none: it may do what you may do",
     }
-    return told + [f"      {name}: {one_line(value)}" for name, value in given.items() if value]
+    return text_lines + [f"      {name}: {one_line(value)}" for name, value in given.items() if value]
 
 
 def _files(stdio: StdioSettings) -> str:

@@ -216,8 +216,8 @@ def _bodies(
         )
         yield from _plain_value(part, left or None, right or None)
     else:
-        told = "not text" if text_a is None or text_b is None else _unified(text_a, text_b)
-        yield FieldChange(part, "changed", "", _sized(raw_a, text_a), _sized(raw_b, text_b), told)
+        difference = "not text" if text_a is None or text_b is None else _unified(text_a, text_b)
+        yield FieldChange(part, "changed", "", _sized(raw_a, text_a), _sized(raw_b, text_b), difference)
 
 
 def _sized(raw: bytes, text: str | None) -> str:

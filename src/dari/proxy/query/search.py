@@ -214,7 +214,7 @@ async def wait_for(
 async def _next(ring: Ring, test: filters.Test, timeout_s: float) -> Flow | None:
     arrived: asyncio.Future[Flow] = asyncio.get_running_loop().create_future()
 
-    def told(slot: Slot) -> None:
+    def on_finished_slot(slot: Slot) -> None:
         if arrived.done():
             return
         try:
@@ -223,14 +223,14 @@ async def _next(ring: Ring, test: filters.Test, timeout_s: float) -> Flow | None
         except Exception as error:  # belongs to the waiting caller, not to the request that woke it
             arrived.set_exception(error)
 
-    ring.on_finished.append(told)
+    ring.on_finished.append(on_finished_slot)
     try:
         async with asyncio.timeout(timeout_s):
             return await arrived
     except TimeoutError:
         return None
     finally:
-        ring.on_finished.remove(told)
+        ring.on_finished.remove(on_finished_slot)
 
 
 def _seen(ring: Ring, after_id: int | None, after_seq: int | None) -> list[Slot]:

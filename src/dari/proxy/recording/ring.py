@@ -103,8 +103,8 @@ class Ring:
         if len(self._marks) > self._trim_at:
             self._trim()
         if self.on_finished:
-            for told in tuple(self.on_finished):
-                told(slot)
+            for listener in tuple(self.on_finished):
+                listener(slot)
 
     def note(self, message: str, level: int = 2) -> None:
         """Add a line of text to the log."""

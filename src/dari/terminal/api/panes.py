@@ -225,16 +225,16 @@ class ChangesApi:
     async def changes(self, seen: int = 0, timeout_s: float = DEFAULT_WAIT_S) -> PaneChanges:
         """What happened after the version `seen`, once something has; the same version after the time. 0: at once."""
         if seen == self._version:
-            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(told)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiter)
             try:
                 async with asyncio.timeout(timeout_s):
-                    await told
+                    await waiter
                     await asyncio.sleep(CHANGES_GATHER_S)
             except TimeoutError:
                 pass
             finally:
-                self._waiting.discard(told)
+                self._waiting.discard(waiter)
         changed = [pane_id for pane_id, version in self._changed.items() if version > seen]
         return PaneChanges(self._version, list(self._all.panes), changed)
 
@@ -245,6 +245,6 @@ class ChangesApi:
         elif isinstance(change, PaneChanged):
             self._changed[change.pane_id] = self._version
         if self._waiting:
-            for told in self._waiting:
-                if not told.done():
-                    told.set_result(None)
+            for waiter in self._waiting:
+                if not waiter.done():
+                    waiter.set_result(None)

@@ -102,11 +102,11 @@ class StreamsApi:
         follower = _Follower(pane, self._record(pane, command_id), mark)
         data, lost = await follower.next(timeout_s)
         text = _text(data, not rest)
-        told = [StreamEvent(event="output", pane_id=pane.id, text=text)] if text else []
+        new_events = [StreamEvent(event="output", pane_id=pane.id, text=text)] if text else []
         code = follower.ended()
         own_id = f"{pane.id}:{follower.record.id}" if follower.record is not None else ""
         if code is not None:
-            told.append(StreamEvent(event="exit", pane_id=pane.id, exit_code=code, command_id=own_id))
+            new_events.append(StreamEvent(event="exit", pane_id=pane.id, exit_code=code, command_id=own_id))
         seen = rest + text
         found = matcher.search(seen) if matcher is not None and text else None
         matched = ""
@@ -114,7 +114,7 @@ class StreamsApi:
             line_end = seen.find("\n", found[1])
             matched = seen[seen.rfind("\n", 0, found[0]) + 1 : line_end if line_end >= 0 else None]
         return StreamChunk(
-            events=told,
+            events=new_events,
             mark=follower.mark,
             command_id=own_id,
             matched=matched,

@@ -99,10 +99,10 @@ class _Run:
     started: list[tuple[int, Pane, CommandRecord]] = field(default_factory=list)
     results: dict[int, StepResult] = field(default_factory=dict)
     agreed: dict[str, str] = field(default_factory=dict)
-    told: _Told = field(default_factory=lambda: _Told())
+    step_log: _StepLog = field(default_factory=lambda: _StepLog())
 
 
-class _Told:
+class _StepLog:
     """What happened to the steps of one call, for who follows them."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class WorkflowApi:
     def __init__(self, multiplexer: Multiplexer) -> None:
         self._all = multiplexer
         self._opening = asyncio.Lock()
-        self._told: dict[str, _Told] = {}
+        self._step_logs: dict[str, _StepLog] = {}
 
     @expose("crux:pane/coordinate", "control", ends_with_caller=True)
     @partial(approvable, unhashed=("watch",))
@@ -148,7 +148,7 @@ class WorkflowApi:
             )
         )
         try:
-            with self._telling(watch) as run.told:
+            with self._open_step_log(watch) as run.step_log:
                 is_whole = await self._do(steps, run, go_on)
         except BaseException:
             if clean_up:
@@ -170,19 +170,19 @@ class WorkflowApi:
 
         Empty after the time, and when there was no such call.
         """
-        with self._telling(watch) as told:
-            return StepEvents(await told.after(max(0, seen), min(max(0.0, timeout_s), MAX_WAIT_S)))
+        with self._open_step_log(watch) as step_log:
+            return StepEvents(await step_log.after(max(0, seen), min(max(0.0, timeout_s), MAX_WAIT_S)))
 
     @contextmanager
-    def _telling(self, watch: str) -> Iterator[_Told]:
-        told = self._told.setdefault(watch, _Told()) if watch else _Told()
-        told.users += 1
+    def _open_step_log(self, watch: str) -> Iterator[_StepLog]:
+        step_log = self._step_logs.setdefault(watch, _StepLog()) if watch else _StepLog()
+        step_log.users += 1
         try:
-            yield told
+            yield step_log
         finally:
-            told.users -= 1
-            if not told.users and watch:
-                self._told.pop(watch, None)
+            step_log.users -= 1
+            if not step_log.users and watch:
+                self._step_logs.pop(watch, None)
 
     async def _do(self, steps: Sequence[WorkflowStep], run: _Run, go_on: bool) -> bool:
         is_whole = True
@@ -203,14 +203,14 @@ class WorkflowApi:
 
     async def _step(self, at: int, step: WorkflowStep, run: _Run) -> None:
         began = time.perf_counter()
-        run.told.add(StepEvent(step=at, pane=step.pane, status="started", command=step.command))
+        run.step_log.add(StepEvent(step=at, pane=step.pane, status="started", command=step.command))
         try:
             result = await self._carry_out(at, step, run)
         except DariError as error:
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             result = StepResult(step=at, pane=step.pane, command=step.command, status="failed", reason=reason)
         run.results[at] = replace(result, duration_ms=round((time.perf_counter() - began) * 1000, 3))
-        run.told.add(step_event(result))
+        run.step_log.add(step_event(result))
 
     async def _carry_out(self, at: int, step: WorkflowStep, run: _Run) -> StepResult:
         pane = await self._pane(step, run)

@@ -55,15 +55,15 @@ class OscWatch:
         return not self.held
 
 
-def parse_osc7_path(told: str) -> str:
+def parse_osc7_path(url: str) -> str:
     """The path of a `file://host/path`; empty for another machine, and for anything else."""
     for scheme in ("file://", "kitty-shell-cwd://"):
-        if told.startswith(scheme):
-            host, slash, path = told[len(scheme) :].partition("/")
+        if url.startswith(scheme):
+            host, slash, path = url[len(scheme) :].partition("/")
             if not slash or host.lower() not in _own_names():
                 return ""
             return unquote("/" + path) if scheme == "file://" else "/" + path
-    return told if told.startswith("/") else ""
+    return url if url.startswith("/") else ""
 
 
 @cache

@@ -229,14 +229,14 @@ class OutputExpect:
         start = engine.consumed if since is None else since
         text = TextWaiter(matcher)
         screen = ScreenWaiter(matcher, self._rows_at(engine, since))
-        told: asyncio.Future[ExpectResult] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[ExpectResult] = asyncio.get_running_loop().create_future()
 
         def tell(found: Match, position: int) -> None:
             match, line, groups = found
-            told.set_result(ExpectResult(True, match, line, position, groups))
+            outcome.set_result(ExpectResult(True, match, line, position, groups))
 
         def check(at: int, data: bytes) -> None:
-            if told.done():
+            if outcome.done():
                 return
             try:
                 if found := text.feed(data):
@@ -244,11 +244,11 @@ class OutputExpect:
                 elif engine.is_alternate and (seen := screen.look(_rows(engine))):
                     tell(seen, at + len(data))
             except InvalidInput as error:
-                told.set_exception(error)
+                outcome.set_exception(error)
 
         def give_up(event: PaneEvent) -> None:
-            if isinstance(event, Exited) and not told.done():
-                told.set_exception(
+            if isinstance(event, Exited) and not outcome.done():
+                outcome.set_exception(
                     Conflict(
                         f"the program of pane {pane.id} ended ({event.code}) before {pattern!r} came", "read its screen"
                     )
@@ -258,19 +258,19 @@ class OutputExpect:
             for at, data in self._recent.since(start):
                 for place, piece in self._echoes.without(at, data):
                     check(place, piece)
-        if not told.done() and pane.exit_code is not None:
+        if not outcome.done() and pane.exit_code is not None:
             raise Conflict(f"the program of pane {pane.id} has ended ({pane.exit_code})", "read its screen")
-        self._waiting[told] = check
+        self._waiting[outcome] = check
         stop = pane.events.subscribe(give_up)
         try:
             async with asyncio.timeout(timeout_s):
-                return await told
+                return await outcome
         except TimeoutError:
             raise TimedOut(
                 f"{pattern!r} did not come in {timeout_s:g} s", "read the screen, or allow more time"
             ) from None
         finally:
-            del self._waiting[told]
+            del self._waiting[outcome]
             stop()
 
     def _rows_at(self, engine: Engine, since: int | None) -> list[str]:

@@ -110,11 +110,13 @@ class OutputAnalysisTools:
         found = await self._analysis.visual_diff(before or "", after or "", pane_id or "")
         plain: dict[str, Any] = sanitize_value_for_terminal(msgspec.to_builtins(replace(found, image="")))
         image = ImageContent(data=found.image, mime_type=found.mime_type)
-        told = {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}
-        return ToolResult([image, TextContent(text=_told(plain))], told)
+        structured_result = (
+            {**plain, "image": found.image} if structured else {k: v for k, v in plain.items() if k != "image"}
+        )
+        return ToolResult([image, TextContent(text=_describe(plain))], structured_result)
 
 
-def _told(diff: dict[str, Any]) -> str:
+def _describe(diff: dict[str, Any]) -> str:
     if diff["is_same"]:
         return "nothing changed"
     lines = [

@@ -34,7 +34,7 @@ _MAX_NESTED_CHARS = 16 * 1024
 _FIELD = r"(?:\A|(?<=[?&#]))([^=&?#\s]{1,200}+)=([^&#]+)"
 # Read from the sign on, and the name backwards from there: a pattern that begins with a name tries every character.
 _ASSIGNED = r"""=("[^"\r\n]*"?|'[^'\r\n]*'?|[^\s&"'<>=][^\s&"'<>]*)"""
-_TOLD = r"""(?::|=>)([ \t]{0,20}+)(?:(\\{0,15}["'])|([^\s,;"'<>{}()\[\]\\|]+))"""
+_NAMED_VALUE = r"""(?::|=>)([ \t]{0,20}+)(?:(\\{0,15}["'])|([^\s,;"'<>{}()\[\]\\|]+))"""
 _NAME_BACKWARDS = re.compile(r"[\w.%\[\]+-]{1,100}")
 _KEY_BACKWARDS = re.compile(r"\s{0,5}('?)([\w$.-]{1,60})(?![\w$.-])\1")
 _LINE_BACKWARDS = re.compile(r"(?: ?[-<>*|#])?[ \t]{0,40}(?:[\r\n]|\Z)")
@@ -269,7 +269,7 @@ def _by_line(text: str) -> tuple[str, int]:
         text, total = _substituted(_PART, text)
     pieces: list[str] = []
     done = count = at = 0
-    pattern = compiled(_TOLD)
+    pattern = compiled(_NAMED_VALUE)
     while (found := pattern.search(text, at)) is not None:
         at = found.end()
         if text[found.start() - 1 : found.start()] == '"':
@@ -278,7 +278,7 @@ def _by_line(text: str) -> tuple[str, int]:
         name = _KEY_BACKWARDS.match(head)
         if name is None:
             continue
-        place = _told_value(text, found, head, name.end())
+        place = _value_after_name(text, found, head, name.end())
         if place is None or not is_secret(name[2][::-1], text[place[0] : place[1]]):
             continue
         pieces += (text[done : place[0]], MARK)
@@ -287,7 +287,7 @@ def _by_line(text: str) -> tuple[str, int]:
     return ("".join((*pieces, text[done:])), total + count) if count else (text, total)
 
 
-def _told_value(text: str, found: re.Match[str], head: str, name_end: int) -> tuple[int, int] | None:
+def _value_after_name(text: str, found: re.Match[str], head: str, name_end: int) -> tuple[int, int] | None:
     """From where to where the value goes: to the end of its line, of its quotes, or of the word."""
     if found[1] and (found[3] or found[2]) and _LINE_BACKWARDS.match(head, name_end) and found[0][0] == ":":
         end = _LINE_END.search(text, found.end())

@@ -177,9 +177,9 @@ def encode_snapshot(native: NativeTerminal) -> bytes:
         lib.ghostty_free(ffi.NULL, out[0], size[0])
 
 
-def draw_snapshot(rows: list[Row], cursor: Cursor, modes: Modes, told: tuple[str, str]) -> bytes:
+def draw_snapshot(rows: list[Row], cursor: Cursor, modes: Modes, title_and_directory: tuple[str, str]) -> bytes:
     """The bytes that draw these rows again, with the cursor in its place and the modes of keys and pastes."""
-    title, place = told
+    title, place = title_and_directory
     switches = {1: modes.application_cursor, 1004: modes.focus, 2004: modes.bracketed_paste, 25: cursor.is_visible}
     parts = ["\x1b[?1049h\x1b[H" if modes.alternate else "", flow(rows)]
     parts += [f"\x1b[?{number}{'h' if is_on else 'l'}" for number, is_on in switches.items()]

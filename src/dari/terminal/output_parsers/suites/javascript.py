@@ -46,7 +46,7 @@ class _Reader:
         self.current = ""
         self.titles: list[tuple[int, str]] = []
         self.failures: dict[str, str] = {}
-        self.told = 0
+        self.detail_count = 0
 
     def read_total(self, line: str) -> bool:
         report = self.report
@@ -77,10 +77,10 @@ class _Reader:
                 self._read_mark(line, mark[2], _OUTCOMES.get(mark[1], "failed"))
         elif (mark := _MOCHA_MARK.match(line)) and not self.has_end:
             self._read_mark(line, mark[2], "failed")
-        elif self.has_end and (mark := _MOCHA_DETAIL.match(line)) and self.told < len(self.failures):
+        elif self.has_end and (mark := _MOCHA_DETAIL.match(line)) and self.detail_count < len(self.failures):
             # Mocha repeats the name over several lines, then says why after a blank line or under the name.
-            self.current = list(self.failures.values())[self.told]
-            self.told += 1
+            self.current = list(self.failures.values())[self.detail_count]
+            self.detail_count += 1
         elif self.current and line.strip():
             return self._read_detail(line.strip())
         elif _depth(following) > _depth(line) and 0 < len(line.strip()) < 200:
