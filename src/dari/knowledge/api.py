@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dari.core.scopes import CONTROL, READ
 from dari.daemon.stub import expose
-from dari.knowledge.ask.sampling import AskStep, SampleReply
+from dari.knowledge.ask.sampling import AskStep, SamplingReply
 from dari.knowledge.store.records import DocumentFilter
 from dari.knowledge.wire.objects import (
     AnswerV1,
@@ -53,18 +53,18 @@ class KnowledgeApi:
 
     @expose("kebab.ask", READ, is_slow=True)
     async def ask(
-        self, query: str, session_id: str | None = None, replies: dict[str, SampleReply] | None = None
+        self, query: str, session_id: str | None = None, replies: dict[str, SamplingReply] | None = None
     ) -> AskStep:
         """One round of an answer, for a caller in another process: `replies` is what its client's model has said so
         far. Without it that model is not asked."""
         from dari.knowledge.ask.asker import AskRequest
-        from dari.knowledge.ask.sampling import ReplayedSampler, SampleNeeded
+        from dari.knowledge.ask.sampling import ReplayedSampler, SamplingNeeded
 
         request = AskRequest(question=query, session_id=session_id or "")
         sampler = None if replies is None else ReplayedSampler(replies)
         try:
             return AskStep(await self._run(lambda service: service.ask(request, sampler)))
-        except SampleNeeded as needed:
+        except SamplingNeeded as needed:
             return AskStep(sample=needed.request)
 
     async def answer(self, query: str, session_id: str | None, context: Context) -> AnswerV1:

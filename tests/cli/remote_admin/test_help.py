@@ -8,7 +8,8 @@ import shlex
 import pytest
 from jsonschema_rs import validator_for
 
-from dari.cli.remote.main import REMOTE, CommandEntry, load, parser_of
+from dari.cli.kit.commands import CommandEntry
+from dari.cli.remote.main import REMOTE, load, parser_of
 from tests.support.remote_user import Person
 
 MINE = [

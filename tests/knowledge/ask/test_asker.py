@@ -9,7 +9,7 @@ import pytest
 
 from dari.errors import Unavailable
 from dari.knowledge.ask.asker import Asker, AskEvents, AskRequest
-from dari.knowledge.ask.prompt import Message
+from dari.knowledge.ask.prompt import ChatMessage
 from dari.knowledge.config import AskSettings, LlmSettings
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.render import Renderer
@@ -30,9 +30,9 @@ class ScriptedClient:
 
     def __init__(self, *replies: str) -> None:
         self.replies = list(replies)
-        self.asked: list[Sequence[Message]] = []
+        self.asked: list[Sequence[ChatMessage]] = []
 
-    def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
+    def __call__(self, messages: Sequence[ChatMessage], max_tokens: int) -> str:
         self.asked.append(messages)
         return self.replies.pop(0)
 
@@ -130,7 +130,7 @@ def test_a_sentence_without_a_marker_is_cited_where_a_passage_holds_it(corpus: C
 
 
 def test_a_model_that_fails_leaves_the_best_sentences(corpus: Corpus) -> None:
-    def refuse(messages: Sequence[Message], max_tokens: int) -> str:
+    def refuse(messages: Sequence[ChatMessage], max_tokens: int) -> str:
         raise Unavailable("the client does not sample")
 
     answer = _asker(corpus).answer(AskRequest(question="How long does the ferry to Skarholm take?"), refuse)

@@ -11,7 +11,7 @@ import pytest
 from dari.errors import DariError
 from dari.knowledge.config import Source
 from dari.knowledge.errors import InvalidArgument
-from dari.knowledge.ingest.pipeline import Scope
+from dari.knowledge.ingest.pipeline import IngestScope
 from dari.knowledge.ingest.watch import MAX_PATHS, scopes_of, watch
 from dari.knowledge.wire.reports import IngestReportV1
 from tests.support.knowledge_folder import check_consistent, found_paths, make_settings, note, unique_word, write_old
@@ -22,9 +22,9 @@ def test_changed_paths_are_looked_at_alone_and_ignore_files_mean_all(tmp_path: P
     outer, inner = Source(id="default", root=tmp_path), Source(id="inner", root=tmp_path / "in")
     roots = {str(tmp_path): outer, str(tmp_path / "in"): inner}
     paths = [f"{tmp_path}/a.md", f"{tmp_path}/in/b.md", f"{tmp_path}/.git/index", "/elsewhere/c.md"]
-    assert scopes_of(paths, roots) == [Scope(outer, ("a.md",)), Scope(inner, ("b.md",))]
-    assert scopes_of([f"{tmp_path}/sub/.gitignore"], roots) == [Scope(outer)]
-    assert scopes_of([f"{tmp_path}/{number}.md" for number in range(MAX_PATHS + 1)], roots) == [Scope(outer)]
+    assert scopes_of(paths, roots) == [IngestScope(outer, ("a.md",)), IngestScope(inner, ("b.md",))]
+    assert scopes_of([f"{tmp_path}/sub/.gitignore"], roots) == [IngestScope(outer)]
+    assert scopes_of([f"{tmp_path}/{number}.md" for number in range(MAX_PATHS + 1)], roots) == [IngestScope(outer)]
     assert scopes_of([f"{tmp_path}/.git/x"], roots) == []
 
 

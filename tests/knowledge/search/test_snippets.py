@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from dari.knowledge.index.analyzer import terms_of_word, words_of
-from dari.knowledge.search.request import Snippet
+from dari.knowledge.search.request import PassageSnippet
 from dari.knowledge.search.snippets import Highlighter
 
 ENGLISH = (
@@ -17,12 +17,12 @@ ENGLISH = (
 )
 
 
-def snippet(text: str, weights: dict[str, float], chars: int = 220) -> Snippet:
+def snippet(text: str, weights: dict[str, float], chars: int = 220) -> PassageSnippet:
     highlighter = Highlighter(weights)
     return highlighter.snippet(highlighter.match(text), chars)
 
 
-def marked(one: Snippet) -> list[str]:
+def marked(one: PassageSnippet) -> list[str]:
     return [one.text[first:last] for first, last in one.highlights]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
-from dari.cli.kebab.progress import ProgressLine
+from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_pairs, print_table
 
@@ -70,7 +70,7 @@ async def _measure(given: str, mode: str, context: KebabContext, fresh: bool = F
         from dari.knowledge.eval.asking import extractive_asker
 
         asker = extractive_asker(settings)
-    line = ProgressLine(context)
+    line = ProgressBar(context)
 
     def work(cancel: threading.Event) -> RunReport:
         return run_set(
@@ -87,7 +87,7 @@ async def _measure(given: str, mode: str, context: KebabContext, fresh: bool = F
     return await _cancellable(work, context, line)
 
 
-async def _cancellable(work: Callable[[threading.Event], T], context: KebabContext, line: ProgressLine) -> T:
+async def _cancellable(work: Callable[[threading.Event], T], context: KebabContext, line: ProgressBar) -> T:
     """Ctrl-C ends the thread's work at its next step, and waits for it."""
     cancel = threading.Event()
     running = asyncio.ensure_future(context.call(work, cancel))
@@ -101,7 +101,7 @@ async def _cancellable(work: Callable[[threading.Event], T], context: KebabConte
         line.clear()
 
 
-def _show_index(line: ProgressLine, progress: IndexProgress) -> None:
+def _show_index(line: ProgressBar, progress: IndexProgress) -> None:
     made = progress.embedding
     if made is None:
         line.show(f"indexing: {progress.documents} documents")
@@ -236,7 +236,7 @@ async def _tune(arguments: argparse.Namespace, context: KebabContext) -> None:
     chosen = await context.call(
         load_set, arguments.set if arguments.set == HOUSE else str(context.resolve(arguments.set))
     )
-    line = ProgressLine(context)
+    line = ProgressBar(context)
 
     def work(cancel: threading.Event) -> TuneReport:
         def show(progress: IndexProgress) -> None:

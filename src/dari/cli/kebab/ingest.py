@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import UNSET, json
 
 from dari.cli.kebab.context import ERROR, OK, KebabContext, print_wire, show_error
-from dari.cli.kebab.progress import ProgressLine
+from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_duration, one_line
 from dari.errors import DariError, InvalidInput
@@ -53,7 +53,7 @@ async def _run_ingest(arguments: argparse.Namespace, context: KebabContext) -> i
     root = context.resolve(chosen) if chosen else None
     settings = (await context.open()).settings
 
-    def work(progress: Progress) -> IngestReportV1:
+    def work(progress: IngestDisplay) -> IngestReportV1:
         return index_folders(
             settings,
             root,
@@ -108,12 +108,12 @@ async def _run_stdin(arguments: argparse.Namespace, context: KebabContext) -> in
     )
 
 
-class Progress:
+class IngestDisplay:
     """A bar for a person, `ingest_progress.v1` lines for a program. `cancelled` ends the work."""
 
     def __init__(self, context: KebabContext) -> None:
         self._context = context
-        self._line = ProgressLine(context)
+        self._line = ProgressBar(context)
         self.cancelled = threading.Event()
 
     def tell(self, event: IngestProgressV1) -> None:
@@ -139,11 +139,11 @@ class Progress:
         self._line.clear()
 
 
-async def _carry_out(context: KebabContext, what: str, work: Callable[[Progress], IngestReportV1]) -> int:
+async def _carry_out(context: KebabContext, what: str, work: Callable[[IngestDisplay], IngestReportV1]) -> int:
     """Run it in a thread; Ctrl-C ends it after the file at hand, with a report of what was done."""
     (await context.open()).require_writable(what)
     gc.enable()
-    progress = Progress(context)
+    progress = IngestDisplay(context)
     running = asyncio.ensure_future(context.call(work, progress))
     try:
         report = await asyncio.shield(running)
@@ -217,7 +217,7 @@ async def _run_watch(arguments: argparse.Namespace, context: KebabContext) -> in
     service = await context.open()
     service.require_writable("kebab watch")
     gc.enable()
-    progress = Progress(context)
+    progress = IngestDisplay(context)
 
     def show(report: IngestReportV1) -> None:
         progress.clear()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import importlib.util
 import os
 import traceback
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dari.cli.kebab.context import (
     ERROR,
@@ -21,25 +20,15 @@ from dari.cli.kebab.context import (
     add_common_options,
     show_error,
 )
+from dari.cli.kit.commands import CommandEntry, CommandLoader, find_command, list_commands
 from dari.cli.kit.console import Console, ProcessConsole
-from dari.cli.kit.hints import suggest
-from dari.cli.kit.parser import HELP_COLUMNS, Command, HelpRequested, Parser, format_examples
+from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested
 from dari.errors import InvalidInput
 from dari.text.sanitize import escape_hidden
 from dari.version import VERSION
 
 if TYPE_CHECKING:
     from dari.knowledge.service import ServiceCache
-
-
-class CommandEntry(NamedTuple):
-    """One line of `--help`. The module with its `Command` is loaded when it is used."""
-
-    name: str
-    module: str
-    help: str
-    part: str = ""
-    """A package of `dari.knowledge` that the command needs; without it the command does not exist."""
 
 
 COMMANDS = (
@@ -63,6 +52,8 @@ COMMANDS = (
     CommandEntry("mcp", "mcp", "serve agents over stdin and stdout (what an IDE starts)"),
     CommandEntry("daemon", "daemon", "start, stop or look at kebabd, which keeps search warm"),
 )
+_LOADER = CommandLoader("dari.cli.kebab", EXIT_CODES, add_common_options)
+load, parser_of = _LOADER.load, _LOADER.parser_of
 _FLAGS = ("--json", "--readonly", "--quiet", "-q", "--verbose", "-v", "--no-daemon")
 
 
@@ -83,7 +74,7 @@ async def run(
         name = words[0]
         if name in ("-h", "--help", "help"):
             raise HelpRequested(overview(program))
-        entry = _find(name, program)
+        entry = find_command(name, available(), program)
         arguments = parser_of(entry, program).parse_args([*options, *words[1:]])
         context = KebabContext(console, services, program, arguments, environ, cwd)
         return await load(entry).run(arguments, context)
@@ -150,41 +141,8 @@ def _exists(entry: CommandEntry) -> bool:
         return False
 
 
-def load(entry: CommandEntry) -> Command:
-    commands: tuple[Command, ...] = importlib.import_module(f"dari.cli.kebab.{entry.module}").COMMANDS
-    return next(command for command in commands if command.name == entry.name)
-
-
-def parser_of(entry: CommandEntry, program: str) -> Parser:
-    """The parser of one command: its own options, then those of every command. To make one takes longer than a call."""
-    return _parser(entry, program, HELP_COLUMNS.get())
-
-
-@lru_cache(maxsize=64)
-def _parser(entry: CommandEntry, program: str, columns: int) -> Parser:
-    command = load(entry)
-    parser = Parser(
-        prog=f"{program} {command.name}",
-        description=command.description or command.help,
-        epilog=format_examples(program, command.examples, EXIT_CODES),
-    )
-    command.add(parser)
-    add_common_options(parser)
-    return parser
-
-
-def _find(name: str, program: str) -> CommandEntry:
-    known = available()
-    for entry in known:
-        if entry.name == name:
-            return entry
-    raise InvalidInput(f"there is no command '{name[:60]}'", suggest(name, (entry.name for entry in known), program))
-
-
 def overview(program: str) -> str:
-    listed = available()
-    width = max(len(entry.name) for entry in listed)
-    lines = [f"  {entry.name.ljust(width)}  {entry.help}" for entry in listed]
+    lines = list_commands(available())
     return "\n".join(
         [
             f"usage: {program} [--config FILE] [--json] [--readonly] COMMAND …",

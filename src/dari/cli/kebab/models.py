@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
-from dari.cli.kebab.progress import ProgressLine
+from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_size, print_table
 from dari.errors import InvalidInput
@@ -79,7 +79,7 @@ async def _install_one(model: CatalogModel, context: KebabContext) -> None:
 
     settings = (await context.open()).settings
     folder = models_dir(settings.config.embedding, settings.data.data)
-    line, cancel = ProgressLine(context), threading.Event()
+    line, cancel = ProgressBar(context), threading.Event()
 
     def show(progress: InstallProgress) -> None:
         line.show(f"{model.name}: {progress.stage}", progress.done_bytes, progress.total_bytes)

@@ -12,7 +12,7 @@ REDRAW_S = 0.08
 _BAR_COLUMNS = 24
 
 
-class ProgressLine:
+class ProgressBar:
     """Safe to call from the thread that works."""
 
     def __init__(self, context: KebabContext) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import traceback
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from dari.cli.kit.commands import CommandEntry, CommandLoader, find_command, list_commands
 from dari.cli.kit.console import Console, ProcessConsole
 from dari.cli.kit.hints import PROGRAM
-from dari.cli.kit.parser import HELP_COLUMNS, Command, HelpRequested, Parser, format_examples
+from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested
 from dari.cli.remote.context import OTHER, USAGE, CommandContext, add_common_options, exit_code, show_error
 from dari.errors import DariError, InvalidInput
 from dari.os_errors import from_os_error
@@ -25,14 +24,6 @@ EXIT_CODES = """\
 exit codes:
   0 done · 1 usage, validation or configuration · 2 network, authentication, time or start of a server
   3 the tool or the server answered with an error · 4 interrupted, or anything else"""
-
-
-class CommandEntry(NamedTuple):
-    """One line of `--help`; the module with its `Command` is loaded when it is used. Without help it is not listed."""
-
-    name: str
-    module: str
-    help: str = ""
 
 
 REMOTE = (
@@ -79,6 +70,8 @@ TABLES: dict[str, tuple[tuple[CommandEntry, ...], str]] = {
     "crewx mcp": (BUILT_IN, "The tools that are built in. Other servers: crewx mcp remote --help"),
 }
 _REMOTE_SAYS = "Other people's MCP servers from the shell: find, call, watch and trust them."
+_LOADER = CommandLoader("dari.cli.remote", EXIT_CODES, add_common_options)
+load, parser_of = _LOADER.load, _LOADER.parser_of
 _GLOBAL_FLAGS = ("--log", "--no-daemon")
 
 
@@ -135,29 +128,6 @@ def commands_of(program: str) -> tuple[CommandEntry, ...]:
     return TABLES[program][0] if program in TABLES else REMOTE
 
 
-def load(entry: CommandEntry) -> Command:
-    commands: tuple[Command, ...] = importlib.import_module(f"dari.cli.remote.{entry.module}").COMMANDS
-    return next(command for command in commands if command.name == entry.name)
-
-
-def parser_of(entry: CommandEntry, program: str) -> Parser:
-    """The parser of one command: its own options, then those of every command. To make one takes longer than a call."""
-    return _parser(entry, program, HELP_COLUMNS.get())
-
-
-@lru_cache(maxsize=64)
-def _parser(entry: CommandEntry, program: str, columns: int) -> Parser:
-    command = load(entry)
-    parser = Parser(
-        prog=f"{program} {command.name}",
-        description=command.description or command.help,
-        epilog=format_examples(program, command.examples, EXIT_CODES),
-    )
-    command.add(parser)
-    add_common_options(parser)
-    return parser
-
-
 async def _run(program: str, argv: list[str], console: Console, bridge: Bridge, around: ClientEnvironment) -> int:
     logs, words = _global_options(argv)
     commands = commands_of(program)
@@ -167,7 +137,7 @@ async def _run(program: str, argv: list[str], console: Console, bridge: Bridge, 
     name, words = words[0], words[1:]
     if name in ("-h", "--help", "help"):
         raise HelpRequested(overview(program))
-    entry = _find(name, commands, program)
+    entry = find_command(name, commands, program)
     command = load(entry)
     words, rest = command.split(words) if command.split is not None else (words, [])
     arguments = parser_of(entry, program).parse_args(words)
@@ -199,23 +169,10 @@ def _global_options(argv: list[str]) -> tuple[bool, list[str]]:
     return logs, argv[at:]
 
 
-def _find(name: str, commands: tuple[CommandEntry, ...], program: str) -> CommandEntry:
-    for command in commands:
-        if command.name == name:
-            return command
-    from difflib import get_close_matches
-
-    known = [command.name for command in commands if command.help]
-    close = get_close_matches(name.replace("_", "-") if "-" in "".join(known) else name, known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"see: {program} --help"
-    raise InvalidInput(f"unknown command '{name[:60]}'", hint)
-
-
 def overview(program: str) -> str:
     says = TABLES[program][1] if program in TABLES else _REMOTE_SAYS
     listed = [command for command in commands_of(program) if command.help]
-    width = max(len(command.name) for command in listed)
-    lines = [f"  {command.name.ljust(width)}  {command.help}" for command in listed]
+    lines = list_commands(listed)
     usage = f"usage: {program} [--log] [--config FILE] COMMAND …"
     more = f"Every command has examples: {program} {listed[0].name} --help. Guide: docs/guide/remote.md"
     return "\n".join([usage, "", says, "", "commands:", *lines, "", more, "", EXIT_CODES, ""])

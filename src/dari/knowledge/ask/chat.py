@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from dari.errors import DariError
-from dari.knowledge.ask.prompt import Message, count_tokens
+from dari.knowledge.ask.prompt import ChatMessage, count_tokens
 from dari.knowledge.config import LlmSettings
 from dari.knowledge.errors import ConfigInvalid, ModelUnreachable
 from dari.knowledge.model_server import ModelServer
 
-Sampler = Callable[[Sequence[Message], int], str]
+Sampler = Callable[[Sequence[ChatMessage], int], str]
 """Asks the client's model: messages and a limit of tokens in, text out; raises DariError where the client refuses."""
 
 
@@ -24,7 +24,7 @@ class ChatModel(Protocol):
     @property
     def provider(self) -> str: ...
 
-    def stream(self, messages: Sequence[Message], max_tokens: int) -> Iterator[str]: ...
+    def stream(self, messages: Sequence[ChatMessage], max_tokens: int) -> Iterator[str]: ...
 
 
 class ServerChat:
@@ -39,7 +39,7 @@ class ServerChat:
         self._server = ModelServer(settings.endpoint, settings.api_key_env, settings.timeout_s)
         self.id = settings.model
 
-    def stream(self, messages: Sequence[Message], max_tokens: int) -> Iterator[str]:
+    def stream(self, messages: Sequence[ChatMessage], max_tokens: int) -> Iterator[str]:
         body: dict[str, Any] = {
             "model": self.id,
             "messages": [{"role": one.role, "content": one.content} for one in messages],
@@ -70,7 +70,7 @@ class SamplingChat:
     def __init__(self, sample: Sampler) -> None:
         self._sample = sample
 
-    def stream(self, messages: Sequence[Message], max_tokens: int) -> Iterator[str]:
+    def stream(self, messages: Sequence[ChatMessage], max_tokens: int) -> Iterator[str]:
         yield self._sample(messages, max_tokens)
 
 
@@ -87,12 +87,12 @@ def choose_chat(settings: LlmSettings, sampler: Sampler | None) -> ChatModel | N
     return None
 
 
-def complete(model: ChatModel, messages: Sequence[Message], max_tokens: int) -> str:
+def complete(model: ChatModel, messages: Sequence[ChatMessage], max_tokens: int) -> str:
     """The whole text at once."""
     return "".join(model.stream(messages, max_tokens)).strip()
 
 
-def try_complete(model: ChatModel, messages: Sequence[Message], max_tokens: int) -> str:
+def try_complete(model: ChatModel, messages: Sequence[ChatMessage], max_tokens: int) -> str:
     """The text, or nothing where the model fails: for steps that have a plain way without it."""
     try:
         return complete(model, messages, max_tokens)
@@ -100,7 +100,7 @@ def try_complete(model: ChatModel, messages: Sequence[Message], max_tokens: int)
         return ""
 
 
-def prompt_tokens(messages: Sequence[Message]) -> int:
+def prompt_tokens(messages: Sequence[ChatMessage]) -> int:
     return sum(count_tokens(one.content) + 4 for one in messages)
 
 

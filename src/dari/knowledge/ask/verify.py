@@ -30,7 +30,7 @@ _KOREAN_NUMBERS = {
 }  # fmt: skip
 
 
-class Verdict(Struct, frozen=True):
+class AnswerCheck(Struct, frozen=True):
     """What the check found. `used` are the numbers of the passages that are cited, in the order of the answer."""
 
     used: tuple[int, ...]
@@ -49,7 +49,7 @@ def normalize_markers(answer: str) -> str:
     return _LOOSE_GROUP.sub(lambda found: "".join(f"[#{n}]" for n in _DIGITS.findall(found[0])), answer)
 
 
-def check_answer(answer: str, passages: Sequence[str], question: str = "") -> Verdict:
+def check_answer(answer: str, passages: Sequence[str], question: str = "") -> AnswerCheck:
     """Compare an answer with its numbered passages (`[#1]` is the first). Numbers of the question may be repeated."""
     numbers = [int(found) for found in MARKER.findall(answer)]
     used = tuple(dict.fromkeys(numbers))
@@ -58,7 +58,7 @@ def check_answer(answer: str, passages: Sequence[str], question: str = "") -> Ve
     plain = MARKER.sub(" ", answer)
     missing_numbers = _missing_numbers(plain, cited, question)
     missing_quotes = _missing_quotes(plain, [*cited, question])
-    return Verdict(
+    return AnswerCheck(
         used, markers_ok, not missing_numbers, not missing_quotes, tuple(missing_numbers) + tuple(missing_quotes)
     )
 

@@ -53,7 +53,7 @@ MAX_PROCESSES = 4
 CANCEL_POLL_S = 0.1
 
 
-class Scope(Struct, frozen=True):
+class IngestScope(Struct, frozen=True):
     """What of a source is looked at: all, or these paths below its root."""
 
     source: Source
@@ -84,9 +84,9 @@ def ingest(
     with open_writer(settings, wait_s) as writer:
         if root is not None:
             source, below = source_of_root(settings, writer.store, root)
-            scopes = [Scope(source, (below,) if below else ())]
+            scopes = [IngestScope(source, (below,) if below else ())]
         else:
-            scopes = [Scope(source) for source in all_sources(settings, writer.store)]
+            scopes = [IngestScope(source) for source in all_sources(settings, writer.store)]
         if not scopes:
             raise _no_folder()
         run = IngestRun(writer, scopes, force=force, has_items=has_items, listener=listener, cancelled=cancelled)
@@ -99,7 +99,7 @@ class IngestRun:
     def __init__(
         self,
         writer: KnowledgeWriter,
-        scopes: Sequence[Scope],
+        scopes: Sequence[IngestScope],
         *,
         force: bool = False,
         has_items: bool = True,
@@ -207,7 +207,7 @@ class IngestRun:
 class _ScopeRun:
     """One source, or a part of it."""
 
-    def __init__(self, run: IngestRun, scope: Scope, pool: ParserPool) -> None:
+    def __init__(self, run: IngestRun, scope: IngestScope, pool: ParserPool) -> None:
         self.run_of = run
         self.tell = run.tell
         self.store = run.store

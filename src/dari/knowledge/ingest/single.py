@@ -15,7 +15,7 @@ from dari.knowledge.chunk import ChunkPolicy
 from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import IngestAssetError, InvalidArgument
 from dari.knowledge.ids import asset_id
-from dari.knowledge.ingest.pipeline import IngestRun, Scope
+from dari.knowledge.ingest.pipeline import IngestRun, IngestScope
 from dari.knowledge.ingest.prepare import LeftOut, MissingDocuments, NewContent, Preparer, Unreadable, limits_of
 from dari.knowledge.ingest.reading import FileContent, opened_file, read_open, source_of
 from dari.knowledge.ingest.report import Listener, ReportWriter
@@ -54,7 +54,7 @@ def ingest_file(
             raise Denied(f"{path} leads to {real} now", "name the file itself, and ask again")
         found = source_of(real, all_sources(settings, writer.store))
         if found is not None:
-            scope = Scope(found.source, (found.relative,))
+            scope = IngestScope(found.source, (found.relative,))
             return IngestRun(writer, [scope], listener=listener, cancelled=cancelled).run()
         media = media_of(PurePosixPath(path.name), b"")
         content = read_open(file, str(path), max_bytes_of(media or "pdf", settings.config.ingest))

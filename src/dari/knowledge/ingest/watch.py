@@ -10,7 +10,7 @@ from dari.errors import DariError
 from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.ingest.ignore import GITIGNORE, KEBABIGNORE
-from dari.knowledge.ingest.pipeline import IngestRun, Scope
+from dari.knowledge.ingest.pipeline import IngestRun, IngestScope
 from dari.knowledge.ingest.report import Listener
 from dari.knowledge.ingest.sources import all_sources
 from dari.knowledge.ingest.walk import is_builtin_folder
@@ -41,7 +41,7 @@ def watch(
     roots = {os.path.realpath(source.root): source for source in sources}
     own = tuple(os.path.realpath(path) + "/" for path in (settings.data.data, settings.logs))
 
-    def run(scopes: list[Scope]) -> None:
+    def run(scopes: list[IngestScope]) -> None:
         try:
             with open_writer(settings, LOCK_WAIT_S) as writer:
                 on_report(IngestRun(writer, scopes, listener=listener, cancelled=stopped).run())
@@ -64,13 +64,13 @@ def watch(
     for changes in watching:  # begins with a time-out without changes: the watch stands, so nothing is missed
         if is_first:
             is_first = False
-            run([Scope(source) for source in sources])
+            run([IngestScope(source) for source in sources])
             on_ready()
         if changes and not stopped.is_set() and (scopes := scopes_of({path for _, path in changes}, roots)):
             run(scopes)
 
 
-def scopes_of(paths: Iterable[str], roots: dict[str, Source]) -> list[Scope]:
+def scopes_of(paths: Iterable[str], roots: dict[str, Source]) -> list[IngestScope]:
     """What to look at again: the paths, or the whole source where an ignore file changed or too many did."""
     changed: dict[str, set[str]] = {}
     for path in paths:
@@ -80,9 +80,9 @@ def scopes_of(paths: Iterable[str], roots: dict[str, Source]) -> list[Scope]:
         relative = os.path.relpath(path, root)
         if not any(map(is_builtin_folder, relative.split("/"))):
             changed.setdefault(root, set()).add(relative)
-    scopes: list[Scope] = []
+    scopes: list[IngestScope] = []
     for root, below in sorted(changed.items()):
         has_ignore_file = any(os.path.basename(path) in (GITIGNORE, KEBABIGNORE) for path in below)
         is_whole = has_ignore_file or len(below) > MAX_PATHS
-        scopes.append(Scope(roots[root], () if is_whole else tuple(sorted(below))))
+        scopes.append(IngestScope(roots[root], () if is_whole else tuple(sorted(below))))
     return scopes

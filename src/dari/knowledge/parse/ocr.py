@@ -22,7 +22,7 @@ class OcrFailed(Exception):
     """Tesseract did not read a picture; the message says why."""
 
 
-class Passage(Struct, frozen=True):
+class OcrParagraph(Struct, frozen=True):
     text: str
     region: tuple[int, int, int, int]
     """x, y, width, height in pixels."""
@@ -55,7 +55,7 @@ def read_text(picture: bytes, limits: ParseLimits) -> str:
     return "\n\n".join(passage.text for passage in read_passages(picture, limits))
 
 
-def read_passages(picture: bytes, limits: ParseLimits) -> list[Passage]:
+def read_passages(picture: bytes, limits: ParseLimits) -> list[OcrParagraph]:
     """Its paragraphs with their places. OcrFailed when tesseract cannot read it."""
     found = _run(picture, limits, _WHOLE_PAGE)
     if _count_letters(found) < _FEW_LETTERS:
@@ -64,7 +64,7 @@ def read_passages(picture: bytes, limits: ParseLimits) -> list[Passage]:
     return found
 
 
-def _run(picture: bytes, limits: ParseLimits, layout: str) -> list[Passage]:
+def _run(picture: bytes, limits: ParseLimits, layout: str) -> list[OcrParagraph]:
     # The table has boxes, the text has the spaces as they are: the table parts Hangul words into syllables.
     options = ("--psm", layout, "-c", "preserve_interword_spaces=1", "tsv", "txt")
     command = ["tesseract", "stdin", "stdout", "-l", languages(limits.ocr_languages), *options]
@@ -87,7 +87,7 @@ def _run(picture: bytes, limits: ParseLimits, layout: str) -> list[Passage]:
     return _passages(done.stdout.decode("utf-8", "replace"))
 
 
-def _passages(output: str) -> list[Passage]:
+def _passages(output: str) -> list[OcrParagraph]:
     """From tesseract's table (a row per word, with page, block, paragraph and line numbers, box and confidence) and the
     text that follows it, line for line the same words."""
     lines: dict[tuple[str, ...], list[_Word]] = {}
@@ -106,7 +106,7 @@ def _passages(output: str) -> list[Passage]:
         if line:
             found.setdefault(key[:3], []).append(line)
             boxes.setdefault(key[:3], []).extend(word.box for word in words if word.is_sure)
-    return [Passage("\n".join(rows), union(boxes[key])) for key, rows in found.items()]
+    return [OcrParagraph("\n".join(rows), union(boxes[key])) for key, rows in found.items()]
 
 
 class _Word(Struct, frozen=True):
@@ -136,7 +136,7 @@ def _join(words: list[_Word], line: str) -> str:
     return joined
 
 
-def _count_letters(passages: list[Passage]) -> int:
+def _count_letters(passages: list[OcrParagraph]) -> int:
     return sum(sum(map(str.isalnum, passage.text)) for passage in passages)
 
 

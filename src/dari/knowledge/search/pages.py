@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from dari.knowledge.search.request import Hit, Snippet
+from dari.knowledge.search.request import Hit, PassageSnippet
 from dari.knowledge.search.snippets import MIN_SNIPPET_CHARS, Highlighter, Match
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _weights_shown(query: WeightedQuery, lexical: Lexical) -> dict[str, float]:
     return weights | lexical.idf(near)
 
 
-def _shortened(highlighter: Highlighter, match: Match, snippet: Snippet, left: int) -> Snippet:
+def _shortened(highlighter: Highlighter, match: Match, snippet: PassageSnippet, left: int) -> PassageSnippet:
     """The first hit always comes, as short as the budget has it."""
     chars = max(left * len(snippet.text) // len(snippet.text.encode()), MIN_SNIPPET_CHARS)
     return structs.replace(highlighter.snippet(match, chars), is_whole=False)

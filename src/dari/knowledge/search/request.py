@@ -29,7 +29,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     trace: bool = False
 
 
-class Snippet(Struct, frozen=True):
+class PassageSnippet(Struct, frozen=True):
     """A piece of a chunk around its best sentence. Spans are places in `text`."""
 
     text: str
@@ -58,7 +58,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     chunk: ChunkRecord
     document: DocumentRecord
     retrieval: Retrieval
-    snippet: Snippet
+    snippet: PassageSnippet
     matched_terms: tuple[str, ...]
     """The query's terms that the chunk has."""
 
@@ -78,7 +78,7 @@ class TraceEntry(Struct, frozen=True):
     score: float
 
 
-class SearchTrace(Struct, frozen=True, kw_only=True):
+class RetrievalTrace(Struct, frozen=True, kw_only=True):
     """What `--trace` shows."""
 
     terms: tuple[str, ...]
@@ -111,4 +111,4 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     """`max_tokens` ended the page early."""
     degraded: DegradedReason | None = None
     hint: str = ""
-    trace: SearchTrace | None = None
+    trace: RetrievalTrace | None = None

@@ -21,11 +21,11 @@ from dari.knowledge.search.request import (
     MAX_K,
     DegradedReason,
     Retrieval,
+    RetrievalTrace,
     ScoreKind,
     SearchMode,
     SearchRequest,
     SearchResult,
-    SearchTrace,
     Timing,
     TraceEntry,
 )
@@ -259,7 +259,7 @@ class Searcher:
 
     # --- what is shown
 
-    def _trace(self, query: WeightedQuery, found: _Found) -> SearchTrace:
+    def _trace(self, query: WeightedQuery, found: _Found) -> RetrievalTrace:
         numbers = {number for ranked in (found.lexical, found.vector, found.order) for number, _ in ranked[:FAN_OUT]}
         chunks = self._store.chunks(numbers)
 
@@ -270,7 +270,7 @@ class Searcher:
                 if number in chunks
             )
 
-        return SearchTrace(
+        return RetrievalTrace(
             terms=tuple(query.stats.idf),
             corrections=query.stats.corrections,
             lexical=entries(found.lexical),

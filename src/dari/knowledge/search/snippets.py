@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dari.knowledge.chunk.sentences import sentence_at
 from dari.knowledge.index.analyzer import composed, is_plain, letters_of, lower_letters, terms_of_word, word_spans
-from dari.knowledge.search.request import Snippet
+from dari.knowledge.search.request import PassageSnippet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +112,7 @@ class Highlighter:
                 place = lowered.find(letters, last)
         return sorted(stretches.items())
 
-    def snippet(self, match: Match, chars: int) -> Snippet:
+    def snippet(self, match: Match, chars: int) -> PassageSnippet:
         """At most `chars` characters around the sentence whose terms weigh most; without a match, the beginning."""
         text, chars = match.text, max(chars, MIN_SNIPPET_CHARS)
         first, last = self._best_sentence(match)
@@ -121,7 +121,7 @@ class Highlighter:
         head, tail = _CUT if start > 0 else "", _CUT if end < len(text) else ""
         shift = len(head) - start
         highlights = [(a + shift, b + shift) for a, b, _ in match.spans if start <= a and b <= end]
-        return Snippet(head + text[start:end] + tail, not (head or tail), tuple(highlights), sentence)
+        return PassageSnippet(head + text[start:end] + tail, not (head or tail), tuple(highlights), sentence)
 
     def _best_sentence(self, match: Match) -> tuple[int, int]:
         """Which of the pieces between full stops weighs most; then the sentence it belongs to, by the rules."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dari.core.context import Context
 from dari.errors import DariError, Failed, Unavailable
-from dari.knowledge.ask.sampling import SampleReply, sample_key
+from dari.knowledge.ask.sampling import SamplingReply, sample_key
 
 if TYPE_CHECKING:
     from dari.knowledge.api import KnowledgeApi
     from dari.knowledge.ask.asker import AskEvents
     from dari.knowledge.ask.chat import Sampler
-    from dari.knowledge.ask.prompt import Message
+    from dari.knowledge.ask.prompt import ChatMessage
     from dari.knowledge.search.request import SearchResult
     from dari.knowledge.wire.objects import AnswerV1
 
@@ -44,7 +44,7 @@ class CallerModel:
 
         return AskEvents(self._retrieved, self._wrote) if self._context.wants_progress else None
 
-    def _sample(self, messages: Sequence[Message], max_tokens: int) -> str:
+    def _sample(self, messages: Sequence[ChatMessage], max_tokens: int) -> str:
         asked = asyncio.run_coroutine_threadsafe(_sample(self._context, messages, max_tokens), self._loop)
         try:
             return asked.result(SAMPLE_LIMIT_S)
@@ -67,7 +67,7 @@ class CallerModel:
 
 async def ask_in_rounds(api: KnowledgeApi, query: str, session_id: str | None, context: Context) -> AnswerV1:
     """An answer from another process, which ends a round with what the client's model is to be asked."""
-    replies: dict[str, SampleReply] | None = {} if "sampling" in context.capabilities else None
+    replies: dict[str, SamplingReply] | None = {} if "sampling" in context.capabilities else None
     while True:
         step = await api.ask(query, session_id, replies)
         if step.answer is not None:
@@ -77,13 +77,13 @@ async def ask_in_rounds(api: KnowledgeApi, query: str, session_id: str | None, c
             raise Failed(f"kebabd asked the client's model more than {MAX_SAMPLES} times", "ask a simpler question")
         context.report(2.0 * len(replies) + 1, message="the client's model is asked")
         try:
-            replies[asked.key] = SampleReply(await _sample(context, asked.messages, asked.max_tokens))
+            replies[asked.key] = SamplingReply(await _sample(context, asked.messages, asked.max_tokens))
         except DariError as error:
-            replies[asked.key] = SampleReply(error=error.message)
+            replies[asked.key] = SamplingReply(error=error.message)
         context.report(2.0 * len(replies), message="the client's model has answered")
 
 
-async def _sample(context: Context, messages: Sequence[Message], max_tokens: int) -> str:
+async def _sample(context: Context, messages: Sequence[ChatMessage], max_tokens: int) -> str:
     """What the client's model writes. In the stateless era this ends the call until the client has answered; the key
     keeps an answer from being taken for another question when the index has changed between."""
     said = [
