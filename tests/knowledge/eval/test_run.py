@@ -8,9 +8,11 @@ from threading import Event
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dari.errors import Conflict, InvalidInput, NotFound
 from dari.knowledge.config import Settings, load_settings
+from dari.knowledge.eval.asking import extractive_asker
 from dari.knowledge.eval.compare import aggregate_runs, compare_runs, variants_of
 from dari.knowledge.eval.dataset import EvalSet, load_set
 from dari.knowledge.eval.index import IndexProgress, SetIndex, open_index
@@ -219,6 +221,22 @@ def test_on_the_house_set_hybrid_is_surely_better_than_either_half(tmp_path: Pat
     assert gain.overall.ndcg_at_10.low > 0
     assert compare_runs(vector, hybrid).overall.ndcg_at_10.low > 0
     assert hybrid.scores.empty_rate < 0.01
+
+
+@pytest.mark.timeout(300)
+def test_on_the_house_set_absent_topics_are_refused_and_other_words_are_heard(tmp_path: Path) -> None:
+    """Every absent topic, and every third of the other questions: an ask takes a tenth of a second of the processor."""
+    models = require_models("use-m", "minilm")
+    settings = _settings(tmp_path, KEBAB_EMBEDDING_MODELS_DIR=str(models))
+    house = load_set("house")
+    some = tuple(one for at, one in enumerate(house.questions) if one.type == "absent" or at % 3 == 0)
+    report = run_set(replace(house, questions=some), settings, "hybrid", asker=extractive_asker(settings))
+    assert report.refusal is not None
+    refused, gold = report.refusal.by_type, report.refusal.gold_by_type
+    assert refused["absent"] >= 0.95
+    assert refused["plain"] <= 0.05 and refused["identifier"] <= 0.05
+    assert refused["cross"] <= 0.3 and refused["paraphrase"] <= 0.7
+    assert gold["plain"] >= 0.9 and gold["identifier"] >= 0.9
 
 
 def _lost(result: Any) -> Any:

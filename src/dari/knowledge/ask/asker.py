@@ -22,7 +22,7 @@ from dari.knowledge.ask import extractive
 from dari.knowledge.ask.attribute import attribute
 from dari.knowledge.ask.chat import ChatModel, Sampler, choose_chat, prompt_tokens
 from dari.knowledge.ask.conversation import make_standalone, read_turns
-from dari.knowledge.ask.evidence import narrow
+from dari.knowledge.ask.evidence import Sentence, narrow, read_evidence
 from dari.knowledge.ask.gate import Judgement, judge
 from dari.knowledge.ask.multi_hop import gather
 from dari.knowledge.ask.prompt import NO_ANSWER, PROMPT_VERSION, answer_messages, count_tokens, pack
@@ -142,6 +142,7 @@ class _Work:
         self._began = time.perf_counter()
         self._hops: tuple[AnswerHop, ...] = ()
         self._hint = ""
+        self._sentences: tuple[Sentence, ...] = ()
         self.question = request.question
 
     def run(self) -> AnswerV1:
@@ -151,6 +152,7 @@ class _Work:
             self.question = make_standalone(request.question, turns, self._chat)
         result = self._search(self.question)
         self._events.on_retrieved(result)
+        self._sentences = self._read_evidence(result.hits, result)
         judgement = self._judge(result)
         if not result.hits:
             return self._refuse("no_index" if not result.revision else "no_chunks", result, judgement)
@@ -169,10 +171,21 @@ class _Work:
             SearchRequest(query=question, k=max(k, 10), mode=request.mode, where=request.where)
         )
 
+    def _read_evidence(self, hits: tuple[Hit, ...], result: SearchResult) -> tuple[Sentence, ...]:
+        words = read_question(self.question, result.query)
+        try:
+            return read_evidence(self.question, words, hits, self._model_of(result))
+        except (DariError, OSError):
+            # The search had its vectors; a model that fails now leaves the words.
+            return read_evidence(self.question, words, hits)
+
+    def _model_of(self, result: SearchResult) -> EmbeddingModel | None:
+        return self._asker._embedding if result.mode != "lexical" else None
+
     def _judge(self, result: SearchResult) -> Judgement:
-        embedding = self._asker._embedding
-        name = embedding.name if embedding is not None and result.mode != "lexical" else ""
-        return judge(self.question, result, name, self._asker._ask.score_gate)
+        model = self._model_of(result)
+        name = model.name if model is not None else ""
+        return judge(self.question, result, self._sentences, name, self._asker._ask.score_gate)
 
     # --- writing
 
@@ -234,9 +247,8 @@ class _Work:
 
     def _extract(self, hits: tuple[Hit, ...], result: SearchResult, judgement: Judgement) -> AnswerV1:
         asker = self._asker
-        words = read_question(self.question, result.query)
-        model = asker._embedding if result.mode != "lexical" else None
-        chosen = extractive.best_sentences(words, hits, asker._ask.sentences, self.question, model)
+        sentences = self._sentences if hits is result.hits else self._read_evidence(hits, result)
+        chosen = extractive.best_sentences(sentences, hits, asker._ask.sentences)
         numbers: dict[tuple[str, Location], int] = {}
         lines, citations = [], []
         for one in chosen:

@@ -1,0 +1,85 @@
+"""Sentences of the hits: their words, their meaning below a title, and which of them make an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from dari.knowledge.ask.evidence import MAX_EMBEDDED_SENTENCES, Sentence, read_evidence
+from dari.knowledge.ask.extractive import best_sentences
+from dari.knowledge.search.coverage import QuestionWords, read_question
+from dari.knowledge.search.request import Hit, SearchRequest
+from tests.support.knowledge_corpus import corpus_of
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+
+class NearModel:
+    """A model that finds texts with one string near, and keeps what it was given."""
+
+    key = name = "near"
+    dim = 2
+    lexical_weight = 0.8
+    max_tokens = 0
+
+    def __init__(self, near: str) -> None:
+        self._near = near
+        self.texts: list[str] = []
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[float32]:
+        self.texts += texts
+        return np.array([(1.0, 0.0) if self._near in text else (0.0, 1.0) for text in texts], dtype=np.float32)
+
+    def embed_query(self, text: str) -> NDArray[float32]:
+        return np.array((1.0, 0.0), dtype=np.float32)
+
+
+def _read(
+    folder: Path, documents: dict[str, str], question: str, search: str, model: NearModel | None
+) -> tuple[tuple[Hit, ...], tuple[Sentence, ...]]:
+    result = corpus_of(folder, documents).searcher().search(SearchRequest(query=search))
+    return result.hits, read_evidence(question, read_question(question, result.query), result.hits, model)
+
+
+def test_a_sentence_is_compared_below_its_heading(tmp_path: Path) -> None:
+    model = NearModel("fifty")
+    text = "The crossing takes fifty minutes. Dogs are welcome."
+    hits, _ = _read(tmp_path, {"ferry.md": text}, "boat", "crossing", None)
+    below = replace(hits[0], chunk=replace(hits[0].chunk, heading_path=("Boats", "Skarholm ferry")))
+    sentences = read_evidence("boat", QuestionWords((), 0.0), [below], model)
+    assert "Skarholm ferry: The crossing takes fifty minutes." in model.texts
+    assert [one.cosine for one in sentences] == [1.0, 0.0]
+
+
+def test_the_nearest_sentence_answers_where_no_word_is_shared(tmp_path: Path) -> None:
+    text = "Dogs are welcome on board. The crossing takes fifty minutes. Tickets are sold at the pier."
+    hits, sentences = _read(tmp_path, {"ferry.md": text}, "배는 얼마나 걸리나요?", "crossing", NearModel("fifty"))
+    chosen = best_sentences(sentences, hits, 1)
+    assert [one.sentence.text for one in chosen] == ["The crossing takes fifty minutes."]
+
+
+def test_words_decide_without_a_model(tmp_path: Path) -> None:
+    text = "Dogs are welcome on board. The crossing takes fifty minutes."
+    hits, sentences = _read(tmp_path, {"ferry.md": text}, "Are dogs welcome?", "dogs", None)
+    assert all(one.cosine == 0 for one in sentences)
+    assert best_sentences(sentences, hits, 1)[0].sentence.text == "Dogs are welcome on board."
+
+
+def test_so_many_sentences_are_embedded_and_no_more(tmp_path: Path) -> None:
+    model = NearModel("none")
+    text = " ".join(f"The harbour has berth number {number} for small boats." for number in range(200))
+    _, sentences = _read(tmp_path, {"berths.md": text}, "harbour", "harbour", model)
+    assert len(sentences) > MAX_EMBEDDED_SENTENCES == len(model.texts)
+
+
+@pytest.mark.parametrize("line", ["# Heading", "---", "| --- | --- |", "```"])
+def test_lines_of_structure_are_not_sentences(tmp_path: Path, line: str) -> None:
+    _, sentences = _read(tmp_path, {"a.md": f"{line}\n\nThe harbour is deep.\n"}, "harbour", "harbour", None)
+    assert line not in [one.text for one in sentences]
