@@ -21,7 +21,7 @@ from dari.paths import make_dirs, write_private
 _HEAD = """\
 # Settings of kebab. A line with # shows a default. The environment wins: KEBAB_SEARCH_DEFAULT_K=20.
 """
-# Sections and keys of the original kebab (no `config_version`), and where they are now. "" : there is no such thing.
+# Sections and keys of the original kebab (no `config_version`), and where they are now. "": left out.
 _MOVED = {
     "storage.data_dir": "store.data_dir",
     "models.embedding.provider": "embedding.provider",
@@ -136,7 +136,7 @@ def _from_original(old: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         target = _MOVED.get(name, name)
         value = _converted(target, value)
         if target not in known or value is None:
-            changes.append(f"{name} is left out: there is no such setting")
+            changes.append(f"{name} is left out: this kebab does not have it")
             continue
         section, _, key = target.partition(".")
         values.setdefault(section, {})[key] = value

@@ -100,8 +100,8 @@ def index_text(
 def make_vectors(
     settings: Settings, on_progress: Callable[[EmbedProgress], None], cancelled: threading.Event, limit: int = 0
 ) -> EmbedReport | None:
-    """Give every chunk, or the `limit` newest, a vector of the active model; None where there is no model or nothing is
-    missing."""
+    """Give every chunk, or the `limit` newest, a vector of the active model; None without a model, or where
+    nothing is missing."""
     from dari.knowledge.backend import open_backend
 
     embedding, data = settings.config.embedding, settings.data

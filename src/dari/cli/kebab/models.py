@@ -12,7 +12,7 @@ from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_size, print_table
 from dari.errors import InvalidInput
-from dari.knowledge.wire.reports import ModelListV1, ModelV1
+from dari.knowledge.wire.reports import ModelListV1
 
 if TYPE_CHECKING:
     from dari.knowledge.models.catalog import CatalogModel
@@ -111,10 +111,7 @@ async def _show(context: KebabContext) -> None:
     service = await context.open()
     rows = await context.call(model_rows, service.settings.config.embedding, service.settings.data.data)
     if context.as_json:
-        fields = [name for name in ModelV1.__struct_fields__ if name != "schema_version"]
-        print_wire(
-            context, ModelListV1(models=tuple(ModelV1(**{name: getattr(row, name) for name in fields}) for row in rows))
-        )
+        print_wire(context, ModelListV1(models=tuple(rows)))
         return
     shown = [
         (

@@ -120,7 +120,7 @@ def compare_runs(first: RunReport, second: RunReport) -> Comparison:
 
 def aggregate_runs(reports: Sequence[RunReport]) -> Aggregate:
     if not reports:
-        raise InvalidInput("there is no run to aggregate", "kebab eval run --set DIR makes one")
+        raise InvalidInput("aggregate needs a run, and none is stored", "kebab eval run --set DIR makes one")
     rows = tuple(
         AggregateRow(
             run_id=report.run_id,

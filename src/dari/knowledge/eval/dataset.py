@@ -4,7 +4,7 @@ corpus.jsonl     {"_id", "title", "text"}; without it the questions are about th
 queries.jsonl    {"_id", "text"}, and of ours optionally "type", "lang", "answerable", "gold", "group"
 qrels.tsv        query-id, corpus-id, score, with or without a header; or qrels.jsonl, or BEIR's qrels/test.tsv
 
-An id is text or a number, in `_id` or `id`. Where there is no corpus, a corpus-id is the path or the id of a document.
+An id is text or a number, in `_id` or `id`. Without a corpus a corpus-id is the path or the id of a document.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def load_set(given: str) -> EvalSet:
     folder = Path(__file__).with_name("data") / HOUSE if given == HOUSE else Path(given).expanduser()
     if not folder.is_dir():
         raise NotFound(
-            f"there is no evaluation set at {folder}", "name a folder with queries.jsonl and qrels, or house"
+            f"{folder} must be a folder with an evaluation set", "name a folder with queries.jsonl and qrels, or house"
         )
     path = folder / "queries.jsonl"
     relevant = _read_qrels(folder)

@@ -70,7 +70,7 @@ def tune_weight(
     model = index.model
     questions = tuple(question for question in chosen.questions if question.answerable)
     if model is None:
-        raise InvalidInput("there is no weight to tune without a model", "kebab models install")
+        raise InvalidInput("tuning weighs words against a model, and none is installed", "kebab models install")
     if len(questions) < MIN_QUESTIONS:
         raise InvalidInput(
             f"tuning needs {MIN_QUESTIONS} questions with an answer, {chosen.name} has {len(questions)}",

@@ -42,7 +42,7 @@ _WORD = re.compile(
     rf"|{_LETTER}++(?:(?:[.'’-]|_++|(?<=\d),(?=\d)){_LETTER}++)*(?:\+\+|\#)?"
     rf"|[{_HANGUL}]++|[{_UNSPACED}]++"
 )
-# Anything but letters that stand for themselves, and marks that are no letters (①, ½ and Ａ are).
+# Anything but letters that stand for themselves, and marks that are not letters (①, ½ and Ａ are).
 _FOLDED_LETTER = re.compile(
     rf"[^\x00-\x7f{_HANGUL}{_UNSPACED}\xa0\xa7\xab\xb0\xb1\xb7\xbb\xd7\u2000-\u206f\u2190-\u22ff\u2500-\u2775"
     r"\u3000-\u3004\u3008-\u3020\u3030\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20\U0001f300-\U0001faff]"

@@ -193,7 +193,7 @@ class VectorIndex:
 
     def compact(self) -> int:
         """Drop deleted rows. Returns the new count, which the store has to commit before anything is appended: until
-        then its higher count does no harm, since there are no more rows than these."""
+        then its higher count does no harm, since the file ends with these rows."""
         self._require_writable()
         state, before = self._state, _generation(self.directory)
         alive = state.live_rows()

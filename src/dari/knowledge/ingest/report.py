@@ -18,7 +18,7 @@ MAX_ITEMS = 10_000
 
 
 class ReportWriter:
-    """Counts and tells. Only the thread of the ingest calls it."""
+    """Counts what happens and sends events. Only the thread of the ingest calls it."""
 
     def __init__(self, scope: str, listener: Listener | None, has_items: bool = True) -> None:
         self.scope = scope

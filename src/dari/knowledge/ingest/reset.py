@@ -94,7 +94,7 @@ def _targets(settings: Settings, scope: ResetScope) -> list[Path]:
     data = settings.data
     if scope == "vector-only":
         return [data.vectors]
-    # The file before its log: without it there is no store, and a log without its file is harmless until one comes,
+    # The file before its log: without it nothing is stored, and a log without its file is harmless until one comes,
     # and none comes before the marker is gone.
     files = [data.sqlite, *(data.data / f"{data.sqlite.name}{end}" for end in ("-wal", "-shm"))]
     found = [*files, data.lexical, data.vectors, data.assets, data.runs]

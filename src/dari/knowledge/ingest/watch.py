@@ -37,7 +37,7 @@ def watch(
     with open_writer(settings, LOCK_WAIT_S) as writer:
         sources = all_sources(settings, writer.store)
     if not sources:
-        raise InvalidArgument("there is no folder to watch", "name one: `kebab init FOLDER`")
+        raise InvalidArgument("watching needs a folder, and none is configured", "kebab init FOLDER")
     roots = {os.path.realpath(source.root): source for source in sources}
     own = tuple(os.path.realpath(path) + "/" for path in (settings.data.data, settings.logs))
 

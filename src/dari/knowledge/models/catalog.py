@@ -185,7 +185,7 @@ def catalog_model(name: str) -> CatalogModel:
     for model in CATALOG:
         if model.name == name:
             return model
-    raise NotFound(f"there is no model {name!r} to install", f"known are {', '.join(model.name for model in CATALOG)}")
+    raise NotFound(f"unknown model {name!r}", f"known are {', '.join(model.name for model in CATALOG)}")
 
 
 _ENGLISH_FIRST = ("gte-small", "minilm", "use-m", "potion-ml")

@@ -20,6 +20,7 @@ from dari.knowledge.errors import ModelNotInstalled
 from dari.knowledge.models.catalog import CATALOG, default_name, preferred
 from dari.knowledge.models.manifest import ModelManifest, model_key, read_manifest, recipe_hash, sha256_of
 from dari.knowledge.models.settings import EmbeddingSettings
+from dari.knowledge.wire.reports import ModelV1
 from dari.paths import private_dir, read_regular, write_private
 
 ACTIVE_FILE = "model.json"
@@ -52,23 +53,6 @@ class ActiveModel(Struct, frozen=True, kw_only=True):
     hash: str = ""
     stamp: tuple[int, ...] = ()
     """Sizes and times of the own folder's files when `hash` was computed."""
-
-
-class ModelRow(Struct, frozen=True, kw_only=True):
-    """A line of `kebab models list`."""
-
-    name: str
-    key: str
-    dim: int
-    languages: tuple[str, ...]
-    size_bytes: int
-    download_bytes: int
-    licence: str
-    about: str
-    is_installed: bool
-    is_active: bool
-    lexical_weight: float
-    path: str
 
 
 def models_dir(settings: EmbeddingSettings, data_dir: Path) -> Path:
@@ -168,7 +152,7 @@ def remove_model(settings: EmbeddingSettings, data_dir: Path, name: str) -> int:
     return freed
 
 
-def model_rows(settings: EmbeddingSettings, data_dir: Path) -> list[ModelRow]:
+def model_rows(settings: EmbeddingSettings, data_dir: Path) -> list[ModelV1]:
     """The catalogue with what is installed, then folders of the person's own."""
     installed = {model.name: model for model in installed_models(models_dir(settings, data_dir))}
     active = active_model(settings, data_dir)
@@ -177,7 +161,7 @@ def model_rows(settings: EmbeddingSettings, data_dir: Path) -> list[ModelRow]:
         found = installed.pop(entry.name, None)
         manifest = found.manifest if found else entry.manifest
         rows.append(
-            ModelRow(
+            ModelV1(
                 name=entry.name,
                 key=model_key(entry.name, manifest.hash) if found else "",
                 dim=manifest.dim,
@@ -203,8 +187,8 @@ def missing_hint(languages: Mapping[str, int]) -> str:
     return f"run `kebab models install {default_name(languages)}`"
 
 
-def _other_row(model: InstalledModel, active: InstalledModel | None) -> ModelRow:
-    return ModelRow(
+def _other_row(model: InstalledModel, active: InstalledModel | None) -> ModelV1:
+    return ModelV1(
         name=model.name,
         key=model_key(model.name, model.manifest.hash),
         dim=model.manifest.dim,

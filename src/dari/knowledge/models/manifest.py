@@ -89,3 +89,30 @@ def model_key(name: str, digest: str) -> str:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class ManifestModel:
+    """What a model on this machine says of itself: all of it stands in its manifest."""
+
+    def __init__(self, manifest: ModelManifest) -> None:
+        self._manifest = manifest
+
+    @property
+    def key(self) -> str:
+        return model_key(self.name, self._manifest.hash)
+
+    @property
+    def name(self) -> str:
+        return self._manifest.name
+
+    @property
+    def dim(self) -> int:
+        return self._manifest.dim
+
+    @property
+    def lexical_weight(self) -> float:
+        return self._manifest.lexical_weight
+
+    @property
+    def max_tokens(self) -> int:
+        return self._manifest.max_tokens

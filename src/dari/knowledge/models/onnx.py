@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dari.errors import Failed
 from dari.knowledge.errors import ModelNotInstalled
-from dari.knowledge.models.manifest import ModelManifest, model_key
+from dari.knowledge.models.manifest import ManifestModel, ModelManifest
 from dari.knowledge.models.unit_rows import QueryCache, unit_rows
 
 if TYPE_CHECKING:
@@ -38,37 +38,17 @@ MAX_CHARS_PER_TOKEN = 12
 NICENESS = 10
 
 
-class OnnxModel:
+class OnnxModel(ManifestModel):
     """A folder with a manifest, an ONNX file and, unless the graph takes text, a tokenizer."""
 
     def __init__(self, folder: Path, manifest: ModelManifest, threads: int = 0) -> None:
+        super().__init__(manifest)
         self._folder = folder
-        self._manifest = manifest
         self._threads = threads or min(MAX_THREADS, os.cpu_count() or 1)
         self._lock = Lock()
         self._runner: _Runner | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._queries = QueryCache(self._embed_query)
-
-    @property
-    def key(self) -> str:
-        return model_key(self.name, self._manifest.hash)
-
-    @property
-    def name(self) -> str:
-        return self._manifest.name
-
-    @property
-    def dim(self) -> int:
-        return self._manifest.dim
-
-    @property
-    def lexical_weight(self) -> float:
-        return self._manifest.lexical_weight
-
-    @property
-    def max_tokens(self) -> int:
-        return self._manifest.max_tokens
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         runner = self._opened()

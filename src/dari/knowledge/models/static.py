@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dari.errors import Failed
 from dari.knowledge.errors import ModelNotInstalled
-from dari.knowledge.models.manifest import ModelManifest, model_key
+from dari.knowledge.models.manifest import ManifestModel, ModelManifest
 from dari.knowledge.models.unit_rows import QueryCache, unit_rows
 
 if TYPE_CHECKING:
@@ -25,34 +25,19 @@ UNKNOWN = 1
 SCORE_OF_FIRST = -3.3
 
 
-class StaticModel:
+class StaticModel(ManifestModel):
     """`pieces.txt` (one piece a line, the most frequent first) and `vectors.npy` (a row each)."""
 
     def __init__(self, folder: Path, manifest: ModelManifest) -> None:
+        super().__init__(manifest)
         self._folder = folder
-        self._manifest = manifest
         self._lock = Lock()
         self._table: tuple[Tokenizer, Vectors] | None = None
         self._queries = QueryCache(lambda text: self.embed_passages([text])[0])
 
     @property
-    def key(self) -> str:
-        return model_key(self.name, self._manifest.hash)
-
-    @property
-    def name(self) -> str:
-        return self._manifest.name
-
-    @property
-    def dim(self) -> int:
-        return self._manifest.dim
-
-    @property
-    def lexical_weight(self) -> float:
-        return self._manifest.lexical_weight
-
-    @property
     def max_tokens(self) -> int:
+        """A mean of pieces has no limit."""
         return 0
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:

@@ -222,7 +222,7 @@ class _Worker:
             self._watchdog.forget(self)
 
     def explain(self, error: Exception, doc_path: str) -> ParseFailed:
-        """Why there is no reply. Called after `end`."""
+        """Why no reply came. Called after `end`."""
         if isinstance(error, OverflowError):
             return ParseFailed("output_exceeded", f"the parsed text of {doc_path} is too long", "split it")
         if isinstance(error, msgspec.MsgspecError):

@@ -23,7 +23,7 @@ TOOLS_VARIABLE = "KEBAB_TOOLS"
 def build_server(
     api: KnowledgeApi, call_log: RecordWriter | None = None, environ: Mapping[str, str] = os.environ
 ) -> Server:
-    """`initialize` tells the tools and who we are: no resources, prompts, logging or instructions."""
+    """`initialize` declares tools and nothing else: no resources, prompts, logging or instructions."""
     registry = Registry()
     registry.call_log = None if call_log is None else lambda: call_log
     registry.add_tools(*make_tools(api, hub_guard(api), chosen_tools(environ)))

@@ -55,7 +55,7 @@ def schema_text(name: str) -> str:
     known = names()
     chosen = name if name in known else f"{name}.v1"
     if chosen not in known:
-        raise NotFound(f"there is no wire object {name[:60]!r}", f"known: {', '.join(known)}")
+        raise NotFound(f"unknown wire object {name[:60]!r}", f"known: {', '.join(known)}")
     return (FOLDER / f"{chosen}.schema.json").read_text("utf-8")
 
 
