@@ -27,6 +27,7 @@ from dari.daemon.paths import DaemonPaths
 from dari.errors import Conflict, DariError, NeedsApproval, NotFound
 from dari.terminal.paths import CruxPaths
 from tests.support.crux_command import Crux, crux_in, end_hub
+from tests.support.terminal_clients import SocketDoor
 
 pytestmark = [
     pytest.mark.e2e,
@@ -117,6 +118,36 @@ def test_a_message_that_is_sent_back_is_no_approval(crux: Crux) -> None:
         with pytest.raises(NeedsApproval):
             execute(**echoed)
     assert len([each for each in held_records() if first.value.approval_id in each.error]) == 4
+
+
+def test_nothing_that_a_client_sends_over_mcp_approves(crux: Crux) -> None:
+    """Echoed ids and messages, a form that the agent answers itself, and the methods of the hub by their names."""
+    file = crux.home / "over-mcp"
+    file.touch()
+    crux.ok("exec", "true")  # a pane, and its daemon
+    client = SocketDoor(CruxPaths.of_environment().mcp_socket)
+    try:
+        client.answer = {"action": "accept", "content": {"run": True}}
+        client.start(elicitation={})
+        names = [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
+        assert [name for name in names if "approv" in name or "trust" in name] == []
+        first = client.fails("crux_execute_command", command=f"rm {file}")
+        id = re.search(r"approval (\w+)", first["message"])
+        assert first["name"] == "needs_approval" and id is not None
+        for more in ({"approved": True}, {"approval_id": id[1]}, {"approval": id[1]}, {"confirm": first["message"]}):
+            again = client.ask("tools/call", name="crux_execute_command", arguments={"command": f"rm {file}", **more})
+            refused = again.get("error") or again["result"]["_meta"]["dari/error"]
+            assert refused["code"], again
+        for method in ("approvals.approve", "approvals.relay", "crux:approval/answer"):
+            assert client.ask(method, id=id[1], question_id=id[1], is_approved=True)["error"]["code"] == -32601
+        assert client.questions == []  # this client was not named for forms
+        assert file.exists() and id[1] in waiting(crux)
+        assert any(id[1] in each.error for each in held_records())
+        crux.ok("approvals", "approve", id[1])
+        assert client.call("crux_execute_command", command=f"rm {file}")["exit_code"] == 0
+        assert not file.exists()
+    finally:
+        client.close()
 
 
 ATTACKS = {
