@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import left_processes
 from tests.support.waiting import wait_until
@@ -21,6 +22,10 @@ from tests.support.waiting import wait_until
 DEADLINE_S = 45
 CLEAN_UP_S = 5
 HUB_START_S = 30
+
+# No test asserts wall-clock time: a busy machine makes examples slow to draw and slow to run.
+settings.register_profile("suite", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 # A shell that puts the run into the background makes it ignore Ctrl-C, and every child of a test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

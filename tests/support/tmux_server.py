@@ -15,6 +15,7 @@ class Tmux:
         self._environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
+            "SHELL": "/bin/bash",  # the user's own may be sh, which stays there before a command
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
         }
