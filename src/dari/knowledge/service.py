@@ -8,6 +8,7 @@ another process is followed. What writes takes the one writer lock and has its o
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import OrderedDict
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from dari.knowledge.store.store import Store
     from dari.knowledge.wire.reports import IngestReportV1, OcrFailuresV1, OcrStatsV1, SchemaV1
 
+_log = logging.getLogger("dari.kebab")
 MAX_OPEN_SERVICES = 8
 AGENT_WAIT_S = 30.0
 """How long an agent's ingest waits for another writer."""
@@ -274,6 +276,13 @@ class KnowledgeService:
             store.close()
             raise
         searcher = Searcher(store, lexical, vectors, model, settings.config.search)
+        _log.debug(
+            "kebab event=open store=%s revision=%d model=%s config=%s",
+            backend.place,
+            store.revision(),
+            model.key if model is not None else "none",
+            settings.config_file,
+        )
         return OpenBase(store, lexical, vectors, model, searcher, signature)
 
     def _not_indexed(self) -> NotIndexed:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.kebab_command import kebab_home
+
+KEBAB = str(Path(sys.executable).with_name("kebab"))
 
 
 async def test_init_with_a_folder_fills_in_what_init_without_one_wrote(tmp_path: Path) -> None:
@@ -68,6 +72,8 @@ async def test_a_file_whose_name_is_not_utf8_is_refused_and_named(tmp_path: Path
         (("ask", "--temperature", "warm", "x"), "must be 0 to 2, got 'warm'"),
         (("ask", "--session", "x" * 300, "When are backups made?"), "session_id must have at most 200"),
         (("--config", "/etc", "search", "x"), "/etc: it is a directory"),
+        (("--colour", "search", "x"), "unknown option '--colour'"),
+        (("ask", "--show-citations", "--hide-citations", "x"), "not allowed with"),
     ],
 )
 async def test_a_wrong_value_is_named(tmp_path: Path, words: tuple[str, ...], named: str) -> None:
@@ -95,3 +101,13 @@ async def test_facts_of_a_document_are_yes_or_no(tmp_path: Path) -> None:
         stats = await kebab("inspect", "ocr-stats")
     assert "stale            no" in document.out
     assert "available  yes" in stats.out or "available  no" in stats.out
+
+
+@pytest.mark.parametrize("words", [("--debug", "search", "backups"), ("search", "backups", "--debug")])
+def test_debug_writes_log_lines_to_stderr(tmp_path: Path, words: tuple[str, ...]) -> None:
+    with kebab_home(tmp_path) as kebab:
+        environ = {**os.environ, **kebab.environ, "KEBAB_CONFIG": str(kebab.config)}
+        done = subprocess.run([KEBAB, *words], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "DEBUG kebab event=open" in done.stderr
+    assert "backups.md" in done.stdout

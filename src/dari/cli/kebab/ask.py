@@ -33,8 +33,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--explain", action="store_true", help="how the answer came about: gate, passages, model")
     add("--temperature", type=_temperature, metavar="T", help="of the language model, 0 to 2")
     add("--seed", type=int, metavar="N", help="of the language model")
-    add("--show-citations", action="store_true", help="list the passages behind the answer (default)")
-    add("--hide-citations", action="store_true", help="print the answer only")
+    citations = parser.add_mutually_exclusive_group().add_argument
+    citations("--show-citations", action="store_true", help="list the passages behind the answer (default)")
+    citations("--hide-citations", action="store_true", help="print the answer only")
     add_filters(parser)
 
 

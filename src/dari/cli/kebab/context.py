@@ -53,7 +53,7 @@ class KebabContext:
         self.cwd = cwd
         self.as_json: bool = arguments.json
         self.is_quiet: bool = arguments.quiet
-        self.is_verbose: bool = arguments.verbose
+        self.is_verbose: bool = arguments.verbose or arguments.debug
         self.is_readonly: bool = arguments.readonly
         self.config: str | None = None if arguments.config is None else str(cwd / Path(arguments.config).expanduser())
         self.output = Output(as_json=self.as_json, console=console, rewrite=self.rewrite)
@@ -121,6 +121,7 @@ def add_common_options(parser: argparse.ArgumentParser, *, is_nested: bool = Fal
     add("--readonly", action="store_true", help="refuse whatever writes (also KEBAB_READONLY=1)", **unset)
     add("--quiet", "-q", action="store_true", help="no progress and no notes", **unset)
     add("--verbose", "-v", action="store_true", help="more about what is done; a bug's traceback", **unset)
+    add("--debug", action="store_true", help="as --verbose, with log lines on stderr; runs in this process", **unset)
     add("--no-daemon", action="store_true", help="run in this process, not in the warm daemon", **unset)
 
 

@@ -43,7 +43,12 @@ def _main(program: str, argv: list[str]) -> int:
         from dari.cli.kebab.daemon import main as run_daemon_word
 
         return run_daemon_word(program, argv[argv.index("daemon") + 1 :])
-    if command not in WARM or "--no-daemon" in argv or os.environ.get("DARI_NO_DAEMON", "") not in ("", "0"):
+    if (
+        command not in WARM
+        or "--no-daemon" in argv
+        or "--debug" in argv
+        or os.environ.get("DARI_NO_DAEMON", "") not in ("", "0")
+    ):
         return run_here(program, argv)
     try:
         return _ask_daemon(program, argv)

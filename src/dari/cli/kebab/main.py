@@ -24,6 +24,7 @@ from dari.cli.kit.commands import CommandEntry, CommandLoader, find_command, lis
 from dari.cli.kit.console import Console, ProcessConsole
 from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested
 from dari.errors import InvalidInput
+from dari.log import configure_logging
 from dari.text.sanitize import escape_hidden
 from dari.version import VERSION
 
@@ -54,7 +55,7 @@ COMMANDS = (
 )
 _LOADER = CommandLoader("dari.cli.kebab", EXIT_CODES, add_common_options)
 load, parser_of = _LOADER.load, _LOADER.parser_of
-_FLAGS = ("--json", "--readonly", "--quiet", "-q", "--verbose", "-v", "--no-daemon")
+_FLAGS = ("--json", "--readonly", "--quiet", "-q", "--verbose", "-v", "--debug", "--no-daemon")
 
 
 async def run(
@@ -76,6 +77,8 @@ async def run(
             raise HelpRequested(overview(program))
         entry = find_command(name, available(), program)
         arguments = parser_of(entry, program).parse_args([*options, *words[1:]])
+        if arguments.debug:
+            configure_logging("debug")
         context = KebabContext(console, services, program, arguments, environ, cwd)
         return await load(entry).run(arguments, context)
     except HelpRequested as shown:

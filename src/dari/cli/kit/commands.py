@@ -64,6 +64,8 @@ def find_command(name: str, entries: Iterable[CommandEntry], program: str) -> Co
     for entry in known:
         if entry.name == name:
             return entry
+    if name.startswith("-"):
+        raise InvalidInput(f"unknown option {name[:60]!r}", f"see: {program} --help")
     listed = [entry.name for entry in known if entry.help]
     spelled = name.replace("_", "-") if any("-" in one for one in listed) else name
     raise InvalidInput(f"unknown command '{name[:60]}'", suggest(spelled, listed, program))
