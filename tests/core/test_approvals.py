@@ -14,7 +14,7 @@ from dari.errors import Conflict, Denied, NeedsApproval, NotFound, TimedOut, Una
 from tests.support.fake_clock import FakeClock, settled
 
 
-class Desk:
+class Asker:
     """Approvals with a clock that the test sets, and all that a listener was told."""
 
     def __init__(self, **more: Any) -> None:
@@ -50,213 +50,213 @@ class Desk:
 
 
 async def test_an_approved_call_goes_on() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
+    asker = Asker()
+    task, question = await asker.asked()
     assert (question.server, question.tool, question.who, question.arguments) == (
         "fs",
         "delete",
         "claude",
         {"redacted": True},
     )
-    desk.approvals.approve(question.id, by="ann")
+    asker.approvals.approve(question.id, by="ann")
     assert (await task).by == "ann"
-    assert desk.approvals.pending() == [] and desk.clock.timers == 0
-    assert desk.changes == ["asked", "approved"]
+    assert asker.approvals.pending() == [] and asker.clock.timers == 0
+    assert asker.changes == ["asked", "approved"]
 
 
 async def test_a_denied_call_ends_with_the_reason() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
-    desk.approvals.deny(question.id, by="ann", reason="not on a Friday")
+    asker = Asker()
+    task, question = await asker.asked()
+    asker.approvals.deny(question.id, by="ann", reason="not on a Friday")
     with pytest.raises(Denied, match=r"ann.*fs/delete") as caught:
         await task
     assert caught.value.hint == "not on a Friday"
 
 
 async def test_after_30_s_the_caller_is_told_and_after_270_more_it_is_over() -> None:
-    desk = Desk()
+    asker = Asker()
     waiting: list[Approval] = []
-    task, question = await desk.asked(on_waiting=waiting.append)
-    desk.clock.advance(29.9)
+    task, question = await asker.asked(on_waiting=waiting.append)
+    asker.clock.advance(29.9)
     assert waiting == []
-    desk.clock.advance(0.1)
-    assert waiting == [question] and desk.changes == ["asked", "waiting"]
-    desk.clock.advance(269.9)
+    asker.clock.advance(0.1)
+    assert waiting == [question] and asker.changes == ["asked", "waiting"]
+    asker.clock.advance(269.9)
     await settled()
     assert not task.done()
-    desk.clock.advance(0.1)
+    asker.clock.advance(0.1)
     with pytest.raises(TimedOut, match=r"fs/delete.*300 s"):
         await task
-    assert desk.changes == ["asked", "waiting", "expired"]
-    assert desk.approvals.pending() == [] and desk.clock.timers == 0
+    assert asker.changes == ["asked", "waiting", "expired"]
+    assert asker.approvals.pending() == [] and asker.clock.timers == 0
 
 
 async def test_an_answer_in_the_second_phase_still_counts() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
-    desk.clock.advance(200)
-    desk.approvals.approve(question.id, by="ann")
+    asker = Asker()
+    task, question = await asker.asked()
+    asker.clock.advance(200)
+    asker.approvals.approve(question.id, by="ann")
     assert (await task).state == "approved"
 
 
 async def test_a_caller_of_short_patience_is_sent_away_and_gets_the_answer_when_it_calls_again() -> None:
-    desk = Desk()
-    task, question = await desk.asked(wait_s=0)
+    asker = Asker()
+    task, question = await asker.asked(wait_s=0)
     with pytest.raises(NeedsApproval, match=question.id) as caught:
         await task
     assert f"approvals approve {question.id}" in caught.value.hint
-    desk.approvals.approve(question.id, by="ann")
-    answer = await desk.ask(wait_s=0)
+    asker.approvals.approve(question.id, by="ann")
+    answer = await asker.ask(wait_s=0)
     assert answer.by == "ann"
-    assert desk.approvals.pending() == []
-    assert desk.changes == ["asked", "waiting", "approved"]
+    assert asker.approvals.pending() == []
+    assert asker.changes == ["asked", "waiting", "approved"]
 
 
 async def test_a_call_made_again_before_the_answer_joins_its_question() -> None:
-    desk = Desk()
-    task, question = await desk.asked(wait_s=0)
+    asker = Asker()
+    task, question = await asker.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
-    again, same = await desk.asked(wait_s=0)
+    again, same = await asker.asked(wait_s=0)
     assert same.id == question.id
     with pytest.raises(NeedsApproval, match=question.id):
         await again
-    desk.approvals.deny(question.id, by="ann")
-    last = desk.ask(wait_s=0)
+    asker.approvals.deny(question.id, by="ann")
+    last = asker.ask(wait_s=0)
     with pytest.raises(Denied):
         await last
 
 
 async def test_an_approval_that_nobody_fetches_does_not_last() -> None:
-    desk = Desk()
-    task, question = await desk.asked(wait_s=0)
+    asker = Asker()
+    task, question = await asker.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
-    desk.approvals.approve(question.id, by="ann")
-    desk.clock.advance(300)
-    task, fresh = await desk.asked()
+    asker.approvals.approve(question.id, by="ann")
+    asker.clock.advance(300)
+    task, fresh = await asker.asked()
     assert fresh.id != question.id
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_one_approval_lets_one_call_through() -> None:
-    desk = Desk()
-    first, question = await desk.asked()
-    second, other = await desk.asked()
+    asker = Asker()
+    first, question = await asker.asked()
+    second, other = await asker.asked()
     assert question.id != other.id
-    desk.approvals.approve(question.id, by="ann")
+    asker.approvals.approve(question.id, by="ann")
     await first
     await settled()
     assert not second.done()
-    desk.approvals.deny(other.id, by="ann")
+    asker.approvals.deny(other.id, by="ann")
     with pytest.raises(Denied):
         await second
 
 
 async def test_other_arguments_or_another_caller_are_another_question() -> None:
-    desk = Desk()
-    task, question = await desk.asked(wait_s=0)
+    asker = Asker()
+    task, question = await asker.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
-    desk.approvals.approve(question.id, by="ann")
+    asker.approvals.approve(question.id, by="ann")
     for more in ({"arguments": {"path": "/b"}}, {"who": "other"}, {"session": "s2"}, {"pid": 7}):
-        task, fresh = await desk.asked(**more)
+        task, fresh = await asker.asked(**more)
         assert fresh.id != question.id and not task.done()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_an_approval_for_the_session_covers_this_tool_of_this_session_until_it_ends() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
-    desk.approvals.approve(question.id, by="ann", for_session=True)
+    asker = Asker()
+    task, question = await asker.asked()
+    asker.approvals.approve(question.id, by="ann", for_session=True)
     await task
-    answer = await desk.ask({"path": "/other"})
+    answer = await asker.ask({"path": "/other"})
     assert answer.for_session and answer.by == "ann"
-    assert not desk.approvals.is_granted("s1", "fs", "write")
-    assert not desk.approvals.is_granted("s2", "fs", "delete")
-    desk.approvals.end_session("s1")
-    assert not desk.approvals.is_granted("s1", "fs", "delete")
+    assert not asker.approvals.is_granted("s1", "fs", "write")
+    assert not asker.approvals.is_granted("s2", "fs", "delete")
+    asker.approvals.end_session("s1")
+    assert not asker.approvals.is_granted("s1", "fs", "delete")
 
 
 async def test_an_approval_for_a_session_is_good_only_in_the_process_that_asked() -> None:
-    desk = Desk()
-    task, question = await desk.asked(pid=7)
-    desk.approvals.approve(question.id, by="ann", for_session=True)
+    asker = Asker()
+    task, question = await asker.asked(pid=7)
+    asker.approvals.approve(question.id, by="ann", for_session=True)
     await task
-    assert (await desk.ask({"path": "/other"}, pid=7)).for_session
+    assert (await asker.ask({"path": "/other"}, pid=7)).for_session
     for pid in (0, 8):  # another process that gives the same name for its session
         with pytest.raises(NeedsApproval):
-            await desk.ask({"path": "/other"}, pid=pid, wait_s=0)
+            await asker.ask({"path": "/other"}, pid=pid, wait_s=0)
 
 
 async def test_two_calls_at_the_moment_of_one_approval_do_not_share_it() -> None:
-    desk = Desk()
-    task, question = await desk.asked(wait_s=0)
+    asker = Asker()
+    task, question = await asker.asked(wait_s=0)
     await asyncio.gather(task, return_exceptions=True)
-    desk.approvals.approve(question.id, by="ann")
-    both = await asyncio.gather(*(desk.ask(wait_s=0) for _ in range(2)), return_exceptions=True)
+    asker.approvals.approve(question.id, by="ann")
+    both = await asyncio.gather(*(asker.ask(wait_s=0) for _ in range(2)), return_exceptions=True)
     assert sorted(type(one) is Approval for one in both) == [False, True]
     assert any(isinstance(one, NeedsApproval) and one.approval_id != question.id for one in both)
 
 
 async def test_without_a_session_nothing_is_approved_for_it() -> None:
-    desk = Desk()
-    task, question = await desk.asked(session="")
-    desk.approvals.approve(question.id, by="ann", for_session=True)
+    asker = Asker()
+    task, question = await asker.asked(session="")
+    asker.approvals.approve(question.id, by="ann", for_session=True)
     await task
-    assert not desk.approvals.is_granted("", "fs", "delete")
+    assert not asker.approvals.is_granted("", "fs", "delete")
 
 
 async def test_a_caller_who_leaves_takes_its_question_along() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
+    asker = Asker()
+    task, question = await asker.asked()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert task.cancelled() and desk.approvals.pending() == [] and desk.clock.timers == 0
-    assert desk.changes == ["asked", "withdrawn"]
+    assert task.cancelled() and asker.approvals.pending() == [] and asker.clock.timers == 0
+    assert asker.changes == ["asked", "withdrawn"]
     with pytest.raises(Conflict, match="withdrawn"):
-        desk.approvals.approve(question.id, by="ann")
+        asker.approvals.approve(question.id, by="ann")
 
 
 async def test_the_end_of_a_session_ends_what_it_asked() -> None:
-    desk = Desk()
-    task, _ = await desk.asked()
-    desk.approvals.end_session("s1")
+    asker = Asker()
+    task, _ = await asker.asked()
+    asker.approvals.end_session("s1")
     with pytest.raises(Unavailable, match="withdrawn"):
         await task
-    assert desk.clock.timers == 0
+    assert asker.clock.timers == 0
 
 
 async def test_a_second_answer_is_a_conflict_and_an_unknown_id_is_not_found() -> None:
-    desk = Desk()
-    task, question = await desk.asked()
-    desk.approvals.approve(question.id, by="ann")
+    asker = Asker()
+    task, question = await asker.asked()
+    asker.approvals.approve(question.id, by="ann")
     with pytest.raises(Conflict, match="approved"):
-        desk.approvals.deny(question.id, by="bob")
+        asker.approvals.deny(question.id, by="bob")
     await task
     with pytest.raises(Conflict, match="approved"):
-        desk.approvals.deny(question.id, by="bob")
+        asker.approvals.deny(question.id, by="bob")
     with pytest.raises(NotFound):
-        desk.approvals.approve("nope", by="ann")
+        asker.approvals.approve("nope", by="ann")
 
 
 async def test_the_queue_has_a_bound() -> None:
-    desk = Desk(max_waiting=2)
-    tasks = [(await desk.asked({"n": at}))[0] for at in range(2)]
+    asker = Asker(max_waiting=2)
+    tasks = [(await asker.asked({"n": at}))[0] for at in range(2)]
     with pytest.raises(Unavailable, match="2"):
-        await desk.ask({"n": 3})
-    desk.approvals.close()
+        await asker.ask({"n": 3})
+    asker.approvals.close()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [Unavailable] * 2
-    assert desk.clock.timers == 0
+    assert asker.clock.timers == 0
 
 
 async def test_a_listener_that_left_is_told_no_more() -> None:
-    desk = Desk()
+    asker = Asker()
     told: list[ApprovalEvent] = []
-    leave = desk.approvals.subscribe(told.append)
+    leave = asker.approvals.subscribe(told.append)
     leave()
-    task, question = await desk.asked()
-    desk.approvals.approve(question.id, by="ann")
+    task, question = await asker.asked()
+    asker.approvals.approve(question.id, by="ann")
     await task
     assert told == []
 

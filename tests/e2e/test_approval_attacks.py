@@ -27,7 +27,7 @@ from dari.daemon.paths import DaemonPaths
 from dari.errors import Conflict, DariError, NeedsApproval, NotFound
 from dari.terminal.paths import CruxPaths
 from tests.support.crux_command import Crux, crux_in, end_hub
-from tests.support.terminal_clients import SocketDoor
+from tests.support.terminal_clients import SocketConnection
 
 pytestmark = [
     pytest.mark.e2e,
@@ -125,7 +125,7 @@ def test_nothing_that_a_client_sends_over_mcp_approves(crux: Crux) -> None:
     file = crux.home / "over-mcp"
     file.touch()
     crux.ok("exec", "true")  # a pane, and its daemon
-    client = SocketDoor(CruxPaths.of_environment().mcp_socket)
+    client = SocketConnection(CruxPaths.of_environment().mcp_socket)
     try:
         client.answer = {"action": "accept", "content": {"run": True}}
         client.start(elicitation={})

@@ -1,4 +1,4 @@
-"""A door with commands of the test's own, and a client that speaks its bytes."""
+"""A socket with commands of the test's own, and a client that speaks its bytes."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Commands:
         raise RuntimeError("a bug")
 
 
-class Visitor:
-    """One connection to the door."""
+class SocketCaller:
+    """One connection to the socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -105,7 +105,7 @@ class Visitor:
     async def refusal(self) -> Json:
         kind, payload = await self.frame()
         assert kind == protocol.REFUSED, (kind, payload)
-        assert await self.reader.read() == b"", "the door hangs up after a refusal"
+        assert await self.reader.read() == b"", "the socket hangs up after a refusal"
         said: Json = json.loads(payload)
         return said
 
@@ -134,22 +134,22 @@ def hello(run_dir: Path, *argv: str, **changes: Any) -> Json:
 
 
 @asynccontextmanager
-async def connected(run_dir: Path) -> AsyncIterator[Visitor]:
+async def connected(run_dir: Path) -> AsyncIterator[SocketCaller]:
     reader, writer = await asyncio.open_unix_connection(str(run_dir / protocol.SOCKET_NAME), limit=64 * 1024)
-    visitor = Visitor(reader, writer)
+    caller = SocketCaller(reader, writer)
     try:
-        yield visitor
+        yield caller
     finally:
         writer.transport.abort()
 
 
 @asynccontextmanager
-async def visiting(run_dir: Path, *argv: str, **changes: Any) -> AsyncIterator[Visitor]:
+async def calling(run_dir: Path, *argv: str, **changes: Any) -> AsyncIterator[SocketCaller]:
     """Past BEGIN."""
-    async with connected(run_dir) as visitor:
-        visitor.writer.write(json.dumps(hello(run_dir, *argv, **changes)).encode() + b"\n")
-        assert await visitor.frame() == (protocol.BEGIN, str(os.getpid()).encode())
-        yield visitor
+    async with connected(run_dir) as caller:
+        caller.writer.write(json.dumps(hello(run_dir, *argv, **changes)).encode() + b"\n")
+        assert await caller.frame() == (protocol.BEGIN, str(os.getpid()).encode())
+        yield caller
 
 
 @asynccontextmanager
@@ -162,12 +162,14 @@ async def make_server(around: ClientEnvironment, options: Mapping[str, Any]) -> 
 
 
 @asynccontextmanager
-async def open_door(run_dir: Path, commands: Commands | None = None, **settings: Any) -> AsyncIterator[CliSocketServer]:
+async def open_socket(
+    run_dir: Path, commands: Commands | None = None, **settings: Any
+) -> AsyncIterator[CliSocketServer]:
     settings = {"run_command": (commands or Commands()).run, "make_server": make_server, **settings}
-    async with CliSocketServer(run_dir, **settings) as door:
-        yield door
+    async with CliSocketServer(run_dir, **settings) as socket:
+        yield socket
 
 
-async def empty(door: CliSocketServer) -> None:
-    """Return when the last visitor has left."""
-    await until(lambda: not door.connections)
+async def empty(socket: CliSocketServer) -> None:
+    """Return when the last caller has left."""
+    await until(lambda: not socket.connections)

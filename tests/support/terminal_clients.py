@@ -28,7 +28,7 @@ DEADLINE_S = 30.0
 BIN = Path(sys.executable).parent
 
 
-class Door:
+class McpConnection:
     """One session: questions in order, notifications kept in `notes`, a person's answers from `answer`."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Door:
             self.notes.append(message)
 
 
-class LineDoor(Door):
+class LineConnection(McpConnection):
     """Lines of JSON on two descriptors."""
 
     def __init__(self, source: int, sink: int) -> None:
@@ -135,7 +135,7 @@ class LineDoor(Door):
             self._heard(self.receive())
 
 
-class SocketDoor(LineDoor):
+class SocketConnection(LineConnection):
     def __init__(self, path: Path) -> None:
         self._line = socket.socket(socket.AF_UNIX)
         self._line.connect(str(path))
@@ -145,7 +145,7 @@ class SocketDoor(LineDoor):
         self._line.close()
 
 
-class ProcessDoor(LineDoor):
+class ProcessConnection(LineConnection):
     """A server that a client starts and speaks to on stdio."""
 
     def __init__(self, words: list[str], env: dict[str, str]) -> None:
@@ -164,7 +164,7 @@ class ProcessDoor(LineDoor):
         return self.process.returncode, errors.decode()
 
 
-class HttpDoor(Door):
+class HttpConnection(McpConnection):
     """Streamable HTTP: every request is a POST, an answer is JSON or a stream that ends with it."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -220,7 +220,7 @@ class HttpDoor(Door):
         self._connection.close()
 
 
-class UnixHttpDoor(HttpDoor):
+class UnixHttpDoor(HttpConnection):
     def __init__(self, path: Path) -> None:
         self._path = path
         super().__init__("http://localhost/mcp", "")
@@ -247,28 +247,28 @@ class Terminal:
     def token(self) -> str:
         return self.home.place.http_token.read_text().strip()
 
-    def door(self, name: str) -> Door:
+    def connection(self, name: str) -> McpConnection:
         """Not started yet."""
         if name == "socket":
-            return SocketDoor(self.home.place.mcp_socket)
+            return SocketConnection(self.home.place.mcp_socket)
         if name == "http":
-            return HttpDoor(self.url, self.token)
+            return HttpConnection(self.url, self.token)
         if name == "http on unix":
             return UnixHttpDoor(self.home.place.mcp_socket)
         if name == "bridge":
-            return ProcessDoor([str(BIN / "crux-mcp-bridge"), "--socket", "~/.crux/mcp.sock"], self.home.env)
-        return ProcessDoor([str(BIN / "dari"), "mcp"], self.home.env)
+            return ProcessConnection([str(BIN / "crux-mcp-bridge"), "--socket", "~/.crux/mcp.sock"], self.home.env)
+        return ProcessConnection([str(BIN / "dari"), "mcp"], self.home.env)
 
     @contextmanager
     def client(self, name: str = "socket", answer: Any = None, version: str = "2025-11-25") -> Iterator[Any]:
         """A session; with an answer, one that can ask a person."""
-        door = self.door(name)
+        connection = self.connection(name)
         try:
-            door.answer = answer
-            door.start(version, **({} if answer is None else {"elicitation": {}}))
-            yield door
+            connection.answer = answer
+            connection.start(version, **({} if answer is None else {"elicitation": {}}))
+            yield connection
         finally:
-            door.close()
+            connection.close()
 
 
 NO_WAIT = '[mcp.security]\napproval_wait_ms = 0\nelicitation_clients = ["test"]\n'

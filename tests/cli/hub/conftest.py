@@ -14,7 +14,7 @@ from tests.cli.hub.processes import private_home
 
 @pytest.fixture
 def run_dir() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="door-"))
+    path = Path(tempfile.mkdtemp(prefix="socket-"))
     yield path
     shutil.rmtree(path)
 

@@ -28,7 +28,7 @@ WITHIN_S = 40
 @contextmanager
 def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A `DARI_HOME` and a `HOME` of its own; a daemon that still runs there at the end is killed by its pid."""
-    path = Path(tempfile.mkdtemp(prefix="door-"))
+    path = Path(tempfile.mkdtemp(prefix="socket-"))
     for name in ("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "CREWX_MCP_JSON", "DARI_NO_DAEMON", "DARI_CHILD", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(path))

@@ -25,7 +25,7 @@ from dari.daemon.stub import make_stub
 from dari.daemon.unix_socket import answers
 from dari.errors import Conflict, Denied, InvalidInput, NotFound
 from tests.cli.hub.processes import daemon_pid, demo_host
-from tests.support.hub_socket import Commands, make_server, visiting
+from tests.support.hub_socket import Commands, calling, make_server
 from tests.support.processes import wait_for_end
 from tests.support.waiting import until
 
@@ -56,7 +56,7 @@ async def test_a_host_waits_for_the_one_before_to_be_gone(run_dir: Path, monkeyp
     place, commands = BridgePaths(run_dir / "run"), Commands()
     first = hosted_here(place, commands)
     await first.__aenter__()
-    async with visiting(place.run_dir, "wait"):
+    async with calling(place.run_dir, "wait"):
         await commands.entered.wait()
         leaving = asyncio.create_task(first.__aexit__(None, None, None))  # waits for its command
         await until(lambda: not (answers(place.cli_socket)))
@@ -91,7 +91,7 @@ async def test_sockets_of_a_killed_host_are_no_obstacle(home: Path) -> None:
         wait_for_end(pid)
     place = BridgePaths()
     assert place.cli_socket.exists()
-    async with hosted_here(place), visiting(place.run_dir, "say", "", "", "0"):
+    async with hosted_here(place), calling(place.run_dir, "say", "", "", "0"):
         pass
 
 
@@ -114,12 +114,12 @@ async def test_a_hub_is_not_taken_over(home: Path) -> None:
 
 async def test_one_who_asks_for_the_end_waits_for_running_commands(run_dir: Path) -> None:
     place, commands = BridgePaths(run_dir / "run"), Commands()
-    async with hosted_here(place, commands) as hosted, visiting(place.run_dir, "wait") as visitor:
+    async with hosted_here(place, commands) as hosted, calling(place.run_dir, "wait") as caller:
         await commands.entered.wait()
         asking = asyncio.create_task(asyncio.to_thread(ask_to_finish, str(place.run_dir), 20))
         await hosted.lifetime.stopped()
         commands.release.set()
-        await visitor.frames()
+        await caller.frames()
     assert not asking.done()
     hosted.cli_socket.release_finishers()  # in a process of its own, the end of the process does that
     assert await asking == os.getpid()
@@ -234,7 +234,7 @@ async def test_a_visitor_is_work(run_dir: Path) -> None:
     async with hosted_here(place, commands, idle_s=0.02) as hosted:
         is_busy, looks = hosted.lifetime.is_busy, Looks()
         hosted.lifetime.is_busy = lambda: looks() and is_busy()
-        async with visiting(place.run_dir, "wait"):
+        async with calling(place.run_dir, "wait"):
             finished = asyncio.create_task(hosted.lifetime.stopped())
             await looks.enough.wait()
             assert not finished.done()
@@ -244,11 +244,11 @@ async def test_a_visitor_is_work(run_dir: Path) -> None:
 async def test_a_visitor_may_ask_the_host_to_stay(run_dir: Path) -> None:
     place = BridgePaths(run_dir / "run")
     async with hosted_here(place, idle_s=1000) as hosted:
-        async with visiting(place.run_dir, "say", "", "", "0") as visitor:
-            await visitor.frames()
+        async with calling(place.run_dir, "say", "", "", "0") as caller:
+            await caller.frames()
         assert not hosted.lifetime.is_kept
-        async with visiting(place.run_dir, "say", "", "", "0", stays=True) as visitor:
-            await visitor.frames()
+        async with calling(place.run_dir, "say", "", "", "0", stays=True) as caller:
+            await caller.frames()
         assert hosted.lifetime.is_kept
 
 

@@ -1,4 +1,4 @@
-"""MCP through the door: after the first line, one message a line."""
+"""MCP through the socket: after the first line, one message a line."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from dari.cli.hub.client import CliSocketRefused, open_mcp
 from dari.errors import Unavailable
 from dari.mcp.server import Server
 from tests.support.demo_server import DemoTools, demo_server
-from tests.support.hub_socket import Json, Visitor, connected, empty, hello, make_server, open_door, visiting
+from tests.support.hub_socket import Json, SocketCaller, calling, connected, empty, hello, make_server, open_socket
 from tests.support.wire import call, initialize, stateless
 
 
-async def ask(visitor: Visitor, message: Json) -> Json:
-    visitor.writer.write(json.dumps(message).encode() + b"\n")
-    reply: Json = json.loads(await visitor.reader.readline())
+async def ask(caller: SocketCaller, message: Json) -> Json:
+    caller.writer.write(json.dumps(message).encode() + b"\n")
+    reply: Json = json.loads(await caller.reader.readline())
     return reply
 
 
 async def test_both_eras_are_spoken(run_dir: Path) -> None:
-    async with open_door(run_dir), visiting(run_dir, purpose="mcp") as visitor:
-        assert (await ask(visitor, initialize()))["result"]["serverInfo"]["name"] == "demo"
-        assert (await ask(visitor, call("demo_echo", text="a")))["result"]["structuredContent"]["text"] == "a"
-        modern = await ask(visitor, stateless(call("demo_echo", 2, text="b")))
+    async with open_socket(run_dir), calling(run_dir, purpose="mcp") as caller:
+        assert (await ask(caller, initialize()))["result"]["serverInfo"]["name"] == "demo"
+        assert (await ask(caller, call("demo_echo", text="a")))["result"]["structuredContent"]["text"] == "a"
+        modern = await ask(caller, stateless(call("demo_echo", 2, text="b")))
         assert modern["result"]["structuredContent"]["text"] == "b"
 
 
 async def test_what_is_sent_with_the_first_line_is_not_lost(run_dir: Path) -> None:
-    async with open_door(run_dir), connected(run_dir) as visitor:
+    async with open_socket(run_dir), connected(run_dir) as caller:
         lines = [hello(run_dir, purpose="mcp"), initialize(), call("demo_echo", text="early")]
-        visitor.writer.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-        await visitor.frame()
-        replies = [json.loads(await visitor.reader.readline()) for _ in range(2)]
+        caller.writer.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        await caller.frame()
+        replies = [json.loads(await caller.reader.readline()) for _ in range(2)]
         assert replies[1]["result"]["structuredContent"]["text"] == "early"
 
 
@@ -54,12 +54,12 @@ async def test_a_server_is_made_for_where_its_client_stands_and_ends_with_it(run
             yield server
         left.set()
 
-    async with open_door(run_dir, make_server=remember) as door:
-        async with visiting(run_dir, purpose="mcp", options={"mode": "search"}, cwd="/srv") as visitor:
-            await ask(visitor, initialize())
-            assert door.connections == 1
+    async with open_socket(run_dir, make_server=remember) as socket:
+        async with calling(run_dir, purpose="mcp", options={"mode": "search"}, cwd="/srv") as caller:
+            await ask(caller, initialize())
+            assert socket.connections == 1
         await left.wait()
-        await empty(door)
+        await empty(socket)
     [(around, options)] = made
     assert (str(around.cwd), options) == ("/srv", {"mode": "search"})
 
@@ -71,21 +71,21 @@ async def test_a_client_that_leaves_cancels_its_calls(run_dir: Path) -> None:
     async def slow(around: ClientEnvironment, options: Mapping[str, Any]) -> AsyncIterator[Server]:
         yield demo_server(tools)
 
-    async with open_door(run_dir, make_server=slow), visiting(run_dir, purpose="mcp") as visitor:
-        await ask(visitor, initialize())
-        visitor.writer.write(json.dumps(call("demo_hang")).encode() + b"\n")
+    async with open_socket(run_dir, make_server=slow), calling(run_dir, purpose="mcp") as caller:
+        await ask(caller, initialize())
+        caller.writer.write(json.dumps(call("demo_hang")).encode() + b"\n")
         await tools.started.wait()
-        visitor.vanish()
+        caller.vanish()
         await tools.cancelled.wait()
 
 
 async def test_answers_still_come_after_the_client_closed_its_writing_end(run_dir: Path) -> None:
-    async with open_door(run_dir), visiting(run_dir, purpose="mcp") as visitor:
-        await ask(visitor, initialize())
-        visitor.writer.write(json.dumps(call("demo_echo", text="last")).encode())
-        visitor.writer.write_eof()
-        assert json.loads(await visitor.reader.readline())["result"]["structuredContent"]["text"] == "last"
-        assert await visitor.reader.read() == b""
+    async with open_socket(run_dir), calling(run_dir, purpose="mcp") as caller:
+        await ask(caller, initialize())
+        caller.writer.write(json.dumps(call("demo_echo", text="last")).encode())
+        caller.writer.write_eof()
+        assert json.loads(await caller.reader.readline())["result"]["structuredContent"]["text"] == "last"
+        assert await caller.reader.read() == b""
 
 
 async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
@@ -94,21 +94,21 @@ async def test_a_server_that_cannot_be_made_is_a_refusal(run_dir: Path) -> None:
         raise Unavailable("no profile is ready", "add one")
         yield
 
-    async with open_door(run_dir, make_server=fails):
+    async with open_socket(run_dir, make_server=fails):
         with pytest.raises(CliSocketRefused, match="no profile is ready") as refused:
             await asyncio.to_thread(open_mcp, str(run_dir), {}, {}, "/")
         assert (refused.value.code, refused.value.hint) == ("unavailable", "add one")
 
 
 async def test_our_own_code_gets_a_socket_that_speaks_mcp(run_dir: Path) -> None:
-    async with open_door(run_dir):
+    async with open_socket(run_dir):
         sock, rest = await asyncio.to_thread(open_mcp, str(run_dir), {}, {"HOME": "/"}, "/")
         assert rest == b""
         import socket
 
         reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=sock.detach()))
         try:
-            reply = await ask(Visitor(reader, writer), initialize())
+            reply = await ask(SocketCaller(reader, writer), initialize())
             assert reply["result"]["serverInfo"]["name"] == "demo"
         finally:
             writer.close()

@@ -35,9 +35,9 @@ def crux() -> Iterator[Terminal]:
 @pytest.fixture(scope="session")
 def line(crux: Terminal) -> Iterator[Any]:
     """A client of the whole run, for `client`."""
-    with crux.client() as door:
-        door.main = door.call("crux_create_pane", name="main", cwd=str(crux.path))["id"]  # type: ignore[attr-defined]
-        yield door
+    with crux.client() as connection:
+        connection.main = connection.call("crux_create_pane", name="main", cwd=str(crux.path))["id"]  # type: ignore[attr-defined]
+        yield connection
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from dari.terminal.daemon import cruxd_client as ipc_client
 from tests.support.crux_processes import new_home
-from tests.support.terminal_clients import BIN, HttpDoor, ProcessDoor, Terminal
+from tests.support.terminal_clients import BIN, HttpConnection, ProcessConnection, Terminal
 
 # §5
 
@@ -30,11 +30,11 @@ def test_5_1_http_fallback(crux: Terminal) -> None:
     """`HTTP fallback: 127.0.0.1:{port}`, with a token, and for pages of this machine only."""
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", crux.url)
     for token in ("", "wrong"):
-        door = HttpDoor(crux.url, token)
-        assert door.status({"jsonrpc": "2.0", "id": 1, "method": "ping"}) == 401
-        door.close()
-    with crux.client("http") as door:
-        assert door.call("crux_list_panes")
+        connection = HttpConnection(crux.url, token)
+        assert connection.status({"jsonrpc": "2.0", "id": 1, "method": "ping"}) == 401
+        connection.close()
+    with crux.client("http") as connection:
+        assert connection.call("crux_list_panes")
 
 
 def test_5_1_more_than_20_handlers(client: Any) -> None:
@@ -48,8 +48,8 @@ def test_5_1_more_than_20_handlers(client: Any) -> None:
 )
 def test_5_2_transport(transport: str, used_for: str, client: Any, crux: Terminal) -> None:
     """Each row of the table of transports reaches the same panes."""
-    with crux.client(transport) as door:
-        assert door.call("crux_list_panes") == client.call("crux_list_panes"), used_for
+    with crux.client(transport) as connection:
+        assert connection.call("crux_list_panes") == client.call("crux_list_panes"), used_for
 
 
 def test_5_2_bridge_says_nothing_of_its_own(crux: Terminal) -> None:
@@ -93,14 +93,14 @@ def test_8_claude_desktop_entry() -> None:
     with new_home() as home:
         command = shutil.which(ENTRY["command"], path=str(BIN))
         assert command is not None
-        door = ProcessDoor([command, *ENTRY["args"]], {"HOME": str(home.path), "PATH": "/usr/bin:/bin"})
+        connection = ProcessConnection([command, *ENTRY["args"]], {"HOME": str(home.path), "PATH": "/usr/bin:/bin"})
         try:
-            opened = door.start()["result"]
+            opened = connection.start()["result"]
             assert opened["serverInfo"]["name"] == "crux" and "tools" in opened["capabilities"]
-            done = door.call("crux_execute_command", command="echo from claude; (exit 3)")
+            done = connection.call("crux_execute_command", command="echo from claude; (exit 3)")
             assert (done["exit_code"], done["stdout"]) == (3, "from claude")
         finally:
-            code, errors = door.end()
+            code, errors = connection.end()
         assert (code, errors) == (0, "")
         assert home.daemon_pid is not None, "panes live on"
         assert home.place.mcp_socket == home.path / ".crux" / "mcp.sock"
@@ -203,8 +203,8 @@ def test_1_5_prompt(client: Any) -> None:
 
 def test_1_6_capabilities(crux: Terminal) -> None:
     """서버 Capabilities: `tools`, `resources`, `prompts`, `logging`."""
-    door = crux.door("socket")
+    connection = crux.connection("socket")
     try:
-        assert {"tools", "resources", "prompts", "logging"} <= set(door.start()["result"]["capabilities"])
+        assert {"tools", "resources", "prompts", "logging"} <= set(connection.start()["result"]["capabilities"])
     finally:
-        door.close()
+        connection.close()

@@ -59,8 +59,8 @@ def walled() -> Iterator[Terminal]:
 @pytest.fixture
 def refusing(guarded: Terminal) -> Iterator[Any]:
     """A client whose person says no."""
-    with guarded.client(answer=NO) as door:
-        yield door
+    with guarded.client(answer=NO) as connection:
+        yield connection
 
 
 # §7.2
@@ -105,18 +105,18 @@ def test_7_2_command_injection_that_nobody_means(refusing: Any) -> None:
 
 def test_7_2_a_person_who_agrees(guarded: Terminal) -> None:
     (guarded.path / "x").touch()
-    with guarded.client(answer=YES) as door:
-        assert door.call("crux_execute_command", command="rm x")["exit_code"] == 0
+    with guarded.client(answer=YES) as connection:
+        assert connection.call("crux_execute_command", command="rm x")["exit_code"] == 0
     assert not (guarded.path / "x").exists()
 
 
 @pytest.mark.parametrize("command", ["cat /etc/passwd", "cd / && ls", "cat ../.bashrc", "ls > ~/list", "cd ..; ls"])
 def test_7_2_filesystem_escape(command: str, walled: Terminal) -> None:
     """파일시스템 탈출: 작업 디렉토리 제한 옵션."""
-    with walled.client() as door:
-        error = door.fails("crux_execute_command", command=command)
+    with walled.client() as connection:
+        error = connection.fails("crux_execute_command", command=command)
         assert error["name"] in ("denied", "needs_approval") and "project" in error["message"] + error["hint"]
-        assert door.fails("crux_create_pane", cwd="/etc")["name"] in ("denied", "needs_approval")
+        assert connection.fails("crux_create_pane", cwd="/etc")["name"] in ("denied", "needs_approval")
 
 
 @pytest.mark.parametrize("command", ["kill -9 1", "kill -KILL $$", "pkill -9 bash"])
@@ -128,32 +128,34 @@ def test_7_2_signals_by_command(command: str, refusing: Any) -> None:
 
 async def test_7_2_signals_by_ipc(guarded: Terminal) -> None:
     """And no tool of an agent sends one but ^C; over IPC an agent's token may not at all."""
-    with guarded.client() as door:
-        names = [tool["name"] for tool in door.ask("tools/list")["result"]["tools"]]
+    with guarded.client() as connection:
+        names = [tool["name"] for tool in connection.ask("tools/list")["result"]["tools"]]
         assert not [name for name in names if "signal" in name or "kill" in name]
-        pane = door.call("crux_create_pane")
+        pane = connection.call("crux_create_pane")
         async with ipc_client(guarded.home.place, "mcp", starts=False) as agent:
             with pytest.raises(DariError):
                 await agent.call("crux:pane/signal", {"pane_id": pane["id"], "signal": "KILL"})
-        door.call("crux_close_pane", pane_id=pane["id"])
+        connection.call("crux_close_pane", pane_id=pane["id"])
 
 
 def test_7_2_ansi_escape_injection(guarded: Terminal) -> None:
     """ANSI 이스케이프 주입: 출력 반환 시 이스케이프 정규화; what hides is made visible by every tool that reads."""
     hostile = "evil\u202etxt \U000e0041 \x1b]8;;http://x\x07link\x1b]8;;\x07\x1b]0;title\u202e\x07 \u200bend\n"
     (guarded.path / "hostile").write_text(hostile)
-    with guarded.client() as door:
-        done = door.call("crux_execute_command", command="cat hostile")
+    with guarded.client() as connection:
+        done = connection.call("crux_execute_command", command="cat hostile")
         pane = done["pane_id"]
-        texts = [done["stdout"], door.call("crux_get_formatted_output")["text"]]
-        texts += [door.call(f"crux_{tool}")["text"] for tool in ("get_output", "get_raw_text", "get_scrollback")]
-        texts.append(door.ask("resources/read", uri=f"crux://pane/{pane}/scrollback")["result"]["contents"][0]["text"])
+        texts = [done["stdout"], connection.call("crux_get_formatted_output")["text"]]
+        texts += [connection.call(f"crux_{tool}")["text"] for tool in ("get_output", "get_raw_text", "get_scrollback")]
+        texts.append(
+            connection.ask("resources/read", uri=f"crux://pane/{pane}/scrollback")["result"]["contents"][0]["text"]
+        )
         for text in texts:
             assert "evil" in text and "link" in text
             assert not re.search("[\u202e\u200b\U000e0041\x07]|\x1b[^\\[]", text)
-        state = door.ask("resources/read", uri=f"crux://pane/{pane}/state")["result"]["contents"][0]["text"]
+        state = connection.ask("resources/read", uri=f"crux://pane/{pane}/state")["result"]["contents"][0]["text"]
         assert "title" in state and "\u202e" not in state
-        assert "\u202e" not in str(door.call("crux_list_panes")) + str(door.call("crux_get_pane_state"))
+        assert "\u202e" not in str(connection.call("crux_list_panes")) + str(connection.call("crux_get_pane_state"))
 
 
 @pytest.mark.parametrize(
@@ -168,8 +170,8 @@ def test_7_2_shell_escape(command: str, refusing: Any, guarded: Terminal) -> Non
 
 
 def test_7_2_what_is_quoted_is_no_command(guarded: Terminal) -> None:
-    with guarded.client() as door:
-        assert door.call("crux_execute_command", command="ls '$(rm x)' 2>&1 | cat")["exit_code"] == 0
+    with guarded.client() as connection:
+        assert connection.call("crux_execute_command", command="ls '$(rm x)' 2>&1 | cat")["exit_code"] == 0
 
 
 # §7.3
@@ -197,30 +199,30 @@ def test_7_3_dangerous_patterns(command: str, refusing: Any) -> None:
 
 def test_7_3_allowed_directories(guarded: Terminal, walled: Terminal) -> None:
     """비어있으면 제한 없음; panes of a limited terminal begin in the first directory."""
-    with guarded.client() as door:
-        assert door.call("crux_execute_command", command="ls /")["exit_code"] == 0
-    with walled.client() as door:
-        assert door.call("crux_execute_command", command="ls")["cwd"] == str(walled.path / "project")
+    with guarded.client() as connection:
+        assert connection.call("crux_execute_command", command="ls /")["exit_code"] == 0
+    with walled.client() as connection:
+        assert connection.call("crux_execute_command", command="ls")["cwd"] == str(walled.path / "project")
 
 
 def test_7_3_command_timeout_ms(walled: Terminal) -> None:
     """타임아웃 (ms): after it the command goes on, with status "running" and an id to wait on or interrupt."""
-    with walled.client() as door:
-        running = door.call("crux_execute_command", command="sleep 600")
+    with walled.client() as connection:
+        running = connection.call("crux_execute_command", command="sleep 600")
         assert (running["status"], running["exit_code"]) == ("running", None)
         assert running["duration_ms"] >= 150
-        ended = door.call("crux_interrupt_command", command_id=running["command_id"])
+        ended = connection.call("crux_interrupt_command", command_id=running["command_id"])
         assert (ended["status"], ended["exit_code"]) == ("done", 130)
 
 
 def test_7_3_max_panes(walled: Terminal) -> None:
     """최대 동시 패널 수."""
-    with walled.client() as door:
-        while len(door.call("crux_list_panes")["panes"]) < 2:
-            door.call("crux_create_pane")
-        error = door.fails("crux_create_pane")
+    with walled.client() as connection:
+        while len(connection.call("crux_list_panes")["panes"]) < 2:
+            connection.call("crux_create_pane")
+        error = connection.fails("crux_create_pane")
         assert error["name"] == "conflict" and "2" in error["message"]
-        assert door.fails("crux_load_workspace", name="full-stack", run=False)["name"] == "conflict"
+        assert connection.fails("crux_load_workspace", name="full-stack", run=False)["name"] == "conflict"
 
 
 def test_7_3_the_file_is_the_designs() -> None:

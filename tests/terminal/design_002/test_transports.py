@@ -1,4 +1,4 @@
-"""Issue "What it must show" 1: every tool, with good input and with bad, answers the same through every door."""
+"""Issue "What it must show" 1: every tool, with good input and with bad, answers the same through every transport."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.support.terminal_clients import Door, Terminal
+from tests.support.terminal_clients import McpConnection, Terminal
 
-DOORS = ("socket", "bridge", "http", "http on unix", "hub")
+TRANSPORTS = ("socket", "bridge", "http", "http on unix", "hub")
 CHANGING = {
     *("pid", "tty", "duration_ms", "elapsed_ms", "mark", "size_bytes", "saved_unix", "taken_unix", "copied_unix"),
     *("capture_id", "context_id", "total"),
@@ -20,7 +20,7 @@ CHANGING = {
 NUMBERED = {"id", "pane_id", "command_id", "window_id", "tab_id", "focused", "from_pane", "panes", "opened", "resource"}
 """Counted on from call to call."""
 
-# Tool: calls that work, on the pane `door` with the command `echo one; false` as its last; PANE, COMMAND … are of it.
+# Tool: calls that work, on the pane `connection`, with the command `echo one; false` last; PANE, COMMAND … are of it.
 GOOD: dict[str, list[dict[str, Any]]] = {
     "crux_create_pane": [{"direction": "vertical", "cwd": "/", "name": "made", "pane_id": "PANE"}],
     "crux_close_pane": [{"pane_id": "NEW"}],
@@ -47,7 +47,7 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "crux_screenshot_pane": [{}, {"structured": False}],
     "crux_get_raw_text": [{}],
     "crux_get_formatted_output": [{"lines": 4}],
-    "crux_save_session": [{"name": "doors"}],
+    "crux_save_session": [{"name": "connections"}],
     "crux_restore_session": [{"session_id": "kept"}],
     "crux_wait_command": [{"command_id": "COMMAND"}],
     "crux_interrupt_command": [{"command_id": "COMMAND"}],
@@ -70,7 +70,7 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "crux_inject_context": [{"env": {"A": "1"}, "expires_after_commands": 9}],
     "crux_remove_context": [{"context_id": "CONTEXT"}],
     "crux_list_contexts": [{"pane_id": "PANE"}],
-    "crux_create_snapshot": [{"name": "doors"}],
+    "crux_create_snapshot": [{"name": "connections"}],
     "crux_restore_snapshot": [{"snapshot_id": "kept"}],
     "crux_list_snapshots": [{}],
 }
@@ -120,46 +120,46 @@ BAD: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def doors(crux: Terminal) -> Iterator[dict[str, Door]]:
+def connections(crux: Terminal) -> Iterator[dict[str, McpConnection]]:
     """A session through each; all on the panes of one daemon."""
-    made = {name: crux.door(name) for name in DOORS}
+    made = {name: crux.connection(name) for name in TRANSPORTS}
     try:
-        for door in made.values():
-            door.start()
+        for connection in made.values():
+            connection.start()
         yield made
     finally:
-        for door in made.values():
-            door.close()
+        for connection in made.values():
+            connection.close()
 
 
 @pytest.fixture(scope="module")
 def client(line: Any) -> Iterator[Any]:
-    """A client with a pane `door` for the whole module."""
-    pane = line.call("crux_create_pane", name="door", cwd="/usr")
+    """A client with a pane `connection` for the whole module."""
+    pane = line.call("crux_create_pane", name="connection", cwd="/usr")
     yield line
     line.call("crux_close_pane", pane_id=pane["id"])
     line.call("crux_focus_pane", pane_id=line.main)
 
 
 @pytest.fixture(scope="module")
-def schemas(doors: dict[str, Door]) -> dict[str, Any]:
-    listed = doors["socket"].ask("tools/list")["result"]["tools"]
+def schemas(connections: dict[str, McpConnection]) -> dict[str, Any]:
+    listed = connections["socket"].ask("tools/list")["result"]["tools"]
     return {tool["name"]: tool.get("outputSchema") for tool in listed}
 
 
-def test_every_door_lists_the_same_tools(doors: dict[str, Door]) -> None:
+def test_every_transport_lists_the_same_tools(connections: dict[str, McpConnection]) -> None:
     lists = {}
-    for name, door in doors.items():
-        tools = door.ask("tools/list")["result"]["tools"]
+    for name, connection in connections.items():
+        tools = connection.ask("tools/list")["result"]["tools"]
         lists[name] = [tool for tool in tools if tool["name"].startswith("crux_")]
     assert sorted(tool["name"] for tool in lists["socket"]) == sorted(GOOD)
-    for name in DOORS[1:]:
+    for name in TRANSPORTS[1:]:
         assert lists[name] == lists["socket"], name
 
 
 @pytest.mark.parametrize("tool", GOOD)
-def test_every_door_gives_the_same_results(
-    tool: str, client: Any, doors: dict[str, Door], schemas: dict[str, Any]
+def test_every_transport_gives_the_same_results(
+    tool: str, client: Any, connections: dict[str, McpConnection], schemas: dict[str, Any]
 ) -> None:
     schema = schemas[tool]
     check = jsonschema_rs.validator_for(schema) if schema else None
@@ -168,28 +168,28 @@ def test_every_door_gives_the_same_results(
         client.call("crux_create_snapshot", name="kept")
     for given in GOOD[tool]:
         answers = {}
-        for name, door in doors.items():
-            result = door.result(tool, **_filled(client, given))
+        for name, connection in connections.items():
+            result = connection.result(tool, **_filled(client, given))
             assert not result.get("isError"), (name, result)
             if check is not None:
                 check.validate(result["structuredContent"])
             answers[name] = _alike(result["structuredContent"])
             assert [part["type"] for part in result["content"]][:1] == ["text" if schema else "image"]
             _tidy(client)
-        for name in DOORS[1:]:
+        for name in TRANSPORTS[1:]:
             assert answers[name] == answers["socket"], name
 
 
 @pytest.mark.parametrize("tool", BAD)
-def test_every_door_gives_the_same_errors(tool: str, client: Any, doors: dict[str, Door]) -> None:
+def test_every_transport_gives_the_same_errors(tool: str, client: Any, connections: dict[str, McpConnection]) -> None:
     filled = _filled(client, {"command_id": "COMMAND", "before": "CAPTURE"})
     for given in BAD[tool]:
         given = {
             name: filled.get(name, value) if value in ("COMMAND", "CAPTURE") else value for name, value in given.items()
         }
-        errors = {name: _error(door.result(tool, **given)) for name, door in doors.items()}
+        errors = {name: _error(connection.result(tool, **given)) for name, connection in connections.items()}
         assert errors["socket"]["hint"] and errors["socket"]["message"], given
-        for name in DOORS[1:]:
+        for name in TRANSPORTS[1:]:
             assert _without_ids(errors[name]) == _without_ids(errors["socket"]), name
 
 
@@ -201,60 +201,64 @@ def _without_ids(error: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_every_door_tells_of_steps_and_output_as_they_come(client: Any, doors: dict[str, Door]) -> None:
+def test_every_transport_tells_of_steps_and_output_as_they_come(
+    client: Any, connections: dict[str, McpConnection]
+) -> None:
     told: dict[str, list[Any]] = {}
-    steps = [{"pane": "door", "command": "echo up; sleep 0.05", "wait_for": "up"}]
-    for name, door in doors.items():
-        door.notes.clear()
+    steps = [{"pane": "connection", "command": "echo up; sleep 0.05", "wait_for": "up"}]
+    for name, connection in connections.items():
+        connection.notes.clear()
         for number, (tool, given) in enumerate(
             [
                 ("crux_coordinate_panes", {"steps": steps}),
-                ("crux_stream_output", {"pane_id": "door", "command": "echo streamed; false"}),
+                ("crux_stream_output", {"pane_id": "connection", "command": "echo streamed; false"}),
             ]
         ):
             _filled(client, {})
             meta = {"progressToken": number}
-            door.ask("tools/call", name=tool, arguments=given, _meta=meta)
-        heard = [note["params"] for note in door.notes if note["method"] == "notifications/progress"]
+            connection.ask("tools/call", name=tool, arguments=given, _meta=meta)
+        heard = [note["params"] for note in connection.notes if note["method"] == "notifications/progress"]
         told[name] = [(each["progressToken"], each["progress"], each["message"]) for each in heard]
     assert [message for _, _, message in told["socket"]][:2] == [
-        "step 1 of 1: door started echo up; sleep 0.05",
-        "step 1 of 1: door ready: up",
+        "step 1 of 1: connection started echo up; sleep 0.05",
+        "step 1 of 1: connection ready: up",
     ]
     assert len(told["socket"]) == 4
-    for name in DOORS[1:]:
+    for name in TRANSPORTS[1:]:
         assert told[name] == told["socket"], name
 
 
 @pytest.mark.parametrize("version", ["2024-11-05"])
-def test_every_door_speaks_older_versions_alike(version: str, crux: Terminal) -> None:
+def test_every_transport_speaks_older_versions_alike(version: str, crux: Terminal) -> None:
     replies = {}
-    for name in DOORS:
-        with crux.client(name, version=version) as door:
+    for name in TRANSPORTS:
+        with crux.client(name, version=version) as connection:
             replies[name] = [
-                door.ask("tools/call", name="crux_get_output", arguments=given)
+                connection.ask("tools/call", name="crux_get_output", arguments=given)
                 for given in ({"pane_id": "404"}, {"lines": 0}, {"lins": 1})
             ]
-    for name in DOORS[1:]:
+    for name in TRANSPORTS[1:]:
         assert replies[name] == replies["socket"], name
 
 
 @pytest.mark.parametrize("name", ["hub", "bridge", "http"])
-def test_prompts_and_pane_texts_are_offered_by_every_door(name: str, client: Any, doors: dict[str, Door]) -> None:
-    door = doors[name]
+def test_prompts_and_pane_texts_are_offered_by_every_transport(
+    name: str, client: Any, connections: dict[str, McpConnection]
+) -> None:
+    connection = connections[name]
     for method, key in (("prompts/list", "prompts"), ("resources/templates/list", "resourceTemplates")):
         ours = client.ask(method)["result"][key]
-        assert [each for each in door.ask(method)["result"][key] if each in ours] == ours
+        assert [each for each in connection.ask(method)["result"][key] if each in ours] == ours
     uri = f"crux://pane/{client.main}/state"
-    state = [one.ask("resources/read", uri=uri)["result"]["contents"] for one in (client, door)]
+    state = [one.ask("resources/read", uri=uri)["result"]["contents"] for one in (client, connection)]
     assert state[0] == state[1]
     given = {"name": "pane-overview", "arguments": {}}
-    assert door.ask("prompts/get", **given)["result"] == client.ask("prompts/get", **given)["result"]
+    assert connection.ask("prompts/get", **given)["result"] == client.ask("prompts/get", **given)["result"]
 
 
 def _filled(client: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The same state for each call: the pane `door` at its prompt, focused, its last command `echo one; false`."""
-    client.call("crux_focus_pane", pane_id="door")
+    """The same state for each call: the pane `connection` focused at its prompt, its last command `echo one; false`."""
+    client.call("crux_focus_pane", pane_id="connection")
     done = client.call("crux_execute_command", command="clear; echo one; false")
     made = {"COMMAND": done["command_id"], "PANE": done["pane_id"]}
     text = str(given)
@@ -270,15 +274,15 @@ def _filled(client: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tidy(client: Any) -> None:
-    """What the call opened, typed or started is gone before the next door calls."""
+    """What the call opened, typed or started is gone before the next connection calls."""
     seen: set[str] = set()
     for pane in client.call("crux_list_panes")["panes"]:
-        if pane["id"] != client.main and (pane["name"] != "door" or "door" in seen):
+        if pane["id"] != client.main and (pane["name"] != "connection" or "connection" in seen):
             client.call("crux_close_pane", pane_id=pane["id"])
         seen.add(pane["name"])
     for context in client.call("crux_list_contexts")["contexts"]:
         client.call("crux_remove_context", context_id=context["context_id"])
-    state = client.call("crux_get_pane_state", pane_id="door")
+    state = client.call("crux_get_pane_state", pane_id="connection")
     if state["running_command_id"]:
         client.call("crux_interrupt_command", command_id=state["running_command_id"])
 
