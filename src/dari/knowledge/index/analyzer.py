@@ -15,6 +15,7 @@ import re
 import sys
 import unicodedata
 from functools import lru_cache
+from operator import add
 from typing import TYPE_CHECKING
 
 from dari.knowledge.index.korean import STOP_WORDS as KOREAN_STOP_WORDS
@@ -147,9 +148,9 @@ class _WordCache(dict[str, str]):
             self.heads.clear()
         found = _analyse(word)
         if len(word) > MAX_TERM_CHARS:
-            found = [term[:MAX_TERM_CHARS] for term in found[0]], [term[:MAX_TERM_CHARS] for term in found[1]]
-        self[word], self.heads[word] = terms, heads = " ".join(found[0]), " ".join(found[1])
-        return terms, heads
+            found = _cut(found[0]), _cut(found[1])
+        self[word], self.heads[word] = found
+        return found
 
 
 class _HeadCache(dict[str, str]):
@@ -161,21 +162,32 @@ class _HeadCache(dict[str, str]):
         return self._terms.remember(word)[1]
 
 
-def _analyse(word: str) -> tuple[list[str], list[str]]:
-    """All terms of a word, and those that stand for it in a phrase."""
+def _analyse(word: str) -> tuple[str, str]:
+    """All terms of a word, and those that stand for it in a phrase, joined by spaces."""
     first = word[0]
     if "가" <= first <= "힣" or "ㄱ" <= first <= "ㆎ":
         stem = strip_particle(word)
-        return [f"={stem}", *(_bigrams(trusted_stem(word, stem)) if len(word) > 1 else ())], [stem]
+        if len(word) == 1:
+            return f"={stem}", stem
+        whole = trusted_stem(word, stem)
+        return f"={stem} {' '.join(map(add, whole, whole[1:]))}", stem
+    if _PLAIN.fullmatch(word):
+        stem = _stem(word.lower())
+        return stem, stem
     if not first.isascii() and _UNSPACED_LETTER.match(first):
-        return _bigrams(word), list(word)
+        return " ".join(_bigrams(word)), " ".join(word)
     terms = _latin(word)
     # state-of-the-art has no whole term: its parts stand one after another, as in "state of the art".
-    return terms, terms if "-" in word and "-" not in terms[0] else terms[:1]
+    heads = terms if "-" in word and "-" not in terms[0] else terms[:1]
+    return " ".join(terms), " ".join(heads)
+
+
+def _cut(terms: str) -> str:
+    return " ".join(term[:MAX_TERM_CHARS] for term in terms.split())
 
 
 def _bigrams(text: str) -> list[str]:
-    return [text[place : place + 2] for place in range(len(text) - 1)] or [text]
+    return [*map(add, text, text[1:])] or [text]
 
 
 def _latin(word: str) -> list[str]:

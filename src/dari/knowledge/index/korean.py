@@ -6,8 +6,6 @@ bigrams beside the stem still match.
 
 from __future__ import annotations
 
-import re
-
 _FIRST_SYLLABLE = 0xAC00
 _FINALS = 28  # finals of a syllable, "none" included
 
@@ -39,10 +37,12 @@ _AFTER_ONE_SYLLABLE = frozenset(
 # These end many nouns.
 _DOUBTFUL = frozenset("의이가과와로도만나라며고란랑인한할함된될됨들께뿐")
 # Nouns of two syllables or more that end like a particle.
-_NOUN_ENDINGS = re.compile(
-    "(?:주의|회의|정의|강의|동의|합의|논의|협의|심의|결의|건의|문의|이의|평가|국가|결과|효과|학과|성과|경고|보고|광고|창고|사고"
-    "|참고|제도|정도|속도|온도|각도|시도|유도|용도|제한|권한|기한|무한|개인|확인|승인|원인|법인|본인|주인)$"
-)
+_NOUN_ENDING_WORDS = """
+주의 회의 정의 강의 동의 합의 논의 협의 심의 결의 건의 문의 이의 평가 국가 결과 효과 학과
+성과 경고 보고 광고 창고 사고 참고 제도 정도 속도 온도 각도 시도 유도 용도 제한 권한 기한
+무한 개인 확인 승인 원인 법인 본인 주인
+"""
+_NOUN_ENDINGS = frozenset(_NOUN_ENDING_WORDS.split())
 _STOP_WORDS = """
 무엇 무엇인가 무엇인가요 무엇이 무슨 뭐 뭔가 뭘 어떤 어떻게 어느 어디 어디에 어디에서 언제 누가 누구 누구의 왜
 얼마 얼마나 몇 것 것은 것이 것을 수 때 때문 등 및 또는 그리고 그러나 하지만 그 이 저 있는 있다 있나 있나요
@@ -59,7 +59,7 @@ def strip_particle(word: str) -> str:
     """The stem of one eojeol in Hangul: `학교에서` gives `학교`, `마을` stays, since 을 follows a final consonant."""
     size = len(word)
     lengths = _LENGTHS.get(word[-1])
-    if lengths is None or size < 2 or _NOUN_ENDINGS.search(word):
+    if lengths is None or size < 2 or word[-2:] in _NOUN_ENDINGS:
         return word
     for length in lengths:
         left = size - length
