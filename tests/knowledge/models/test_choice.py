@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +69,19 @@ def test_a_folder_of_ones_own_is_run_with_its_prefixes_and_weight(tmp_path: Path
     tuned = load_model(EmbeddingSettings(lexical_weight=0.9), tmp_path)
     assert tuned is not None
     assert (tuned.lexical_weight, tuned.key) == (0.9, model.key)
+
+
+def test_those_who_open_the_same_model_share_one_copy_until_the_last_lets_go(tmp_path: Path) -> None:
+    use_folder(tmp_path, own_folder(tmp_path / "own"))
+    searching, embedding = load_model(SETTINGS, tmp_path), load_model(SETTINGS, tmp_path)
+    assert searching is not None and searching is embedding
+    assert load_model(EmbeddingSettings(lexical_weight=0.9), tmp_path) is not searching
+    own_folder(tmp_path / "own", passage_prefix="the ")
+    assert load_model(SETTINGS, tmp_path) is not searching
+    watched = weakref.ref(searching)
+    del searching, embedding
+    gc.collect()
+    assert watched() is None
 
 
 def test_other_weights_or_prefixes_are_another_model(tmp_path: Path) -> None:

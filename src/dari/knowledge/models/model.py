@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from dari.knowledge.errors import ModelNotInstalled
 from dari.knowledge.models.installed import InstalledModel, active_model, find_installed, models_dir
+from dari.knowledge.models.manifest import ModelManifest
 from dari.knowledge.models.settings import AUTO, NONE, EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -17,6 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[float32]
+
+
+_OPENING = Lock()
+_OPEN: WeakValueDictionary[tuple[Path, ModelManifest, int], EmbeddingModel] = WeakValueDictionary()
+"""Of this process; one that nobody holds any more is closed."""
 
 
 class EmbeddingModel(Protocol):
@@ -69,14 +77,24 @@ def load_model(settings: EmbeddingSettings, data_dir: Path) -> EmbeddingModel | 
 
 
 def open_model(found: InstalledModel, settings: EmbeddingSettings) -> EmbeddingModel:
-    """The model in this folder, with the weight that the settings give it."""
+    """The model in this folder, with the weight that the settings give it. All who have the same one open at a time
+    share it: in kebabd the searches and the making of vectors, whose weights are 120 MB or more."""
     manifest = found.manifest
     if settings.lexical_weight is not None:
         manifest = msgspec.structs.replace(manifest, lexical_weight=settings.lexical_weight)
+    key = (found.folder, manifest, settings.threads)
+    with _OPENING:
+        model = _OPEN.get(key)
+        if model is None:
+            model = _OPEN[key] = _make(*key)
+    return model
+
+
+def _make(folder: Path, manifest: ModelManifest, threads: int) -> EmbeddingModel:
     if manifest.kind == "static":
         from dari.knowledge.models.static import StaticModel
 
-        return StaticModel(found.folder, manifest)
+        return StaticModel(folder, manifest)
     from dari.knowledge.models.onnx import OnnxModel
 
-    return OnnxModel(found.folder, manifest, settings.threads)
+    return OnnxModel(folder, manifest, threads)
