@@ -127,6 +127,7 @@ def _check_lexical(base: OpenBase) -> DoctorCheck:
 
 
 def _check_embedding(service: KnowledgeService, base: OpenBase | None) -> Iterator[DoctorCheck]:
+    from dari.knowledge.models.catalog import better_model
     from dari.knowledge.models.model import load_model
 
     settings = service.settings
@@ -140,7 +141,14 @@ def _check_embedding(service: KnowledgeService, base: OpenBase | None) -> Iterat
     except Exception as error:
         yield _failed("embedding_model", error)
         return
-    yield DoctorCheck(name="embedding_model", ok=True, detail=f"{model.name}, {model.dim} dimensions")
+    languages = {} if base is None else base.store.stats().lang_breakdown
+    better = better_model(model.name, languages)
+    yield DoctorCheck(
+        name="embedding_model",
+        ok=True,
+        detail=f"{model.name}, {model.dim} dimensions" + (", for English only" if better else ""),
+        hint=f"not all documents are in English: kebab models install {better}" if better else UNSET,
+    )
     state = None if base is None else base.store.vector_state(model.key)
     if state is not None and state.pending_chunks:
         yield DoctorCheck(

@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 from dari.errors import Failed, InvalidInput, NotFound
-from dari.knowledge.models.catalog import CATALOG, catalog_model, default_name, default_names, preferred
-from dari.knowledge.models.installed import active_model, model_rows, read_active, use_folder, use_for_languages
+from dari.knowledge.errors import ModelNotInstalled
+from dari.knowledge.models.catalog import CATALOG, better_model, catalog_model, default_name, default_names, preferred
+from dari.knowledge.models.installed import (
+    active_model,
+    model_rows,
+    read_active,
+    use_folder,
+    use_for_languages,
+    use_installed,
+)
 from dari.knowledge.models.model import load_model
 from dari.knowledge.models.settings import EmbeddingSettings
 from tests.support.tiny_models import own_folder
@@ -152,3 +160,17 @@ def _pretend_installed(data_dir: Path, *names: str) -> None:
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(json.dumps({"name": name, "dim": 8, "tokenizer_file": ""}))
         (folder / "model.onnx").write_bytes(b"")
+
+
+def test_an_english_model_over_other_documents_is_named_with_the_better_one() -> None:
+    mixed = {"en": 5, "ko": 5, "und": 9}
+    assert better_model("minilm", mixed) == "use-m"
+    assert [better_model(name, mixed) for name in ("use-m", "potion-ml", "mine")] == ["", "", ""]
+    assert better_model("minilm", {"en": 99, "ko": 1, "und": 9}) == ""
+
+
+def test_a_name_that_no_catalog_has_is_not_offered_for_installing(tmp_path: Path) -> None:
+    for name, hint in (("none", "kebab models list"), ("use-m", "kebab models install use-m")):
+        with pytest.raises(ModelNotInstalled) as caught:
+            use_installed(SETTINGS, tmp_path, name)
+        assert hint in caught.value.hint

@@ -209,6 +209,12 @@ def preferred(languages: Mapping[str, int], installed: Sequence[str]) -> str | N
     return next((name for name in order if name in installed), None)
 
 
+def better_model(name: str, languages: Mapping[str, int]) -> str:
+    """The model to install where the one in use knows English only, and the documents are not; else ""."""
+    speaks = next((model.manifest.languages for model in CATALOG if model.name == name), ())
+    return "use-m" if speaks == ("en",) and not is_english(languages) else ""
+
+
 def is_english(languages: Mapping[str, int]) -> bool:
     """Documents whose language is not known (code, tables) do not count; a folder of only those is English."""
     known = {lang: count for lang, count in languages.items() if lang not in ("", "und")}

@@ -88,7 +88,9 @@ def use_installed(settings: EmbeddingSettings, data_dir: Path, name: str) -> Ins
     """Make an installed model the active one; chunks get its vectors in the background."""
     model = find_installed(models_dir(settings, data_dir), name)
     if model is None:
-        raise ModelNotInstalled(f"the model {name} is not installed", f"run `kebab models install {name}`", model=name)
+        is_known = any(one.name == name for one in CATALOG)
+        hint = f"run `kebab models install {name}`" if is_known else "`kebab models list` shows what is"
+        raise ModelNotInstalled(f"the model {name} is not installed", hint, model=name)
     _write_active(data_dir, ActiveModel(name=name, chosen_by="person"))
     return model
 
