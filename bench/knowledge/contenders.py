@@ -29,6 +29,8 @@ FTS5_AND_LANCEDB = replace(LANCEDB, name="fts5-lancedb", title="FTS5 + LanceDB f
 QMD = Contender("qmd", "qmd", QMD_PACKAGE, lambda: f"qmd {json.loads(QMD_PACKAGE.read_text())['version']}")
 SDK = Contender("sdk", "official SDK", PEERS[0].python, python_package(PEERS[0].python, "mcp"))
 CALL_TOOL = replace(OURS, name="call-tool", title="warm `dari remote call-tool`")
+OURS_IN_POSTGRES = Contender("postgres", "Dari in PostgreSQL", PYTHON, python_package(PYTHON, "dari", "psycopg"))
+TS_RANK = Contender("ts_rank", "ts_rank_cd + pgvector HNSW", PYTHON, python_package(PYTHON, "psycopg"))
 CONTENDERS = (OURS, FTS5, LANCEDB, BM25S, SDK)
 """Each program once, without which no table is written."""
 

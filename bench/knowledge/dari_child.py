@@ -12,14 +12,14 @@ import numpy as np
 
 from bench.knowledge.child import TOP, Numbers, Query, serve
 from bench.knowledge.corpus import DIM, CorpusFiles, passages_of
+from dari.knowledge.backend import Backend, FolderBackend
 from dari.knowledge.document import Chunk, Location
-from dari.knowledge.index.lexical import LexicalIndex
 from dari.knowledge.index.vectors import DEFAULT_ANN_ABOVE_ROWS, VectorIndex
+from dari.knowledge.paths import DataPaths
 from dari.knowledge.search.query import parse_query, weigh
 from dari.knowledge.search.request import SearchMode, SearchRequest
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import DocumentRecord
-from dari.knowledge.store.sqlite import make_store
 
 if TYPE_CHECKING:
     from dari.knowledge.index.vectors import Vectors
@@ -45,15 +45,17 @@ class MadeUpModel:
 
 
 class Kebab:
-    def __init__(self, files: CorpusFiles, queries: Sequence[Query]) -> None:
+    def __init__(self, files: CorpusFiles, queries: Sequence[Query], backend: Backend | None = None) -> None:
         self._files = files
         self._texts = [str(one["text"]) for one in queries]
         self._query_vectors = np.fromfile(files.query_vectors, np.float32).reshape(-1, DIM)
-        home = files.folder / "kebab"
-        home.mkdir()
-        self._store, _ = make_store(home / "kebab.sqlite")
-        self._lexical = LexicalIndex.open(home / "lexical", writable=True)
-        self._vectors = VectorIndex.open(home / "vectors", DIM, MadeUpModel.key, 0, writable=True)
+        if backend is None:
+            home = DataPaths(files.folder / "kebab")
+            home.data.mkdir()
+            backend = FolderBackend(home)
+        self._store = backend.make_store()
+        self._lexical = backend.open_lexical(writable=True)
+        self._vectors = backend.open_vectors(MadeUpModel.key, DIM, 0, writable=True)
         self._exact = self._vectors
 
     def build(self) -> dict[str, float]:
@@ -114,7 +116,7 @@ class Kebab:
                 transaction.put_vectors(MadeUpModel.key, DIM, numbers, count)
         self._vectors.refresh(len(rows))
         self._vectors.build_ann()
-        if len(rows) > DEFAULT_ANN_ABOVE_ROWS:
+        if len(rows) > DEFAULT_ANN_ABOVE_ROWS and isinstance(self._vectors, VectorIndex):
             folder = self._files.folder / "kebab" / "vectors"
             self._exact = VectorIndex.open(folder, DIM, MadeUpModel.key, len(rows), ann_above_rows=len(rows))
 

@@ -9,12 +9,24 @@ from bench.cold import start_ms
 from bench.contenders import SDK as SDK_SERVER
 from bench.errors import BenchError
 from bench.knowledge.commands import notes
-from bench.knowledge.contenders import BM25S, CALL_TOOL, FTS5, FTS5_AND_LANCEDB, LANCEDB, OURS, QMD, SDK
+from bench.knowledge.contenders import (
+    BM25S,
+    CALL_TOOL,
+    FTS5,
+    FTS5_AND_LANCEDB,
+    LANCEDB,
+    OURS,
+    OURS_IN_POSTGRES,
+    QMD,
+    SDK,
+    TS_RANK,
+)
 from bench.knowledge.corpus import make_corpus
 from bench.knowledge.engines import Round, RunningEngine, engine, missed_percent
 from bench.processes import Scratch
 from bench.programs import Contender
 from bench.results import Measurement, Target
+from tests.support.postgres_server import serving_postgres, with_password
 
 SMALL, LARGE = 50_000, 500_000
 MAX_CPU_US_PER_PASSAGE = 1000.0
@@ -22,6 +34,7 @@ MAX_MISSED_PERCENT = 2.0
 MAX_RSS_MB = 80.0
 # bm25s keeps the whole corpus as Python lists while it builds: 14 GB at the larger size. qmd reads 200 files a second.
 _SMALL_ONLY = (BM25S, QMD)
+_POSTGRES_KINDS = ("engine", "vector", "hybrid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +143,37 @@ class _Dense:
             self.cpu.add(FTS5_AND_LANCEDB, lance.cpu_p50_ms + fts5.cpu_p50_ms)
 
 
+def postgres(plan: Plan) -> Rows:
+    """One server, two ways to use it: our posting segments, and what PostgreSQL and pgvector have by themselves."""
+    ours, theirs = OURS_IN_POSTGRES, TS_RANK
+    title = f"PostgreSQL, {SMALL:,} passages"
+    whole = Measurement(f"{title}: hybrid search, whole call, p50", "ms", (ours, theirs), (Target(theirs, "≤", 0.1),))
+    slow = Measurement(f"{title}: hybrid search, whole call, p99", "ms", (ours, theirs), ())
+    words = Measurement(f"{title}: words alone, top 10, p50", "ms", (ours, theirs), (Target(theirs, "≤", 0.1),))
+    vectors = Measurement(f"{title}: vectors alone, top 10, p50", "ms", (ours, theirs), ())
+    files = make_corpus(plan.scratch.path / "corpus-postgres", SMALL)
+    with ExitStack() as stack:
+        url = stack.enter_context(serving_postgres("shared_buffers=512MB", "max_wal_size=4GB"))
+        (files.folder / "postgres.url").write_text(with_password(url))
+        engines = {one: stack.enter_context(engine(one, files, plan.scratch)) for one in (ours, theirs)}
+        exact = {kind: engines[ours].run(f"exact {kind}").found for kind in ("vector", "hybrid")}
+        for _ in range(plan.rounds + 1):
+            taken = {one: {kind: engines[one].run(kind) for kind in _POSTGRES_KINDS} for one in (ours, theirs)}
+            for one in (ours, theirs):
+                whole.add(one, taken[one]["hybrid"].p50_ms)
+                slow.add(one, taken[one]["hybrid"].p99_ms)
+                words.add(one, taken[one]["engine"].p50_ms)
+                vectors.add(one, taken[one]["vector"].p50_ms)
+    rmtree(files.folder)
+    yield from (whole, slow, words, vectors)
+    for kind in ("vector", "hybrid"):
+        missed = Measurement(
+            f"{title}: {kind}, of the exact best 10, missed", "%", (ours,), (), limit=MAX_MISSED_PERCENT
+        )
+        missed.add(ours, missed_percent(taken[ours][kind].found, exact[kind]))
+        yield missed
+
+
 def start(plan: Plan) -> Rows:
     """What a client waits for, and what the server holds then."""
     hit = Measurement("`kebab mcp`: exec to the first lexical hit", "ms", (OURS, SDK), (Target(SDK, "≤", 0.4),))
@@ -155,4 +199,4 @@ def warm(plan: Plan) -> Rows:
     yield typed
 
 
-MEASURES: dict[str, Callable[[Plan], Rows]] = {"start": start, "warm": warm, "search": search}
+MEASURES: dict[str, Callable[[Plan], Rows]] = {"start": start, "warm": warm, "search": search, "postgres": postgres}

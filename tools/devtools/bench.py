@@ -2,7 +2,7 @@
 
 import ctypes.util
 
-from devtools import node, system
+from devtools import node, postgres, system
 from devtools.workspace import DEV, SetupError, say
 
 PROXY_PACKAGES = ("mockttp@4.6.3",)
@@ -24,6 +24,8 @@ def prepare(part: str) -> dict[str, str]:
             say("not on this machine: libcairo2\nhint: install with your system's package manager")
     if part == "bridge":
         return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
+    if part == "knowledge":
+        return _with_postgres()
     if part == "proxy":
         # The load generator is ours, in C, with OpenSSL; the origin is nginx.
         system.ensure_files(
@@ -31,6 +33,14 @@ def prepare(part: str) -> dict[str, str]:
         )
         return _with_packages(PROXY_PACKAGES, "npm")
     return {}
+
+
+def _with_postgres() -> dict[str, str]:
+    try:
+        return postgres.ensure()
+    except SetupError as error:
+        say(f"`--only postgres` will not run: {error}")
+        return {}
 
 
 def _with_packages(packages: tuple[str, ...], folder: str) -> dict[str, str]:
