@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from dari.knowledge.config import read_toml
 from dari.knowledge.errors import NotIndexed, classify
 from dari.knowledge.render import stale_before
 from dari.knowledge.wire.reports import (
@@ -51,6 +52,7 @@ def _checks(service: KnowledgeService) -> Iterator[DoctorCheck]:
     yield DoctorCheck(name="config_migration", ok=True, detail=f"version {settings.config.config_version}")
     yield _check_roots(service)
     yield _check_data_dir(service)
+    yield from _check_password(service)
     try:
         opened = service.base()
         base: OpenBase | None = opened
@@ -101,6 +103,23 @@ def _check_data_dir(service: KnowledgeService) -> DoctorCheck:
             hint="free some space",
         )
     return DoctorCheck(name="data_dir_writable", ok=True, detail=f"{folder}, {free // 1_000_000_000} GB free")
+
+
+def _check_password(service: KnowledgeService) -> Iterator[DoctorCheck]:
+    """A password in the file is for its owner's eyes only."""
+    from urllib.parse import urlsplit
+
+    settings = service.settings
+    if not settings.has_file or not urlsplit(read_toml(settings.config_file).get("store", {}).get("url", "")).password:
+        return
+    mode = settings.config_file.stat().st_mode & 0o777
+    if mode & 0o077:
+        yield DoctorCheck(
+            name="store_password",
+            ok=False,
+            detail=f"{settings.config_file} holds the password of the store, and others may read it (mode {mode:o})",
+            hint=f"chmod 600 {settings.config_file}, or keep the password in ~/.pgpass",
+        )
 
 
 def _check_lexical(base: OpenBase) -> DoctorCheck:

@@ -98,6 +98,17 @@ async def test_a_wrong_url_is_refused_without_its_password(kebab: Kebab, postgre
     assert PASSWORD not in done.out + done.err
 
 
+async def test_a_password_that_others_may_read_fails_the_doctor(kebab: Kebab, postgres_url: str) -> None:
+    made = await kebab("init", "notes", "--store", postgres_url, "--json")
+    await kebab("ingest")
+    private = await kebab("doctor", "--json")
+    Path(made.json["config"]).chmod(0o644)
+    public = await kebab("doctor", "--json")
+    assert (private.code, public.code) == (0, 3)
+    assert "chmod 600" in public.out
+    assert PASSWORD not in public.out
+
+
 async def test_an_agent_searches_and_asks_over_mcp(kebab: Kebab, postgres_url: str) -> None:
     kebab.environ["KEBAB_STORE_URL"] = postgres_url
     await kebab("init", "notes")

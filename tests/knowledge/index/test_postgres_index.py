@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dari.knowledge.config import KebabConfig
+from dari.knowledge.embed import embed_pending
 from dari.knowledge.eval.dataset import load_set
 from dari.knowledge.eval.index import index_set
 from dari.knowledge.eval.metrics import ndcg
@@ -195,3 +196,27 @@ def test_the_house_set_ranks_as_it_does_in_the_data_folder(corpus: Corpus, tmp_p
         store.close()
     assert means[0] == pytest.approx(means[1], abs=0.02)
     assert means[0] > 0.5
+
+
+def test_pending_chunks_get_their_vectors_and_a_second_run_does_nothing(corpus: Corpus) -> None:
+    for name in ("backup.md", "ferry.md", "copy-of-ferry.md"):
+        corpus.put(name, f"about the {name.removeprefix('copy-of-')[:-3]}", "second passage")
+    corpus.commit()
+    report = embed_pending(corpus.store, corpus.backend, corpus.model)
+    assert (report.embedded, report.pending, report.cancelled) == (6, 0, False)
+    assert embed_pending(corpus.store, corpus.backend, corpus.model).embedded == 0
+    before = corpus.backend.signature()
+    corpus.delete("ferry.md")
+    corpus.put("night.md", "at night")
+    corpus.commit()
+    assert embed_pending(corpus.store, corpus.backend, corpus.model).embedded == 1
+    assert corpus.backend.signature() != before  # readers choose their model again
+    vectors = corpus.backend.open_vectors(corpus.model.key, corpus.model.dim, 0)
+    assert vectors.chunk_count == 5  # a vector goes with its chunk
+    searcher = Searcher(corpus.store, corpus.lexical, vectors, corpus.model)
+    found = searcher.search(SearchRequest(query="evening", mode="vector", k=1)).hits
+    assert [hit.document.path for hit in found] == ["night.md"]
+    with corpus.store.write() as transaction:
+        transaction.delete_vectors()
+    assert corpus.store.vector_models() == []
+    assert embed_pending(corpus.store, corpus.backend, corpus.model).embedded == 5
