@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from dari.knowledge.ask.evidence import MAX_EMBEDDED_SENTENCES, Sentence, read_evidence
+from dari.knowledge.ask.evidence import (
+    MAX_EMBEDDED_BESIDE_WORDS,
+    MAX_EMBEDDED_SENTENCES,
+    Sentence,
+    read_evidence,
+)
 from dari.knowledge.ask.extractive import best_sentences
 from dari.knowledge.search.coverage import QuestionWords, read_question
 from dari.knowledge.search.request import Hit, SearchRequest
@@ -72,11 +77,15 @@ def test_words_decide_without_a_model(tmp_path: Path) -> None:
     assert best_sentences(sentences, hits, 1)[0].sentence.text == "Dogs are welcome on board."
 
 
-def test_so_many_sentences_are_embedded_and_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [("항구에 자리가 있나요", MAX_EMBEDDED_SENTENCES), ("harbour", MAX_EMBEDDED_BESIDE_WORDS)],
+)
+def test_fewer_sentences_are_embedded_where_words_find_them(tmp_path: Path, question: str, count: int) -> None:
     model = NearModel("none")
     text = " ".join(f"The harbour has berth number {number} for small boats." for number in range(200))
-    _, sentences = _read(tmp_path, {"berths.md": text}, "harbour", "harbour", model)
-    assert len(sentences) > MAX_EMBEDDED_SENTENCES == len(model.texts)
+    _, sentences = _read(tmp_path, {"berths.md": text}, question, "harbour", model)
+    assert len(sentences) > count == len(model.texts)
 
 
 @pytest.mark.parametrize("line", ["# Heading", "---", "| --- | --- |", "```"])

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dari.knowledge.ask.evidence import Sentence
+from dari.knowledge.ask.evidence import FULL_SHARE, Sentence
 from dari.knowledge.search.request import Hit
 
 MODEL_ID = "extractive-v2"
 _HIT_WEIGHT = 0.4
 _HEADING_SHARE = 0.5  # what a word counts that stands only in the heading above the sentence
-_COSINE_WEIGHT = 2.0
+# The less of the question the words of the best sentence cover, the more meaning decides.
+_COSINE_WEIGHT_BESIDE_WORDS = 1.0
+_COSINE_WEIGHT_ALONE = 4.0
+_NO_SHARE = 0.2
 _NOT_PROSE_PENALTY = 0.3
 
 
@@ -26,7 +29,11 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
     if not sentences:
         return []
     top = max(hit.score for hit in hits) or 1.0
-    scored = [ScoredSentence(one, _score(one, hits[one.hit].score / top)) for one in sentences]
+    covered = (max(one.headed_share for one in sentences) - _NO_SHARE) / (FULL_SHARE - _NO_SHARE)
+    fall = (_COSINE_WEIGHT_ALONE - _COSINE_WEIGHT_BESIDE_WORDS) * min(max(covered, 0.0), 1.0)
+    scored = [
+        ScoredSentence(one, _score(one, hits[one.hit].score / top, _COSINE_WEIGHT_ALONE - fall)) for one in sentences
+    ]
     scored.sort(key=lambda one: (-one.score, one.sentence.hit, one.sentence.start))
     chosen: dict[str, ScoredSentence] = {}
     for one in scored:
@@ -36,7 +43,7 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
     return list(chosen.values())
 
 
-def _score(sentence: Sentence, hit_score: float) -> float:
+def _score(sentence: Sentence, hit_score: float, cosine_weight: float) -> float:
     share = sentence.share + _HEADING_SHARE * (sentence.headed_share - sentence.share)
     prose = 0.0 if sentence.is_prose else _NOT_PROSE_PENALTY
-    return share + _HIT_WEIGHT * hit_score + _COSINE_WEIGHT * sentence.cosine - prose
+    return share + _HIT_WEIGHT * hit_score + cosine_weight * sentence.cosine - prose
