@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from dari.knowledge.index.vectors import Vectors
 
 DIM = 16
+# Looked for and not imported: imported before onnxruntime it crashes the process (see ann.py).
+needs_usearch = pytest.mark.skipif(find_spec("usearch") is None, reason="usearch is not installed")
 
 
 def unit_rows(count: int, seed: int = 1) -> Vectors:
@@ -111,8 +116,8 @@ def test_retaining_forgets_everything_else(tmp_path: Path) -> None:
     assert index.chunk_nos() == [2, 3]
 
 
+@needs_usearch
 def test_the_approximate_index_proposes_and_exact_scores_decide(tmp_path: Path) -> None:
-    pytest.importorskip("usearch")
     rows = unit_rows(3000)
     index = index_with(tmp_path, rows[:2500], ann_above_rows=1000)
     assert index.build_ann()
@@ -129,8 +134,8 @@ def test_the_approximate_index_proposes_and_exact_scores_decide(tmp_path: Path) 
     assert index.search(rows[2800], 1)[0][0] == 2801  # behind the index
 
 
+@needs_usearch
 def test_a_damaged_approximate_index_is_as_good_as_none(tmp_path: Path) -> None:
-    pytest.importorskip("usearch")
     rows = unit_rows(200)
     index_with(tmp_path, rows, ann_above_rows=100).build_ann()
     (tmp_path / "model-1" / "g1" / "ann.usearch").write_bytes(b"not an index")
@@ -146,3 +151,16 @@ def test_vectors_of_another_size_are_refused_and_readers_cannot_write(tmp_path: 
         index.append([1, 2], unit_rows(1))
     with pytest.raises(Conflict):
         VectorIndex.open(tmp_path, DIM, "model-1", 3).append([4], unit_rows(1))
+
+
+@pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
+def test_a_model_can_be_loaded_after_the_approximate_index(tmp_path: Path) -> None:
+    """usearch before onnxruntime ends the process with SIGSEGV, so this runs in one of its own."""
+    program = (
+        "import pathlib, sys, numpy;"
+        "from dari.knowledge.index.ann import ApproximateIndex;"
+        "ApproximateIndex.build(pathlib.Path(sys.argv[1]), 8, numpy.eye(8, dtype=numpy.float32));"
+        "import onnxruntime"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

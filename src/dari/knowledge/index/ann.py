@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,6 +85,9 @@ class ApproximateIndex:
 
 
 def _new(dim: int) -> Index:
+    # Loaded after usearch 2.26.6, onnxruntime 1.31.1 crashes the process; before it, both work.
+    with suppress(ImportError):
+        import onnxruntime  # noqa: F401
     from usearch.index import Index
 
     return Index(
