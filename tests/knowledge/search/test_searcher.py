@@ -156,6 +156,14 @@ def test_a_quoted_phrase_binds_both_halves(embedded: Corpus) -> None:
     assert (paths(result), bool(result.hint)) == ([], True)
 
 
+def test_a_sentence_that_quotes_what_no_passage_says_is_searched_by_its_words(corpus: Corpus) -> None:
+    result = ask(corpus, 'Who holds the "vault of the key" for a restore of the database?', mode="lexical")
+    assert paths(result)[0] == "vault.md"
+    assert "quoted phrase" in result.hint
+    kept = ask(corpus, 'restore of the "night watch"', mode="lexical")
+    assert (paths(kept), kept.hint) == (["watch.md"], "")
+
+
 def test_a_korean_phrase_matches_with_other_particles(corpus: Corpus) -> None:
     assert paths(ask(corpus, '"여객선 요금"', mode="lexical")) == ["여객선.md"]
 

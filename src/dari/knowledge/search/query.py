@@ -26,6 +26,8 @@ _NEAR_WEIGHT = 0.8
 class ParsedQuery(Struct, frozen=True):
     terms: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...]
+    has_words_beside: bool = False
+    """Words outside the quotes say something too: a sentence that quotes, not a search for a phrase."""
 
 
 class WeightedQuery(Struct, frozen=True):
@@ -34,6 +36,7 @@ class WeightedQuery(Struct, frozen=True):
     weights: dict[str, float]
     phrases: tuple[tuple[str, ...], ...]
     stats: QueryStats
+    has_words_beside: bool = False
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -44,7 +47,8 @@ def parse_query(text: str) -> ParsedQuery:
     terms = dict.fromkeys(term for word in said for term in terms_of_word(word))
     quoted = (next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
     phrases = (tuple(phrase_terms(words_of(one)).split()) for one in quoted)
-    return ParsedQuery(tuple(terms), tuple(phrase for phrase in phrases if phrase))
+    beside = any(not is_stop_word(word) for word in words_of(_QUOTED.sub(" ", text)))
+    return ParsedQuery(tuple(terms), tuple(phrase for phrase in phrases if phrase), beside)
 
 
 def weigh(parsed: ParsedQuery, lexical: Lexical) -> WeightedQuery:
@@ -64,7 +68,8 @@ def weigh(parsed: ParsedQuery, lexical: Lexical) -> WeightedQuery:
             weights.setdefault(term, _NEAR_WEIGHT)
     rarest = lexical.highest_idf
     total = sum(weight or rarest for weight in idf.values())
-    return WeightedQuery(weights, parsed.phrases, QueryStats(idf=idf, sum_idf=total, corrections=corrections))
+    stats = QueryStats(idf=idf, sum_idf=total, corrections=corrections)
+    return WeightedQuery(weights, parsed.phrases, stats, parsed.has_words_beside)
 
 
 def near_terms(lexical: Lexical, term: str) -> tuple[str, ...]:

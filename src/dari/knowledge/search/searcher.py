@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.errors import DariError
 from dari.knowledge.config import SearchSettings
@@ -97,7 +98,7 @@ class Searcher:
         self._follow_writers(request.mode)
         revision = self._store.revision()
         offset = decode_cursor(request, revision)
-        query = weigh(parse_query(request.query), self._lexical)
+        query, phrase_hint = self._loosen(weigh(parse_query(request.query), self._lexical))
         allowed = self._allowed(request.where, revision)
         found, degraded, hint = self._find(request, query, allowed, offset + request.k)
         page = read_page(
@@ -113,7 +114,7 @@ class Searcher:
             next_cursor=encode_cursor(request, revision, page.next_offset) if has_more and page.hits else None,
             truncated=page.truncated,
             degraded=degraded,
-            hint=hint or self._phrase_hint(query, page),
+            hint=hint or phrase_hint or self._phrase_hint(query, page),
             trace=self._trace(query, found) if request.trace else None,
         )
 
@@ -251,6 +252,12 @@ class Searcher:
             return allowed
         numbers = frozenset(self._lexical.chunks_with_phrases(query.phrases, MAX_DEPTH))
         return numbers if allowed is None else numbers & allowed
+
+    def _loosen(self, query: WeightedQuery) -> tuple[WeightedQuery, str]:
+        """A sentence that quotes what no passage says word for word is searched by its words, and a hint says so."""
+        if not query.phrases or not query.has_words_beside or self._lexical.chunks_with_phrases(query.phrases, 1):
+            return query, ""
+        return replace(query, phrases=()), "no passage has the quoted phrase, so its words were searched one by one"
 
     def _phrase_hint(self, query: WeightedQuery, page: Page) -> str:
         if query.phrases and not page.hits:
