@@ -50,6 +50,7 @@ def nobodys_machine() -> Iterator[None]:
         home.mkdir()
         roots.write_bytes(CertificateAuthority.generate("a CA of nobody").pem)
         patch.setenv("HOME", str(home))
+        patch.setenv("SHELL", "/bin/bash")  # a new user has sh, which knows less than tests ask
         patch.delenv("XDG_DATA_HOME", raising=False)
         patch.setenv("SSL_CERT_FILE", str(roots))
         patch.setenv("SSL_CERT_DIR", str(home))
