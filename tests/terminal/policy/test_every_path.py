@@ -231,7 +231,11 @@ async def test_the_key_by_which_the_terminal_speaks_to_a_shell_is_not_typed_by_a
             await house.service.commands.send_keys("C-c")
 
 
-async def test_what_was_typed_ahead_is_no_part_of_the_next_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+async def test_what_was_typed_ahead_is_no_part_of_the_next_command(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", shell)
     async with house_in(tmp_path) as house:
         await house.service.commands.execute(f"cd {tmp_path}; touch victim")
         begun = await house.service.commands.execute("sleep 0.2", timeout_s=0.0)

@@ -131,6 +131,9 @@ class PromptLine:
             if not is_command:  # a program may leave it to the shell
                 self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
             return False
+        if self._kind() == "sh" and not is_command:
+            # It does not say when a command begins, and what the kernel has of a line outlasts its next prompt.
+            self._has_typed_ahead = not data.endswith((*_ENTER, b"\x03"))
         self.is_echoing = self._kind() != "sh"
         self.is_begun = not is_command and not data.endswith(self._ends)
         if is_command or not any(end in _PASTED.sub(b"", data) for end in self._ends):
