@@ -1,7 +1,8 @@
 """A question to an answer: resolve, search, judge, write, check, remember.
 
-1. A follow-up of a conversation is made to stand by itself.
-2. The search finds passages; the gate refuses what they cannot answer, before any model is asked.
+1. A follow-up of a conversation is made to stand by itself, by the language model where one is set.
+2. The search finds passages; the gate refuses what they cannot answer before a language model writes anything. Several
+   hops take the question apart with the language model first and do not use the gate.
 3. A language model writes the answer from the passages, or the best sentences are the answer.
 4. What is written is checked against what it cites: markers, numbers, quotes. An answer that fails is refused.
 """

@@ -75,7 +75,7 @@ class SamplingChat:
 
 
 def choose_chat(settings: LlmSettings, sampler: Sampler | None) -> ChatModel | None:
-    """The model to ask, in the order of the issue: a configured server, the client's model, none."""
+    """The model to ask: a configured server, else the client's model, else none."""
     if settings.provider == "none":
         return None
     if settings.provider in ("auto", "openai") and settings.endpoint:

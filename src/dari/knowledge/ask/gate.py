@@ -1,4 +1,4 @@
-"""Can the documents answer this at all? Decided before any model is asked, from what the search found.
+"""Can the documents answer this at all? Decided from what the search found, before a language model writes.
 
 Two witnesses. The lexical one says how much of the question the best passage and its best sentence speak about, and
 how much of it no document knows. The dense one says how near the question is in meaning to the three nearest sentences

@@ -1,7 +1,7 @@
 """Forgetting: everything, the data, the vectors, the settings, or what no folder holds any more.
 
 A reset that removes files first writes down what it is about to do. Then it moves the files aside, and only then
-removes them. Whoever opens the store for writing after a kill finds the note and ends the work.
+removes them. After a kill the next writer finds the note and finishes the reset.
 """
 
 from __future__ import annotations

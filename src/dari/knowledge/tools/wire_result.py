@@ -1,8 +1,8 @@
 """How kebab's tools meet the wire: the text is the wire JSON, a failure is `isError` with `error.v1`, always.
 
 `dari.mcp.error_mapping` turns a failure into the house's form, which in 2024-11-05 is a JSON-RPC error. Design 004
-wants a result in every version, so failures are caught here, those of reading the arguments included. Only what is no
-failure of the tool goes on: a question to the client, and faults of the protocol.
+wants a result in every version, so failures are caught here, those of reading the arguments included. Two
+things pass through: a question to the client, and protocol errors.
 """
 
 from __future__ import annotations
