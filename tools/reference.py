@@ -23,7 +23,7 @@ from dari.cli.crux.main import make_help as make_crux_help
 from dari.cli.crux.main import make_parser as make_crux_parser
 from dari.cli.crux_mcp_bridge import USAGE as BRIDGE_USAGE
 from dari.cli.cruxd import make_parser as make_cruxd_parser
-from dari.cli.kebab.main import available as kebab_commands
+from dari.cli.kebab.main import COMMANDS as KEBAB_COMMANDS
 from dari.cli.kebab.main import overview as kebab_overview
 from dari.cli.kebab.main import parser_of as kebab_parser_of
 from dari.cli.kebab.mcp import USAGE as KEBAB_MCP_USAGE
@@ -122,7 +122,7 @@ def _kebab() -> str:
         "The guide is [kebab.md](../guide/kebab.md).\n",
         f"```text\n{kebab_overview('kebab')}```\n",
     ]
-    for entry in kebab_commands():
+    for entry in KEBAB_COMMANDS:
         if entry.name == "mcp":
             parts.append(f"## `kebab mcp`\n\n```text\n{KEBAB_MCP_USAGE}```\n")
         elif entry.name != "daemon":

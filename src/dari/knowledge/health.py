@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -250,15 +249,15 @@ def describe(service: KnowledgeService) -> SchemaV1:
         wire=WireNames(schemas=names()),
         capabilities=Capabilities(
             json_mode=True,
-            ingest_progress=_has("ingest"),
-            ingest_cancellation=_has("ingest"),
-            rag_multi_turn=_has("ask"),
+            ingest_progress=True,
+            ingest_cancellation=True,
+            rag_multi_turn=True,
             search_cache=False,
-            incremental_ingest=_has("ingest"),
-            streaming_ask=_has("ask"),
+            incremental_ingest=True,
+            streaming_ask=True,
             http_daemon=False,
             mcp_server=True,
-            single_file_ingest=_has("ingest"),
+            single_file_ingest=True,
             bulk_search=True,
             warm_daemon=True,
             vector_search=model is not None,
@@ -333,7 +332,3 @@ def ocr_failures(service: KnowledgeService) -> OcrFailuresV1:
     return OcrFailuresV1(
         failures=tuple(OcrFailure(doc_path=one.path, reason=one.reason, at=one.failed_at or UNSET) for one in failures)
     )
-
-
-def _has(part: str) -> bool:
-    return importlib.util.find_spec(f"dari.knowledge.{part}") is not None

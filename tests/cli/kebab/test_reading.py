@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from dari.cli.kebab.main import COMMANDS, available, load, parser_of
+from dari.cli.kebab.main import COMMANDS, load, parser_of
 from dari.cli.kit.parser import HelpRequested
 from dari.knowledge.wire.schemas import names, schema_text
 from tests.support.kebab_command import kebab_home
@@ -210,7 +210,7 @@ async def test_the_skill_is_printed_and_installed_once(tmp_path: Path) -> None:
     assert example.json["mcpServers"]["kebab"] == {"command": "kebab", "args": ["mcp"]}
 
 
-@pytest.mark.parametrize("entry", [entry for entry in available() if entry.module not in ("mcp", "daemon")], ids=str)
+@pytest.mark.parametrize("entry", [entry for entry in COMMANDS if entry.module not in ("mcp", "daemon")], ids=str)
 def test_every_command_has_help_with_examples(entry: Any) -> None:
     with pytest.raises(HelpRequested) as shown:
         parser_of(entry, "kebab").parse_args(["--help"])

@@ -277,11 +277,3 @@ def test_the_query_statistics_say_what_a_hit_covers(corpus: Corpus) -> None:
     assert stats.idf["zeppelin"] == 0.0
     assert stats.sum_idf > sum(stats.idf.values())  # what no chunk has counts as the rarest
     assert {"databas", "restor"} <= set(result.hits[0].matched_terms)
-
-
-def test_many_searches_have_each_their_result_or_failure(corpus: Corpus) -> None:
-    results = corpus.searcher().search_many([SearchRequest(query="backup"), SearchRequest(query="")])
-    assert isinstance(results[0], SearchResult)
-    assert isinstance(results[1], InvalidArgument)
-    with pytest.raises(InvalidArgument):
-        corpus.searcher().search_many([SearchRequest(query="x")] * 101)

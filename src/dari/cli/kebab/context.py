@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dari.cli.kit.console import Console, Output
-from dari.cli.kit.errors import ExitCodes
 from dari.knowledge.errors import classify
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ RUN_HERE = 75
 EXIT_CODES = """\
 exit codes:
   0 done · 1 nothing found, or no answer · 2 error · 3 the doctor found something"""
-CODES = ExitCodes({}, other=ERROR)
 _COMMAND = re.compile(
     r"\bkebab(?= (?:init|ingest|search|ask|list|inspect|fetch|eval|schema|doctor|reset|config|models))"
 )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import traceback
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,13 +36,13 @@ COMMANDS = (
     CommandEntry("ingest-file", "ingest", "index one file"),
     CommandEntry("ingest-stdin", "ingest", "index Markdown from stdin"),
     CommandEntry("search", "search", "find passages: by words, by meaning, or by both"),
-    CommandEntry("ask", "ask", "answer a question from your documents, with citations", "ask.asker"),
+    CommandEntry("ask", "ask", "answer a question from your documents, with citations"),
     CommandEntry("list", "documents", "list what is indexed"),
     CommandEntry("inspect", "documents", "look at a document or a chunk as it is stored"),
     CommandEntry("fetch", "documents", "print the text of a chunk, a document or a span of lines"),
-    CommandEntry("models", "models", "install, choose or remove the model for search by meaning", "models.install"),
+    CommandEntry("models", "models", "install, choose or remove the model for search by meaning"),
     CommandEntry("watch", "ingest", "index again whenever a file changes"),
-    CommandEntry("eval", "evaluation", "measure how well search finds what it should", "eval.run"),
+    CommandEntry("eval", "evaluation", "measure how well search finds what it should"),
     CommandEntry("schema", "health", "versions, capabilities and sizes; the JSON Schema of a wire object"),
     CommandEntry("doctor", "health", "check the installation, with the next step for each fault"),
     CommandEntry("reset", "upkeep", "remove the index, the vectors or the configuration"),
@@ -75,7 +73,7 @@ async def run(
         name = words[0]
         if name in ("-h", "--help", "help"):
             raise HelpRequested(overview(program))
-        entry = find_command(name, available(), program)
+        entry = find_command(name, COMMANDS, program)
         arguments = parser_of(entry, program).parse_args([*options, *words[1:]])
         if arguments.debug:
             configure_logging("debug")
@@ -130,22 +128,8 @@ def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
     return argv[:at], argv[at:]
 
 
-def available() -> tuple[CommandEntry, ...]:
-    """The commands whose parts this installation has."""
-    return tuple(entry for entry in COMMANDS if _exists(entry))
-
-
-@lru_cache
-def _exists(entry: CommandEntry) -> bool:
-    names = [f"dari.cli.kebab.{entry.module}", *([f"dari.knowledge.{entry.part}"] if entry.part else [])]
-    try:
-        return all(importlib.util.find_spec(name) is not None for name in names)
-    except ModuleNotFoundError:
-        return False
-
-
 def overview(program: str) -> str:
-    lines = list_commands(available())
+    lines = list_commands(COMMANDS)
     return "\n".join(
         [
             f"usage: {program} [--config FILE] [--json] [--readonly] COMMAND …",

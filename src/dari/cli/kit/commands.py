@@ -22,8 +22,6 @@ class CommandEntry(NamedTuple):
     name: str
     module: str
     help: str = ""
-    part: str = ""
-    """A module that the command needs; without it the command does not exist."""
 
 
 class CommandLoader:

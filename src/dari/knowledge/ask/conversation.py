@@ -33,7 +33,6 @@ class Turn(Struct, frozen=True):
     question: str
     standalone: str
     answer: str
-    is_grounded: bool
 
 
 def read_turns(records: Sequence[TurnRecord]) -> list[Turn]:
@@ -41,7 +40,7 @@ def read_turns(records: Sequence[TurnRecord]) -> list[Turn]:
     turns = []
     for record in records:
         answer = msgspec.json.decode(record.answer, type=AnswerV1)
-        turns.append(Turn(record.question, record.standalone, answer.answer, answer.grounded))
+        turns.append(Turn(record.question, record.standalone, answer.answer))
     return turns
 
 

@@ -137,10 +137,6 @@ class LexicalIndex:
         query = self._query((), phrases)
         return [] if query is None else [number for number, _ in self._hits(self._searcher, query, limit)]
 
-    def document_frequency(self, term: str) -> int:
-        """In how many chunks the term is."""
-        return int(self._searcher.doc_freq("terms", term))
-
     def idf(self, terms: Iterable[str]) -> dict[str, float]:
         """BM25's weight of each term; 0 for one that no chunk has."""
         searcher = self._searcher

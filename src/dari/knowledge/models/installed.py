@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dari.errors import Conflict, InvalidInput
 from dari.knowledge.errors import ModelNotInstalled
-from dari.knowledge.models.catalog import CATALOG, default_name, preferred
+from dari.knowledge.models.catalog import CATALOG, preferred
 from dari.knowledge.models.manifest import ModelManifest, model_key, read_manifest, recipe_hash, sha256_of
 from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.wire.reports import ModelV1
@@ -182,11 +182,6 @@ def model_rows(settings: EmbeddingSettings, data_dir: Path) -> list[ModelV1]:
     if active is not None and active.folder.parent != models_dir(settings, data_dir):
         others.append(active)
     return rows + [_other_row(model, active) for model in others]
-
-
-def missing_hint(languages: Mapping[str, int]) -> str:
-    """What to say where hybrid search has no model."""
-    return f"run `kebab models install {default_name(languages)}`"
 
 
 def _other_row(model: InstalledModel, active: InstalledModel | None) -> ModelV1:

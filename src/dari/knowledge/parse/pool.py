@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -53,10 +52,9 @@ class ParserPool:
         self, limits: ParseLimits | None = None, workers: int = 1, *, inline_bytes: int = INLINE_BYTES
     ) -> None:
         self.limits = limits or ParseLimits()
-        self._workers = max(1, workers)
         self._inline_bytes = min(inline_bytes, self.limits.max_file_bytes)
         self._free: deque[_Worker] = deque()
-        self._turns = threading.BoundedSemaphore(self._workers)
+        self._turns = threading.BoundedSemaphore(max(1, workers))
         self._lock = threading.Lock()
         self._all: set[_Worker] = set()
         self._watchdog = _Watchdog()
@@ -98,30 +96,6 @@ class ParserPool:
             return self._parse(lambda: rest.pop() if rest else b"", doc_path)
         pieces = iter([data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)])
         return self._parse(lambda: next(pieces, b""), doc_path)
-
-    def parse_many(self, files: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str, ParsedDocument | ParseFailed]]:
-        """All of them, in their order, on all workers, a few ahead of the caller. A failure is a result."""
-
-        def parse(path: Path, doc_path: str) -> ParsedDocument | ParseFailed:
-            try:
-                return self.parse(path, doc_path)
-            except ParseFailed as error:
-                return error
-
-        running: deque[tuple[Path, str, Future[ParsedDocument | ParseFailed]]] = deque()
-        with ThreadPoolExecutor(self._workers, "kebab-parse") as threads:
-            try:
-                for path, doc_path in files:
-                    running.append((path, doc_path, threads.submit(parse, path, doc_path)))
-                    if len(running) > 4 * self._workers:
-                        first, name, future = running.popleft()
-                        yield first, name, future.result()
-                while running:
-                    first, name, future = running.popleft()
-                    yield first, name, future.result()
-            finally:
-                for _, _, future in running:
-                    future.cancel()
 
     def close(self) -> None:
         """End all children. Files that are being parsed fail."""

@@ -47,7 +47,6 @@ FAN_OUT = 100
 """Candidates of each half in a hybrid search; its pages end with them."""
 MAX_DEPTH = 10_000
 """Where the pages of a lexical or vector search end."""
-MAX_BULK = 100
 _DEPTHS = (30, 100, 1000, MAX_DEPTH)
 _MAX_CACHED_FILTERS = 16
 _COVERAGE_HITS = 3
@@ -117,20 +116,6 @@ class Searcher:
             hint=hint or phrase_hint or self._phrase_hint(query, page),
             trace=self._trace(query, found) if request.trace else None,
         )
-
-    def search_many(self, requests: Sequence[SearchRequest]) -> list[SearchResult | DariError]:
-        """Each search with its own result or failure, in order."""
-        if len(requests) > MAX_BULK:
-            raise InvalidArgument(
-                f"a bulk search takes at most {MAX_BULK} queries, got {len(requests)}", "send them in parts"
-            )
-        results: list[SearchResult | DariError] = []
-        for request in requests:
-            try:
-                results.append(self.search(request))
-            except DariError as error:
-                results.append(error)
-        return results
 
     # --- the two halves
 

@@ -31,10 +31,6 @@ def writer_lock(path: Path, wait_s: float = 0.0) -> Iterator[None]:
         lock.release()
 
 
-def is_locked(path: Path) -> bool:
-    return lock_holder(path) is not None
-
-
 def _describe(pid: int | None) -> str:
     if pid is None:
         return "it ended just now"

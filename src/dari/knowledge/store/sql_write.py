@@ -38,7 +38,6 @@ _MOVE_CHUNK = (
     " WHERE chunk_no = ?"
 )
 
-_PUT_TAG = "INSERT INTO document_tags VALUES (?,?) ON CONFLICT DO NOTHING"
 _PUT_BLOCKS = "INSERT INTO blocks VALUES (?,?) ON CONFLICT (doc_no) DO UPDATE SET data = excluded.data"
 _PUT_FAILURE = (
     "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (path) DO UPDATE SET source_id = excluded.source_id,"
