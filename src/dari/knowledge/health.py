@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from dari.errors import DariError
 from dari.knowledge.config import read_toml
 from dari.knowledge.errors import NotIndexed, classify
 from dari.knowledge.render import stale_before
@@ -185,34 +186,16 @@ def _check_llm(service: KnowledgeService) -> DoctorCheck:
     llm = service.settings.config.llm
     if llm.provider == "none" or not llm.endpoint:
         return DoctorCheck(name="llm_endpoint", ok=True, detail="none is configured: answers are quoted sentences")
-    from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
+    import json
 
-    url = f"{llm.endpoint.rstrip('/')}/models"
-    key = os.environ.get(llm.api_key_env, "") if llm.api_key_env else ""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    if not url.startswith(("http://", "https://")):
-        return DoctorCheck(
-            name="llm_endpoint",
-            ok=False,
-            detail=f"endpoint must begin with http, got {llm.endpoint}",
-            hint="correct it",
-        )
+    from dari.knowledge.model_server import ModelServer
+
     try:
-        with urlopen(Request(url, headers=headers), timeout=LLM_TIMEOUT_S) as response:
-            body = response.read(1_000_000).decode("utf-8", "replace")
-    except HTTPError as error:
-        return DoctorCheck(
-            name="llm_endpoint", ok=False, detail=f"{url} answers {error.code}", hint="check endpoint and api_key_env"
-        )
-    except (URLError, OSError, ValueError) as error:
-        return DoctorCheck(
-            name="llm_endpoint",
-            ok=False,
-            detail=f"{url} does not answer: {getattr(error, 'reason', error)}",
-            hint="start the server (ollama serve), or correct [llm] endpoint",
-        )
-    if llm.model and llm.model not in body:
+        listed = ModelServer(llm.endpoint, llm.api_key_env, LLM_TIMEOUT_S).get("/models")
+    except DariError as error:
+        return _failed("llm_endpoint", error)
+    url = f"{llm.endpoint.rstrip('/')}/models"
+    if llm.model and llm.model not in json.dumps(listed, ensure_ascii=False):
         return DoctorCheck(
             name="llm_endpoint", ok=False, detail=f"{url} does not list {llm.model}", hint=f"ollama pull {llm.model}"
         )
@@ -236,6 +219,7 @@ def _failed(name: str, error: Exception) -> DoctorCheck:
 
 def describe(service: KnowledgeService) -> SchemaV1:
     """What this installation can do and what it holds; zeros before the first ingest."""
+    from dari.knowledge.ask.prompt import PROMPT_VERSION
     from dari.knowledge.wire.schemas import names
 
     try:
@@ -267,7 +251,7 @@ def describe(service: KnowledgeService) -> SchemaV1:
             parser_version=parsers[0] if parsers else "none",
             chunker_version=chunkers[0] if chunkers else "none",
             embedding_version=None if model is None else model.key,
-            prompt_template_version=None,
+            prompt_template_version=PROMPT_VERSION,
             index_version=service.backend.index_version,
             corpus_revision=0 if base is None else base.store.revision(),
             active_parsers=parsers or UNSET,

@@ -1,0 +1,88 @@
+"""The doctor's look at the language model's server, and what `schema.v1` says of this installation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from dari.knowledge.ask.prompt import PROMPT_VERSION
+from dari.knowledge.health import run_doctor
+from dari.knowledge.service import KnowledgeService
+from dari.knowledge.wire.reports import DoctorCheck
+from tests.support.knowledge_folder import make_settings
+
+Reply = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def _serving(reply: Reply) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            reply(self)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, location: str = "") -> None:
+    handler.send_response(status)
+    handler.send_header("content-length", str(len(body)))
+    if location:
+        handler.send_header("location", location)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def _check_llm(folder: Path, endpoint: str, **more: str) -> DoctorCheck:
+    environ = {"KEBAB_LLM_ENDPOINT": endpoint, "KEBAB_LLM_MODEL": "small", "KEBAB_EMBEDDING_MODEL": "none", **more}
+    with closing(KnowledgeService(make_settings(folder, environ))) as service:
+        report = run_doctor(lambda: service)
+    (check,) = [one for one in report.checks if one.name == "llm_endpoint"]
+    return check
+
+
+def test_the_doctor_does_not_carry_the_key_to_where_a_redirect_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret")
+    arrived: list[str] = []
+
+    def elsewhere(handler: BaseHTTPRequestHandler) -> None:
+        arrived.append(str(handler.headers["authorization"]))
+        _send(handler, 200, b'{"data": [{"id": "small"}]}')
+
+    with _serving(elsewhere) as other:
+        redirect: Reply = lambda handler: _send(handler, 302, b"", f"{other}/models")  # noqa: E731
+        with _serving(redirect) as endpoint:
+            check = _check_llm(tmp_path, endpoint, KEBAB_LLM_API_KEY_ENV="MY_KEY")
+    assert arrived == []
+    assert not check.ok
+    assert "302" in check.detail
+
+
+@pytest.mark.parametrize(("listed", "ok"), [(b'{"data": [{"id": "small"}]}', True), (b'{"data": []}', False)])
+def test_the_doctor_looks_for_the_model_in_the_server_s_list(tmp_path: Path, listed: bytes, ok: bool) -> None:
+    with _serving(lambda handler: _send(handler, 200, listed)) as endpoint:
+        check = _check_llm(tmp_path, endpoint)
+    assert check.ok is ok
+    assert ok or "small" in check.detail
+
+
+def test_the_schema_names_the_version_of_the_prompt(tmp_path: Path) -> None:
+    with closing(KnowledgeService(make_settings(tmp_path))) as service:
+        assert service.schema().models.prompt_template_version == PROMPT_VERSION
