@@ -231,7 +231,7 @@ def load_settings(
         has_file=has_file,
         data=DataPaths(data),
         logs=logs_dir(environ),
-        is_readonly=is_readonly or _is_true(environ.get("KEBAB_READONLY", "")),
+        is_readonly=is_readonly or is_true(environ.get("KEBAB_READONLY", "")),
     )
 
 
@@ -379,5 +379,6 @@ def _wrong_version(path: Path, version: object) -> ConfigInvalid:
     )
 
 
-def _is_true(text: str) -> bool:
+def is_true(text: str) -> bool:
+    """A variable such as KEBAB_READONLY: set, and not to a word for no."""
     return text.lower() not in ("", "0", "false", "no", "off")

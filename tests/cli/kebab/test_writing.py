@@ -108,6 +108,28 @@ async def test_readonly_refuses_whatever_writes(tmp_path: Path, words: tuple[str
     assert (done.code, done.error["code"]) == (2, "readonly_mode")
 
 
+@pytest.mark.parametrize("words", [("init", "--force"), ("config", "migrate"), ("skill", "--install")])
+async def test_the_variable_refuses_what_the_option_refuses(tmp_path: Path, words: tuple[str, ...]) -> None:
+    with kebab_home(tmp_path) as kebab:
+        kebab.environ["KEBAB_READONLY"] = "1"
+        refused = await kebab(*words, "--json")
+        kebab.environ["KEBAB_READONLY"] = "off"
+        allowed = await kebab(*words, "--json")
+    assert (refused.code, refused.error["code"]) == (2, "readonly_mode")
+    assert allowed.code == 0
+
+
+async def test_a_relative_configuration_of_the_environment_counts_from_the_caller_s_folder(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        (tmp_path / "elsewhere.toml").write_text(kebab.config.read_text())
+        kebab.config.unlink()
+        kebab.environ["KEBAB_CONFIG"] = "elsewhere.toml"
+        found = await kebab("search", "backups")
+        named = await kebab("config", "path")
+    assert found.code == 0, found.err
+    assert named.out.strip() == str(tmp_path / "elsewhere.toml")
+
+
 async def test_init_does_not_replace_a_configuration_unasked(tmp_path: Path) -> None:
     with kebab_home(tmp_path) as kebab:
         refused = await kebab("init", "notes", "--json")

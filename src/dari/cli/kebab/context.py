@@ -45,14 +45,16 @@ class KebabContext:
         environ: Mapping[str, str],
         cwd: Path,
     ) -> None:
+        from dari.knowledge.config import is_true
+
         self.console = console
         self.program = program
-        self.environ = environ
+        self.environ = _with_absolute_config(environ, cwd)
         self.cwd = cwd
         self.as_json: bool = arguments.json
         self.is_quiet: bool = arguments.quiet
         self.is_verbose: bool = arguments.verbose or arguments.debug
-        self.is_readonly: bool = arguments.readonly
+        self.is_readonly: bool = arguments.readonly or is_true(environ.get("KEBAB_READONLY", ""))
         self.config: str | None = None if arguments.config is None else str(cwd / Path(arguments.config).expanduser())
         self.output = Output(as_json=self.as_json, console=console, rewrite=self.rewrite)
         self._services = services
@@ -85,6 +87,12 @@ class KebabContext:
     def rewrite(self, text: str) -> str:
         """Hints name the program as it was called."""
         return text if self.program == "kebab" else _COMMAND.sub(self.program, text)
+
+
+def _with_absolute_config(environ: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
+    """KEBAB_CONFIG as its caller means it: kebabd works in `/`."""
+    named = environ.get("KEBAB_CONFIG", "")
+    return {**environ, "KEBAB_CONFIG": str(cwd / Path(named).expanduser())} if named else environ
 
 
 def show_error(error: BaseException, console: Console, *, as_json: bool, rewrite: Callable[[str], str] = str) -> int:

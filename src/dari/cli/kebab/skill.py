@@ -30,7 +30,9 @@ async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
         context.output.write(text)
         return OK
     if context.is_readonly:
-        raise ReadonlyMode("kebab skill --install writes a file, and --readonly forbids it", "leave --readonly out")
+        raise ReadonlyMode(
+            "kebab skill --install writes a file, and --readonly or KEBAB_READONLY forbids it", "run it without them"
+        )
     folder = (
         context.resolve(arguments.to)
         if arguments.to

@@ -35,7 +35,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 
 
 async def _run_init(arguments: argparse.Namespace, context: KebabContext) -> int:
-    if context.is_readonly or context.environ.get("KEBAB_READONLY", "") not in ("", "0"):
+    if context.is_readonly:
         raise ReadonlyMode(
             "kebab init writes a file, and --readonly or KEBAB_READONLY forbids it", "run it without them"
         )
@@ -88,7 +88,9 @@ async def _run_config(arguments: argparse.Namespace, context: KebabContext) -> i
         context.output.show({"path": str(path), "exists": path.exists()}, [str(path)])
         return OK
     if context.is_readonly and not arguments.dry_run:
-        raise ReadonlyMode("kebab config migrate writes a file, and --readonly forbids it", "use --dry-run")
+        raise ReadonlyMode(
+            "kebab config migrate writes a file, and --readonly or KEBAB_READONLY forbids it", "use --dry-run"
+        )
     report = await context.call(migrate_config, path, dry_run=arguments.dry_run)
     if context.as_json:
         print_wire(context, report)
