@@ -148,7 +148,7 @@ _SQLITE_HINTS: dict[ErrorCode, str] = {
     "store_locked": "another process writes to the store; try again",
     "store_damaged": "restore a backup, or build it anew: kebab reset --data-only, then kebab ingest",
 }
-_BUG = "this is a bug in kebab; its log has the traceback"
+_BUG = "this is a bug in kebab; the command with --verbose shows the traceback"
 
 
 def error_types() -> list[type[KnowledgeError]]:
@@ -166,6 +166,11 @@ def codes() -> frozenset[ErrorCode]:
     return frozenset(listed | set(_SQLITE.values()) | {"io_error", "timeout", "generic"})
 
 
+def is_bug(error: BaseException) -> bool:
+    """Whether neither we nor the system raised it on purpose: only then a traceback says more than the message."""
+    return not isinstance(error, (DariError, OSError)) and _store_code(error) is None and not _missing_package(error)
+
+
 def classify(error: BaseException) -> ErrorV1:
     """The failure as `error.v1`. What neither we nor the system raised on purpose is `generic`."""
     from msgspec import UNSET
@@ -174,10 +179,13 @@ def classify(error: BaseException) -> ErrorV1:
     from dari.os_errors import from_os_error
     from dari.text.redact import redact_error
 
-    code = getattr(error, "sqlite_errorcode", None)
-    if isinstance(code, int) and code & 0xFF in _SQLITE:
-        found = _SQLITE[code & 0xFF]
+    if (found := _store_code(error)) is not None:
         return ErrorV1(code=found, message=str(error), hint=_SQLITE_HINTS[found])
+    if package := _missing_package(error):
+        from dari.installation import install_extra
+
+        message = f"the Python package {package} is not installed"
+        return ErrorV1(code="unavailable", message=message, hint=install_extra("knowledge"))
     if isinstance(error, TimeoutError) and error.errno is None:
         return ErrorV1(code="timeout", message=str(error) or "the time limit passed", hint="try again")
     refused = from_os_error(error)
@@ -188,6 +196,17 @@ def classify(error: BaseException) -> ErrorV1:
     if not isinstance(error, DariError):
         return ErrorV1(code="io_error", message=shown.message, hint=shown.hint or UNSET)
     return ErrorV1(code=_code_of(error), message=shown.message, details=_details_of(error), hint=shown.hint or UNSET)
+
+
+def _store_code(error: BaseException) -> ErrorCode | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return _SQLITE.get(code & 0xFF) if isinstance(code, int) else None
+
+
+def _missing_package(error: BaseException) -> str:
+    """The package of an extra that this installation lacks; a missing module of ours is a bug."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return "" if package == "dari" else package
 
 
 def _code_of(error: DariError) -> ErrorCode:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from dari.errors import Unavailable
+from dari.installation import install_extra
 from dari.knowledge.errors import NotIndexed
 from dari.knowledge.index.postgres_lexical import INDEX_VERSION, PostgresLexical
 from dari.knowledge.index.postgres_vectors import PostgresVectors
@@ -36,7 +37,7 @@ class PostgresBackend:
 
     def __init__(self, settings: StoreSettings, *, is_readonly: bool = False) -> None:
         if importlib.util.find_spec("psycopg") is None:
-            raise Unavailable("[store] url needs psycopg, which is not installed", "pip install 'dari[postgres]'")
+            raise Unavailable("[store] url needs psycopg, which is not installed", install_extra("postgres"))
         self.database = Database(settings.url, settings.schema, is_readonly=is_readonly)
 
     @property

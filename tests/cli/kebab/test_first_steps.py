@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dari.cli.kebab import fast_client
 from tests.support.kebab_command import kebab_home
 
 KEBAB = str(Path(sys.executable).with_name("kebab"))
@@ -112,3 +114,36 @@ def test_debug_writes_log_lines_to_stderr(tmp_path: Path, words: tuple[str, ...]
     assert done.returncode == 0
     assert "DEBUG kebab event=open" in done.stderr
     assert "backups.md" in done.stdout
+
+
+async def test_a_traceback_is_for_bugs_and_not_for_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with kebab_home(tmp_path) as kebab:
+        error = await kebab("fetch", "chunk", "nope", "--verbose")
+        missing = await kebab("--config", "gone.toml", "search", "x", "--verbose")
+
+        def fail(*_: object, **__: object) -> None:
+            raise ValueError("boom")
+
+        monkeypatch.setattr("dari.knowledge.service.KnowledgeService.search", fail)
+        bug = await kebab("search", "x", "--verbose")
+        unasked = await kebab("search", "x")
+    assert "Traceback" not in error.err + missing.err + unasked.err
+    assert "Traceback" in bug.err
+    assert "--verbose" in unasked.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "daemon", "status"),
+        ("daemon", "status", "--json"),
+        ("--config", "daemon", "daemon", "status", "--json"),
+    ],
+)
+def test_options_may_stand_before_daemon(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    code = fast_client.main(list(words))
+    assert code == 0
+    assert json.loads(capfd.readouterr().out) == {"running": False, "pid": None}

@@ -90,3 +90,16 @@ def test_a_locked_and_a_damaged_database_are_told_apart(tmp_path: Path) -> None:
 def test_a_secret_in_a_message_is_hidden() -> None:
     key = "sk-" + "proj-" + "a1B2c3D4" * 5
     assert key not in classify(dari_errors.Failed(f"the server refused {key}")).message
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_extra_that_brings_it() -> None:
+    error = ModuleNotFoundError("No module named 'tantivy'", name="tantivy.query")
+    shown = classify(error)
+    assert (shown.code, errors.is_bug(error)) == ("unavailable", False)
+    assert "tantivy" in shown.message
+    assert "knowledge]" in str(shown.hint)
+
+
+def test_a_missing_module_of_our_own_is_a_bug() -> None:
+    error = ModuleNotFoundError("No module named 'dari.nope'", name="dari.nope")
+    assert (classify(error).code, errors.is_bug(error)) == ("generic", True)

@@ -33,7 +33,8 @@ def main(argv: list[str] | None = None, program: str = "kebab", *, leaves: bool 
 
 
 def _main(program: str, argv: list[str]) -> int:
-    command = _command(argv)
+    at = _command_at(argv)
+    command = argv[at] if at < len(argv) else ""
     if command == "mcp":
         from dari.cli.kebab.mcp import main as serve
 
@@ -42,7 +43,7 @@ def _main(program: str, argv: list[str]) -> int:
     if command == "daemon":
         from dari.cli.kebab.daemon import main as run_daemon_word
 
-        return run_daemon_word(program, argv[argv.index("daemon") + 1 :])
+        return run_daemon_word(program, [*argv[at + 1 :], *(["--json"] if "--json" in argv[:at] else [])])
     if (
         command not in WARM
         or "--no-daemon" in argv
@@ -109,17 +110,17 @@ def run_here(program: str, argv: list[str]) -> int:
     return run_guarded(lambda: run(program, argv))
 
 
-def _command(argv: list[str]) -> str:
-    """The first word of every command that is not an option."""
+def _command_at(argv: list[str]) -> int:
+    """Where the first word is that is neither an option nor an option's value."""
     skips = False
-    for word in argv:
+    for at, word in enumerate(argv):
         if skips:
             skips = False
         elif word == _WITH_VALUE:
             skips = True
         elif not word.startswith("-"):
-            return word
-    return ""
+            return at
+    return len(argv)
 
 
 if __name__ == "__main__":

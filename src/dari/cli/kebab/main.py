@@ -22,6 +22,7 @@ from dari.cli.kit.commands import CommandEntry, CommandLoader, find_command, lis
 from dari.cli.kit.console import Console, ProcessConsole
 from dari.cli.kit.parser import HELP_COLUMNS, HelpRequested
 from dari.errors import InvalidInput
+from dari.knowledge.errors import is_bug
 from dari.log import configure_logging
 from dari.text.sanitize import escape_hidden
 from dari.version import VERSION
@@ -85,7 +86,7 @@ async def run(
     except RunHere:
         return RUN_HERE
     except Exception as error:
-        if context is not None and context.is_verbose:
+        if context is not None and context.is_verbose and is_bug(error):
             console.err(escape_hidden("".join(traceback.format_exception(error))))
         rewrite = str if context is None else context.rewrite
         return show_error(error, console, as_json="--json" in argv, rewrite=rewrite)

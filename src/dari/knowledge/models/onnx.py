@@ -16,6 +16,7 @@ from threading import Lock, get_native_id
 from typing import TYPE_CHECKING, Any
 
 from dari.errors import Failed
+from dari.installation import install_extra
 from dari.knowledge.errors import ModelNotInstalled
 from dari.knowledge.models.manifest import ManifestModel, ModelManifest
 from dari.knowledge.models.unit_rows import QueryCache, unit_rows
@@ -258,7 +259,7 @@ def _open_tokenizer(path: Path) -> Tokenizer:
 
 
 def _not_installed(package: str) -> ModelNotInstalled:
-    return ModelNotInstalled(f"the Python package {package} is not installed", "pip install 'dari[embeddings]'")
+    return ModelNotInstalled(f"the Python package {package} is not installed", install_extra("embeddings"))
 
 
 def _be_nice() -> None:

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dari.errors import Failed
+from dari.installation import install_extra
 from dari.knowledge.errors import ModelNotInstalled
 from dari.knowledge.models.manifest import ManifestModel, ModelManifest
 from dari.knowledge.models.unit_rows import QueryCache, unit_rows
@@ -66,9 +67,7 @@ def _open_table(folder: Path, manifest: ModelManifest) -> tuple[Tokenizer, Vecto
         import numpy as np
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
     except ImportError as error:
-        raise ModelNotInstalled(f"a Python package is not installed: {error}", "pip install 'dari[embeddings]'") from (
-            error
-        )
+        raise ModelNotInstalled(f"a Python package is not installed: {error}", install_extra("embeddings")) from error
     pieces = (folder / manifest.tokenizer_file).read_text(encoding="utf-8").split("\n")
     vectors = np.load(folder / manifest.model_file, mmap_mode="r", allow_pickle=False)
     if vectors.ndim != 2 or vectors.shape[1] != manifest.dim or len(pieces) < len(vectors):

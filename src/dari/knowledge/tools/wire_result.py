@@ -19,8 +19,7 @@ from dari.core.content import TextContent, ToolResult
 from dari.core.context import Context
 from dari.core.model_schema import simplify_tool
 from dari.core.tool import INNER_LIMITS_ONLY, Tool
-from dari.errors import DariError
-from dari.knowledge.errors import classify
+from dari.knowledge.errors import classify, is_bug
 from dari.knowledge.wire.objects import SearchResponseV1
 from dari.mcp.client_requests import InputRequired
 from dari.mcp.error_mapping import RpcError
@@ -62,7 +61,7 @@ def wire_result(value: Struct, version: str = "") -> ToolResult:
 
 def error_result(error: Exception) -> ToolResult:
     """A failure as `error.v1`; what nobody expected is logged whole."""
-    if not isinstance(error, (DariError, OSError, TimeoutError)):
+    if is_bug(error):
         _log.error("kebab event=fatal", exc_info=error)
     return ToolResult(content=[TextContent(text=encode_wire(classify(error)))], is_error=True)
 
