@@ -49,3 +49,26 @@ def test_an_invented_quote_fails_and_a_real_one_holds() -> None:
 )
 def test_loose_markers_become_strict_ones(written: str, normal: str) -> None:
     assert normalize_markers(written) == normal
+
+
+@pytest.mark.parametrize("items", [30, 200, 20_000])
+@pytest.mark.parametrize("ends", ["", " and", "[", "\n"])
+def test_a_list_of_numbers_that_is_never_closed_is_read_in_linear_time(items: int, ends: str) -> None:
+    """A pattern that tries every blank in two places would take 2^30 steps here, and hold every other thread."""
+    answer = "See [" + "64, " * items + ends
+    assert normalize_markers(answer) == answer
+    assert not check_answer(answer, _PASSAGES).markers_ok
+
+
+def test_a_long_list_of_markers_is_mended() -> None:
+    assert normalize_markers("[" + "1, " * 199 + "2]") == "[#1]" * 199 + "[#2]"
+
+
+@pytest.mark.parametrize("filler", ["\n", " ", "[", "[ ", "[#", "“", "1,", "[1 "])
+def test_an_answer_of_one_repeated_piece_is_checked_in_linear_time(filler: str) -> None:
+    assert not check_answer(normalize_markers(filler * 50_000), _PASSAGES).holds
+
+
+@pytest.mark.parametrize("written", ["[]", "[,]", "[1,,2]", "[1 2]", "[#]", "[1234]", "[1,]"])
+def test_brackets_that_hold_no_list_of_numbers_stay(written: str) -> None:
+    assert normalize_markers(written) == written

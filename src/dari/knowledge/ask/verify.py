@@ -14,8 +14,11 @@ from msgspec import Struct
 
 MARKER = re.compile(r"\[#(\d{1,3})\]")
 # What models write instead of [#1], mended before the check: [1], [#1, #2], 【#1】, [＃1].
-_LOOSE_GROUP = re.compile(r"[\[【]\s*(?:[#＃]?\s*\d{1,3}\s*[,;·]\s*)*[#＃]?\s*\d{1,3}\s*[\]】]")
-_DIGITS = re.compile(r"\d{1,3}")
+# One class and no nested repeat: a bracket is looked at once, whatever a model puts behind it.
+_LOOSE_GROUP = re.compile(r"[\[【]([\d\s#＃,;·]{1,1000})[\]】]")
+_BETWEEN_MARKS = re.compile(r"[,;·]")
+_LOOSE_MARK = re.compile(r"[#＃]?\s{0,8}(\d{1,3})")
+_LIST_NUMBER = re.compile(r"(?m)^[^\S\n]*\d{1,2}[.)]\s")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _QUOTE = re.compile(r"“([^”]{3,400})”|\"([^\"\n]{3,400})\"|「([^」]{3,400})」|『([^』]{3,400})』")
 _WORDS_FOR_NUMBERS = [
@@ -46,7 +49,7 @@ class AnswerCheck(Struct, frozen=True):
 
 def normalize_markers(answer: str) -> str:
     """Write every marker as `[#n]`: models also write `[1]`, `[#1, #2]` and `【#1】`."""
-    return _LOOSE_GROUP.sub(lambda found: "".join(f"[#{n}]" for n in _DIGITS.findall(found[0])), answer)
+    return _LOOSE_GROUP.sub(_mend_group, answer)
 
 
 def check_answer(answer: str, passages: Sequence[str], question: str = "") -> AnswerCheck:
@@ -63,13 +66,18 @@ def check_answer(answer: str, passages: Sequence[str], question: str = "") -> An
     )
 
 
+def _mend_group(found: re.Match[str]) -> str:
+    marks = [_LOOSE_MARK.fullmatch(item.strip()) for item in _BETWEEN_MARKS.split(found[1])]
+    return "".join(f"[#{mark[1]}]" for mark in marks if mark) if all(marks) else found[0]
+
+
 def _missing_numbers(answer: str, cited: Sequence[str], question: str) -> list[str]:
     held: set[str] = set()
     for text in (*cited, question):
         held |= _numbers(text)
         held |= _spelt_numbers(text)
     # A list's own numbering ("1." at the start of a line) is not a claim.
-    body = re.sub(r"(?m)^\s*\d{1,2}[.)]\s", " ", answer)
+    body = _LIST_NUMBER.sub(" ", answer)
     return [number for number in sorted(_numbers(body)) if number not in held]
 
 

@@ -84,7 +84,7 @@ _LOCK_FILES = frozenset(
         *("composer.lock", "gemfile.lock"),
     )
 )
-_SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?([a-z]+)[\d.]*\b[^\n/]*\n")
+_SHEBANG = re.compile(rb"#!\s{0,9}\S{0,255}?(?:/env\s{1,9}(?:-S\s{1,9})?)?([a-z]{1,32})[\d.]{0,16}\b[^\n/]{0,255}\n")
 _INTERPRETERS = {
     "python": "python",
     "sh": "bash",
