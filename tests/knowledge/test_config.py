@@ -85,10 +85,12 @@ def test_relative_paths_count_from_the_file_s_folder(tmp_path: Path) -> None:
     path = write(
         tmp_path / "c.toml",
         'config_version = 1\n[workspace]\nroot = "notes"\n[store]\ndata_dir = "kb"\n'
+        '[embedding]\nmodels_dir = "models"\n'
         '[[sources]]\nid = "w"\nroot = "../w"\n',
     )
     settings = load_settings(path, {})
     assert settings.data.data == tmp_path / "kb"
+    assert settings.config.embedding.models_dir == str(tmp_path / "models")
     assert [(source.id, source.root) for source in settings.sources] == [
         ("default", tmp_path / "notes"),
         ("w", tmp_path.parent / "w"),

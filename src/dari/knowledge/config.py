@@ -225,6 +225,9 @@ def load_settings(
             raise _wrong_variable(from_file, variables, environ) from None
         raise
     data = expand(config.store.data_dir, path.parent) if config.store.data_dir else default_data_dir(environ)
+    if models := config.embedding.models_dir:
+        embedding = msgspec.structs.replace(config.embedding, models_dir=str(expand(models, path.parent)))
+        config = msgspec.structs.replace(config, embedding=embedding)
     return Settings(
         config=config,
         config_file=path,

@@ -47,6 +47,11 @@ class DataPaths(Struct, frozen=True):
         return self.data / "models"
 
     @property
+    def active_model(self) -> Path:
+        """Names the model in use (`kebab models use`)."""
+        return self.data / "model.json"
+
+    @property
     def runs(self) -> Path:
         return self.data / "runs"
 

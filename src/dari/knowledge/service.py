@@ -298,8 +298,11 @@ class KnowledgeService:
 
     def _signature(self) -> Signature:
         """Changes when the store was replaced, or another model chosen, or the first vectors of one made."""
+        from dari.knowledge.models.installed import models_dir
+
         data = self.settings.data
-        return (*self.backend.signature(), inode(data.models, written=True), inode(data.data / "model.json"))
+        models = models_dir(self.settings.config.embedding, data.data)
+        return (*self.backend.signature(), inode(models, written=True), inode(data.active_model))
 
 
 class ServiceCache:

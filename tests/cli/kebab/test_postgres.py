@@ -69,6 +69,11 @@ async def test_from_nothing_to_an_answer_and_back(kebab: Kebab, postgres_url: st
         assert PASSWORD not in done.out + done.err
     assert Path(made.json["config"]).stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in str(made.json)
+    data = kebab.root / "dari/kebab/data"
+    (data / "model.json").write_text("{}")
+    everything = await kebab("reset", "--all", "--yes", "--json")
+    assert str(data / "model.json") in everything.json["removed"]
+    assert not (data / "model.json").exists()
 
 
 async def test_a_writer_elsewhere_is_the_error_of_a_locked_store(kebab: Kebab, postgres_url: str) -> None:

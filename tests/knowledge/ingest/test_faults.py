@@ -157,6 +157,7 @@ def test_resets_forget_what_they_name_and_nothing_else(tmp_path: Path) -> None:
         transaction.put_vectors("m", 4, [1], 1)
     for folder in (settings.data.vectors / "m", settings.data.models / "m"):
         write_old(folder / "file", "x")
+    write_old(settings.data.active_model, "{}")
     report = reset(settings, "vector-only")
     assert (report.removed, report.documents_removed) == ((str(settings.data.vectors),), 0)
     with closing(opened(settings)) as store:
@@ -167,7 +168,7 @@ def test_resets_forget_what_they_name_and_nothing_else(tmp_path: Path) -> None:
     report = reset(settings, "data-only")
     assert report.documents_removed == 1
     assert report.removed_bytes > 0
-    assert sorted(path.name for path in settings.data.data.iterdir()) == ["models", "writer.lock"]
+    assert sorted(path.name for path in settings.data.data.iterdir()) == ["model.json", "models", "writer.lock"]
     assert run(settings).new == 1
     reset(settings, "all")
     assert [path.name for path in settings.data.data.iterdir()] == ["writer.lock"]

@@ -98,7 +98,7 @@ def _targets(settings: Settings, scope: ResetScope) -> list[Path]:
     # and none comes before the marker is gone.
     files = [data.sqlite, *(data.data / f"{data.sqlite.name}{end}" for end in ("-wal", "-shm"))]
     found = [*files, data.lexical, data.vectors, data.assets, data.runs]
-    return [*found, data.models, settings.config_file] if scope == "all" else found
+    return [*found, data.models, data.active_model, settings.config_file] if scope == "all" else found
 
 
 def _forget_vectors(settings: Settings) -> None:
@@ -149,7 +149,8 @@ def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> Res
                 else:
                     documents = backend.count_documents()
                     size = backend.remove_store()
-    local = {"all": [data.runs, data.models, settings.config_file], "data-only": [data.runs]}.get(scope, [])
+    everything = [data.runs, data.models, data.active_model, settings.config_file]
+    local = {"all": everything, "data-only": [data.runs]}.get(scope, [])
     gone = _measure(local)
     for path, _ in gone:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

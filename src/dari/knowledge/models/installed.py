@@ -20,10 +20,10 @@ from dari.knowledge.errors import ModelNotInstalled
 from dari.knowledge.models.catalog import CATALOG, preferred
 from dari.knowledge.models.manifest import ModelManifest, model_key, read_manifest, recipe_hash, sha256_of
 from dari.knowledge.models.settings import EmbeddingSettings
+from dari.knowledge.paths import DataPaths
 from dari.knowledge.wire.reports import ModelV1
 from dari.paths import private_dir, read_regular, write_private
 
-ACTIVE_FILE = "model.json"
 STAGING_PREFIX = ".staging-"
 _FALLBACK_ORDER = ("use-m", "gte-small", "minilm", "potion-ml")
 
@@ -56,7 +56,8 @@ class ActiveModel(Struct, frozen=True, kw_only=True):
 
 
 def models_dir(settings: EmbeddingSettings, data_dir: Path) -> Path:
-    return Path(settings.models_dir).expanduser() if settings.models_dir else data_dir / "models"
+    """Where installed models are; `load_settings` has made a configured folder absolute."""
+    return Path(settings.models_dir) if settings.models_dir else DataPaths(data_dir).models
 
 
 def installed_models(folder: Path) -> list[InstalledModel]:
@@ -79,7 +80,7 @@ def find_installed(folder: Path, name: str) -> InstalledModel | None:
 def read_active(data_dir: Path) -> ActiveModel | None:
     """None where nothing was chosen yet, or the file cannot be read."""
     try:
-        return msgspec.json.decode(read_regular(data_dir / ACTIVE_FILE, 64 * 1024), type=ActiveModel)
+        return msgspec.json.decode(read_regular(DataPaths(data_dir).active_model, 64 * 1024), type=ActiveModel)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -217,4 +218,4 @@ def _own_folder(folder: Path, known: ActiveModel | None) -> tuple[InstalledModel
 
 def _write_active(data_dir: Path, active: ActiveModel) -> None:
     private_dir(data_dir)
-    write_private(data_dir / ACTIVE_FILE, msgspec.json.encode(active))
+    write_private(DataPaths(data_dir).active_model, msgspec.json.encode(active))

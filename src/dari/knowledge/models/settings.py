@@ -19,7 +19,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True):
     model: str = AUTO
     """`auto`: the active model of the data folder (`kebab models use`). `none`: no vectors. Else a model's name."""
     models_dir: str = ""
-    """Where installed models are; empty: `models` in the data folder."""
+    """Where installed models are, from the file's folder; empty: `models` in the data folder."""
     endpoint: str = ""
     api_key_env: str = ""
     """The name of the environment variable that holds the key, never the key."""
