@@ -31,6 +31,7 @@ def index_folders(
     root: Path | None = None,
     *,
     force: bool = False,
+    take_over: bool = False,
     has_items: bool = True,
     embeds: bool = True,
     listener: Listener | None = None,
@@ -44,7 +45,14 @@ def index_folders(
     return _with_vectors(
         settings,
         lambda tell: ingest(
-            settings, root, force=force, has_items=has_items, listener=tell, cancelled=cancelled, wait_s=wait_s
+            settings,
+            root,
+            force=force,
+            take_over=take_over,
+            has_items=has_items,
+            listener=tell,
+            cancelled=cancelled,
+            wait_s=wait_s,
         ),
         listener,
         cancelled,

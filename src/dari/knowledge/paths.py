@@ -64,6 +64,11 @@ class DataPaths(Struct, frozen=True):
         """Names a reset that has begun; the next writer ends it."""
         return self.data / "reset.json"
 
+    @property
+    def local_sources(self) -> Path:
+        """What this machine has in a shared store: its installation id, and the folders of `--root`."""
+        return self.data / "sources.json"
+
     def asset(self, asset_id: str) -> Path:
         """The bytes of a document of `_external`."""
         return self.assets / asset_id[:2] / asset_id

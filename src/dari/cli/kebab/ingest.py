@@ -40,6 +40,7 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
     add("--root", metavar="DIR", help="the same as FOLDER")
     add("--summary-only", action="store_true", help="leave the list of files out of the report")
     add("--force-reingest", action="store_true", help="parse every file again, changed or not")
+    add("--take-over", action="store_true", help="in a shared store: make sources of another machine this one's")
     add("--no-embed", action="store_true", help="make no vectors now; kebabd or the next ingest does")
     _add_wait(parser)
 
@@ -58,6 +59,7 @@ async def _run_ingest(arguments: argparse.Namespace, context: KebabContext) -> i
             settings,
             root,
             force=arguments.force_reingest,
+            take_over=arguments.take_over,
             has_items=not arguments.summary_only,
             embeds=not arguments.no_embed,
             listener=progress.tell,

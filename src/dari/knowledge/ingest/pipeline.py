@@ -22,6 +22,7 @@ from dari.errors import DariError
 from dari.knowledge.chunk import ChunkPolicy
 from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import IngestFatal, InvalidArgument
+from dari.knowledge.ingest.claims import claim_source
 from dari.knowledge.ingest.prepare import (
     Candidate,
     LeftOut,
@@ -69,6 +70,7 @@ def ingest(
     root: Path | None = None,
     *,
     force: bool = False,
+    take_over: bool = False,
     has_items: bool = True,
     listener: Listener | None = None,
     cancelled: threading.Event | None = None,
@@ -76,8 +78,9 @@ def ingest(
 ) -> IngestReportV1:
     """Bring the store up to what is in the folders: all of them, or `root`. `force` parses everything again.
 
-    `cancelled` ends it after the file at hand, with a report that says so. IngestFatal: it could not go on; what was
-    written so far is kept.
+    `take_over`: sources of a shared store that belong to another machine are this one's from now on. `cancelled` ends
+    it after the file at hand, with a report that says so. IngestFatal: it could not go on; what was written so far is
+    kept.
     """
     if root is None and not settings.sources and not settings.config.store.url and not settings.data.sqlite.exists():
         raise _no_folder()
@@ -89,7 +92,15 @@ def ingest(
             scopes = [IngestScope(source) for source in all_sources(settings, writer.store)]
         if not scopes:
             raise _no_folder()
-        run = IngestRun(writer, scopes, force=force, has_items=has_items, listener=listener, cancelled=cancelled)
+        run = IngestRun(
+            writer,
+            scopes,
+            force=force,
+            take_over=take_over,
+            has_items=has_items,
+            listener=listener,
+            cancelled=cancelled,
+        )
         return run.run()
 
 
@@ -102,6 +113,7 @@ class IngestRun:
         scopes: Sequence[IngestScope],
         *,
         force: bool = False,
+        take_over: bool = False,
         has_items: bool = True,
         listener: Listener | None = None,
         cancelled: threading.Event | None = None,
@@ -111,6 +123,7 @@ class IngestRun:
         self.settings = writer.settings
         self.scopes = scopes
         self.force = force
+        self.take_over = take_over
         self.tell = ReportWriter(", ".join(scope.name for scope in scopes), listener, has_items)
         self.tell.recovered = "; ".join(writer.notes)
         self._cancelled = cancelled or threading.Event()
@@ -240,6 +253,7 @@ class _ScopeRun:
     def scan(self) -> None:
         """Find files that are new or may have changed; documents whose file is gone are noted for renames and
         deletion."""
+        claim_source(self.run_of.settings, self.store, self.source.id, take_over=self.run_of.take_over)
         self.tell.scan_started()
         walk = Walk(
             self.source,

@@ -135,6 +135,7 @@ def _count_documents(settings: Settings) -> int:
 
 def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> ResetReportV1:
     """One transaction of the server, so a kill leaves all of it or nothing; what is in the data folder follows."""
+    from dari.knowledge.ingest.claims import set_local_roots
     from dari.knowledge.postgres_backend import PostgresBackend
 
     data, documents, size, removed = settings.data, 0, 0, []
@@ -149,6 +150,8 @@ def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> Res
                 else:
                     documents = backend.count_documents()
                     size = backend.remove_store()
+        if scope != "vector-only":
+            set_local_roots(settings, {})
     everything = [data.runs, data.models, data.active_model, settings.config_file]
     local = {"all": everything, "data-only": [data.runs]}.get(scope, [])
     gone = _measure(local)
@@ -164,6 +167,7 @@ def _reset_database(settings: Settings, scope: ResetScope, wait_s: float) -> Res
 
 def _reset_orphans(settings: Settings, wait_s: float | None) -> ResetReportV1:
     """Documents whose file or source is gone, stored files without a document, vectors of models that are not known."""
+    from dari.knowledge.ingest.claims import is_own
     from dari.knowledge.ingest.recovery import remove_orphan_assets
     from dari.knowledge.ingest.sources import all_sources
     from dari.knowledge.ingest.writer import open_writer
@@ -176,6 +180,8 @@ def _reset_orphans(settings: Settings, wait_s: float | None) -> ResetReportV1:
         assets = writer.backend.asset_ids()
         orphans: list[tuple[int, str]] = []
         for name in sorted(store.source_ids()):
+            if name != EXTERNAL and not is_own(settings, store, name):
+                continue  # whether its files are there, another machine knows
             source = sources.get(name)
             for state in store.file_states(name):
                 if name == EXTERNAL:

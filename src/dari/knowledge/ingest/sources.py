@@ -10,10 +10,11 @@ import msgspec
 
 from dari.knowledge.config import DEFAULT_SOURCE, Settings, Source
 from dari.knowledge.errors import InvalidArgument
+from dari.knowledge.ingest.claims import claims, local_roots, set_local_roots
 from dari.knowledge.paths import EXTERNAL
-from dari.knowledge.store.store import Store, WriteTransaction
+from dari.knowledge.store.store import Store
 
-_KEY = "sources"  # in the store: {id: root} of folders that no configuration names
+_KEY = "sources"  # in the store of a data folder: {id: root} of folders that no configuration names
 
 
 def all_sources(settings: Settings, store: Store) -> tuple[Source, ...]:
@@ -23,22 +24,21 @@ def all_sources(settings: Settings, store: Store) -> tuple[Source, ...]:
     ids = {source.id for source in configured}
     named = (
         Source(id=name, root=Path(root))
-        for name, root in remembered(store).items()
+        for name, root in remembered(settings, store).items()
         if name not in ids and os.path.realpath(root) not in roots
     )
     return (*configured, *named)
 
 
-def remembered(store: Store) -> dict[str, str]:
+def remembered(settings: Settings, store: Store) -> dict[str, str]:
+    """Never from a database: who can write there must not choose the folders that are read here."""
+    if settings.config.store.url:
+        return local_roots(settings)
     return msgspec.json.decode(store.kv(_KEY, "{}"), type=dict[str, str])
 
 
-def forget(store: Store, transaction: WriteTransaction, name: str) -> None:
-    transaction.set_kv(_KEY, msgspec.json.encode({k: v for k, v in remembered(store).items() if k != name}).decode())
-
-
 def source_of_root(settings: Settings, store: Store, root: Path) -> tuple[Source, str]:
-    """The source that holds the folder, and the folder's path below its root; a new one is remembered in the store."""
+    """The source that holds the folder, and the folder's path below its root; a new one is remembered."""
     real = os.path.realpath(root)
     if not os.path.isdir(real):
         raise InvalidArgument(f"--root must be a folder, got {root}", "check the path")
@@ -49,10 +49,14 @@ def source_of_root(settings: Settings, store: Store, root: Path) -> tuple[Source
             return source, ""
         if real.startswith(base.rstrip("/") + "/"):
             return source, os.path.relpath(real, base)
-    taken = {source.id for source in known} | store.source_ids() | {DEFAULT_SOURCE, EXTERNAL}
+    taken = {source.id for source in known} | store.source_ids() | claims(store).keys() | {DEFAULT_SOURCE, EXTERNAL}
     name = _free_name(os.path.basename(real), taken)
-    with store.write() as transaction:
-        transaction.set_kv(_KEY, msgspec.json.encode(remembered(store) | {name: real}).decode())
+    roots = remembered(settings, store) | {name: real}
+    if settings.config.store.url:
+        set_local_roots(settings, roots)
+    else:
+        with store.write() as transaction:
+            transaction.set_kv(_KEY, msgspec.json.encode(roots).decode())
     return Source(id=name, root=Path(real)), ""
 
 
