@@ -153,7 +153,7 @@ class Toolkits:
     def __init__(self, settings: ServeSettings, approvals: Callable[[], ApprovalService] | None = None) -> None:
         """`approvals` is the queue where it is in this process."""
         self._settings = settings
-        self._knowledge = cache(lambda which: KnowledgeOffers(which, approvals))
+        self._knowledge = KnowledgeOffers(approvals)
         self._proxy = cache(lambda: tuple(proxy_tools(proxy_client())))
         self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place))))
         self._running = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), starts=False)))
@@ -167,9 +167,8 @@ class Toolkits:
         registry.defer(lambda: self._terminal_tools(*place))
         add_terminal_offers(registry, lambda: self._terminal(*place))
         self._follow_panes(registry, *place)
-        knowledge = self._knowledge("all" if environ.get("KEBAB_TOOLS") == "all" else "default")
-        registry.defer(knowledge.tools)
-        knowledge.add_templates(registry)
+        registry.defer(lambda: self._knowledge.chosen_tools(environ.get("KEBAB_TOOLS", "")))
+        self._knowledge.add_templates(registry)
 
     def _system(self) -> SystemService:
         settings = self._settings
@@ -246,20 +245,25 @@ def terminal_tools(terminal: TerminalService) -> Iterable[Tool]:
 class KnowledgeOffers:
     """`kebab_*` tools and `kebab://` resources over kebabd, which the first call starts."""
 
-    def __init__(self, which: Literal["default", "all"], approvals: Callable[[], ApprovalService] | None) -> None:
-        self._which = which
+    def __init__(self, approvals: Callable[[], ApprovalService] | None) -> None:
         self._approvals = approvals
         self._api = cache(knowledge_api)
 
+    def chosen_tools(self, variable: str) -> tuple[Tool, ...]:
+        """Those that the client's KEBAB_TOOLS names, else the file: the hub's, as kebabd is the hub's."""
+        from dari.knowledge.tools.server import TOOLS_VARIABLE, chosen_tools
+
+        return self._tools(chosen_tools({**os.environ, TOOLS_VARIABLE: variable}))
+
     @cache  # noqa: B019 (it lives as long as the hub)
-    def tools(self) -> tuple[Tool, ...]:
+    def _tools(self, which: Literal["default", "all"]) -> tuple[Tool, ...]:
         from dari.knowledge.tools.ingest_guard import IngestGuard
         from dari.knowledge.tools.server import hub_guard
         from dari.knowledge.tools.toolkit import make_tools
 
         api, approvals = self._api(), self._approvals
         guard = hub_guard(api) if approvals is None else lambda: IngestGuard(api, approvals())
-        return tuple(make_tools(api, guard, self._which, "kebab"))
+        return tuple(make_tools(api, guard, which, "kebab"))
 
     def add_templates(self, registry: Registry) -> None:
         from dari.knowledge.tools.resources import add_templates

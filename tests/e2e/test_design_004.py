@@ -414,6 +414,15 @@ async def test_risk_logs_never_reach_stdout(tmp_path: Path) -> None:
     assert (tmp_path / "dari/kebab/logs/mcp.log").read_text()
 
 
+async def test_the_level_of_the_logs_is_a_setting_of_the_file(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.config.write_text(place.config.read_text() + '\n[logging]\nlevel = "debug"\n')
+    async with place.raw() as server:
+        await server.handshake()
+        await server.call("search", query="backups")
+    assert "DEBUG kebab event=open" in place.errors.read_text()
+
+
 async def test_risk_a_call_is_in_the_one_audit_log(tmp_path: Path) -> None:
     """The house's rule: each call is recorded, with the part that ran it."""
     place = Place(tmp_path)

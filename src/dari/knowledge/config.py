@@ -143,6 +143,7 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """Of the log of `kebab mcp`."""
 
 
 class KebabConfig(Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ async def kebab(tmp_path: Path, *, config: Path | None = None, **environ: str) -
         config = write_config(tmp_path / "kebab.toml", notes, data)
     with ServiceCache() as services:
         api = KnowledgeApi(lambda: services.get(str(config), {}, False))
-        server = build_server(api, environ=environ)
+        server = build_server(api, environ=environ, config=str(config))
         async with memory_client(server) as client:
             yield client
         api.close()
@@ -140,6 +140,13 @@ async def test_calls_run_side_by_side(tmp_path: Path) -> None:
         results = await asyncio.gather(*(client.call_tool("search", {"query": query}) for query in queries))
     firsts = [read(result)[0]["doc_path"] for result in results]
     assert firsts == ["backups.md", "deploy.md", "korean/보안.md", "backups.md"] * 10
+
+
+@pytest.mark.parametrize(("variable", "has_fetch"), [("", True), ("default", False)])
+async def test_the_file_chooses_the_tools_and_the_variable_wins(tmp_path: Path, variable: str, has_fetch: bool) -> None:
+    config = write_config(tmp_path / "kebab.toml", tmp_path, tmp_path / "data", '[mcp]\ntools = "all"\n')
+    async with kebab(tmp_path, config=config, KEBAB_TOOLS=variable) as client:
+        assert ("fetch" in {tool.name for tool in await client.list_tools()}) is has_fetch
 
 
 async def test_all_adds_the_further_tools(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: kebab mcp [--config FILE]
 
-Serves one agent over stdin and stdout: the tools search, ask, schema and doctor. All else is set by the environment:
+Serves one agent over stdin and stdout: the tools search, ask, schema and doctor. All else is set by the configuration,
+and by the environment, which wins:
 
   KEBAB_TOOLS=all                 also bulk_search, fetch, list_docs, inspect_chunk, ingest_file, ingest_stdin
   KEBAB_CONFIG=FILE               the configuration, as --config
-  KEBAB_<SECTION>_<KEY>=VALUE     one setting, such as KEBAB_SEARCH_DEFAULT_K=20
+  KEBAB_<SECTION>_<KEY>=VALUE     one setting, such as KEBAB_LLM_ENDPOINT=http://127.0.0.1:11434/v1
   KEBAB_READONLY=1                refuse whatever writes
 
 Claude Code:
@@ -55,6 +56,7 @@ def main(words: list[str]) -> int:
 
 
 async def _serve(config: str | None) -> int:
+    import logging
     from threading import Lock
 
     from dari.core.audit.spool import process_spool
@@ -65,6 +67,7 @@ async def _serve(config: str | None) -> int:
 
     opening = Lock()
     opened: list[ServiceCache] = []
+    logger = logging.getLogger("dari")
 
     def service() -> KnowledgeService:
         # In the thread of the first call: a configuration that cannot be read is that call's error, not the server's.
@@ -73,23 +76,28 @@ async def _serve(config: str | None) -> int:
                 from dari.knowledge.service import ServiceCache
 
                 opened.append(ServiceCache())
-        return opened[0].get(config, os.environ, False)
+        found = opened[0].get(config, os.environ, False)
+        logger.setLevel(found.settings.config.logging.level.upper())
+        return found
 
     api, spool = KnowledgeApi(service), process_spool()
     try:
-        return await TransportSupervisor(build_server(api, spool), ServeSettings(transport="stdio")).run()
+        return await TransportSupervisor(
+            build_server(api, spool, config=config), ServeSettings(transport="stdio")
+        ).run()
     finally:
         api.close()
         spool.close()
 
 
 def _configure_logs() -> None:
-    """stdout carries the protocol: logs go to stderr, and to a file where one can be written."""
+    """stdout carries the protocol: logs go to stderr, and to a file where one can be written. The level is set when the
+    settings are read."""
     import logging
 
     from dari import log
 
-    log.configure_logging(os.environ.get("KEBAB_LOGGING_LEVEL", "info") if _is_level() else "info")
+    log.configure_logging()
     try:
         from logging.handlers import RotatingFileHandler
 
@@ -104,7 +112,3 @@ def _configure_logs() -> None:
         logging.getLogger("dari").addHandler(handler)
     except Exception as error:
         logging.getLogger("dari").warning("kebab event=no_log_file: %s", error)
-
-
-def _is_level() -> bool:
-    return os.environ.get("KEBAB_LOGGING_LEVEL", "") in ("debug", "info", "warning", "error")

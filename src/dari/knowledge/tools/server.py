@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from dari.core.registry import Registry
+from dari.errors import DariError
 from dari.knowledge.api import KnowledgeApi
 from dari.knowledge.tools.toolkit import make_tools
 from dari.mcp.server import Info, Server
@@ -21,18 +22,30 @@ TOOLS_VARIABLE = "KEBAB_TOOLS"
 
 
 def build_server(
-    api: KnowledgeApi, call_log: RecordWriter | None = None, environ: Mapping[str, str] = os.environ
+    api: KnowledgeApi,
+    call_log: RecordWriter | None = None,
+    environ: Mapping[str, str] = os.environ,
+    config: str | None = None,
 ) -> Server:
     """`initialize` declares tools and nothing else: no resources, prompts, logging or instructions."""
     registry = Registry()
     registry.call_log = None if call_log is None else lambda: call_log
-    registry.add_tools(*make_tools(api, hub_guard(api), chosen_tools(environ)))
+    # The file is read when tools are first asked for: its reader takes longer to import than a handshake.
+    registry.defer(lambda: make_tools(api, hub_guard(api), chosen_tools(environ, config)))
     return Server(registry, Info(name="kebab", version=VERSION), capabilities=CAPABILITIES)
 
 
-def chosen_tools(environ: Mapping[str, str]) -> Literal["default", "all"]:
-    """What KEBAB_TOOLS says. A configuration that cannot be read must not keep the server from telling so."""
-    return "all" if environ.get(TOOLS_VARIABLE, "") == "all" else "default"
+def chosen_tools(environ: Mapping[str, str], config: str | None = None) -> Literal["default", "all"]:
+    """What KEBAB_TOOLS says, else `[mcp] tools`. A configuration that cannot be read must not keep the server from
+    saying so in its first result."""
+    if named := environ.get(TOOLS_VARIABLE, ""):
+        return "all" if named == "all" else "default"
+    from dari.knowledge.config import load_settings
+
+    try:
+        return load_settings(config, environ).config.mcp.tools
+    except (DariError, OSError):
+        return "default"
 
 
 def hub_guard(api: KnowledgeApi) -> Callable[[], IngestGuard]:
