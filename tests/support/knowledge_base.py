@@ -9,8 +9,7 @@ from dari.knowledge.ids import asset_id, doc_id
 from dari.knowledge.index.lexical import LexicalIndex
 from dari.knowledge.parse import ParseLimits, parse_file
 from dari.knowledge.paths import DataPaths
-from dari.knowledge.render import now
-from dari.knowledge.store.records import DocumentRecord
+from dari.knowledge.store.records import DocumentRecord, utc_text
 from dari.knowledge.store.sqlite import make_store
 
 NOTES = {
@@ -61,7 +60,7 @@ def index_notes(root: Path, data: Path) -> None:
             chunk_count=len(chunks),
             parser_version=parsed.parser_version,
             chunker_version="md-heading-v2",
-            indexed_at=now(),
+            indexed_at=utc_text(),
         )
         with store.write() as transaction:
             put = transaction.put_document(record, chunks, parsed.blocks)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dari.core.scopes import CONTROL, READ
 from dari.daemon.stub import expose
 from dari.knowledge.ask.sampling import AskStep, SamplingReply
+from dari.knowledge.document import SearchMode
 from dari.knowledge.store.records import DocumentFilter
 from dari.knowledge.wire.objects import (
     AnswerV1,
@@ -20,7 +21,6 @@ from dari.knowledge.wire.objects import (
     ChunkInspectionV1,
     DocListV1,
     FetchResultV1,
-    SearchMode,
     SearchResponseV1,
 )
 from dari.knowledge.wire.reports import DoctorV1, IngestReportV1, SchemaV1

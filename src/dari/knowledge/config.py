@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dari.knowledge.document import TrustLevel
+from dari.knowledge.document import SearchMode, TrustLevel
 from dari.knowledge.errors import ConfigInvalid, ConfigNotFound
 from dari.knowledge.models.settings import EmbeddingSettings
 from dari.knowledge.paths import EXTERNAL, DataPaths, config_file, default_data_dir, expand, is_config_named, logs_dir
@@ -26,7 +26,6 @@ CONFIG_VERSION = 1
 MAX_CONFIG_BYTES = 1024 * 1024
 MIB = 1024 * 1024
 
-Mode = Literal["lexical", "vector", "hybrid"]
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -93,7 +92,7 @@ class ChunkingSettings(Struct, frozen=True, kw_only=True):
 
 class SearchSettings(Struct, frozen=True, kw_only=True):
     default_k: Annotated[int, Meta(ge=1, le=100)] = 10
-    default_mode: Mode = "hybrid"
+    default_mode: SearchMode = "hybrid"
     fusion: Literal["convex", "rrf"] = "convex"
     rrf_k: Positive = 60
     snippet_chars: Positive = 220

@@ -1,4 +1,7 @@
-"""A document between its parser and the store: blocks in reading order, and the chunks that are indexed and cited."""
+"""A document between its parser and the store: blocks in reading order, and the chunks that are indexed and cited.
+
+The words that settings, search and the wire share are here too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ Media = Literal["markdown", "text", "pdf", "html", "office", "code", "notebook",
 TrustLevel = Literal["primary", "secondary", "generated"]
 BlockKind = Literal["heading", "paragraph", "list", "code", "table", "image", "page", "unit"]
 CitationKind = Literal["line", "page", "region", "caption", "time", "code"]
+SearchMode = Literal["lexical", "vector", "hybrid"]
+ScoreKind = Literal["bm25", "cosine", "convex", "rrf"]
 
 
 class Block(Struct, frozen=True, array_like=True):

@@ -20,7 +20,7 @@ from dari.knowledge.embed import EmbedProgress, EmbedReport, embed_pending
 from dari.knowledge.ingest.report import Listener
 from dari.knowledge.models.installed import use_for_languages
 from dari.knowledge.models.model import load_model
-from dari.knowledge.render import now
+from dari.knowledge.store.records import utc_text
 from dari.knowledge.wire.reports import TERMINAL_KINDS, IngestProgressV1, IngestReportV1
 
 Work = Callable[[Listener | None], IngestReportV1]
@@ -151,22 +151,22 @@ def _with_vectors(
     def tell_vectors(progress: EmbedProgress) -> None:
         if listener is not None:
             done, total = progress.embedded, progress.embedded + progress.pending
-            listener(IngestProgressV1(kind="embed_progress", ts=now(), done=done, total=total))
+            listener(IngestProgressV1(kind="embed_progress", ts=utc_text(), done=done, total=total))
 
     try:
         report = work(tell)
         if embeds and not report.aborted and not cancelled.is_set():
             if listener is not None:
-                listener(IngestProgressV1(kind="embed_started", ts=now()))
+                listener(IngestProgressV1(kind="embed_started", ts=utc_text()))
             made = make_vectors(settings, tell_vectors, cancelled, _chunk_count(report) if is_single else 0)
             if made is not None and made.cancelled:
                 report = replace(report, aborted=True)
-                last = [IngestProgressV1(kind="aborted", ts=now(), report=report)]
+                last = [IngestProgressV1(kind="aborted", ts=utc_text(), report=report)]
     except Exception as error:
         if has_begun.is_set():
-            _tell_last(listener, IngestProgressV1(kind="aborted", ts=now(), error=str(error)))
+            _tell_last(listener, IngestProgressV1(kind="aborted", ts=utc_text(), error=str(error)))
         raise
-    _tell_last(listener, last[0] if last else IngestProgressV1(kind="completed", ts=now(), report=report))
+    _tell_last(listener, last[0] if last else IngestProgressV1(kind="completed", ts=utc_text(), report=report))
     return report
 
 

@@ -9,20 +9,11 @@ from msgspec import UNSET, UnsetType
 
 from dari.knowledge.document import Location
 from dari.knowledge.ids import citation_uri
-from dari.knowledge.store.records import ChunkRecord, DocumentRecord
+from dari.knowledge.store.records import ChunkRecord, DocumentRecord, to_timestamp
 from dari.knowledge.wire import objects as wire
 
 if TYPE_CHECKING:
     from dari.knowledge.search.request import Hit, SearchResult
-
-
-def now() -> str:
-    """The time as the store and the wire write it: UTC, milliseconds, `Z`."""
-    return to_timestamp(datetime.now(UTC))
-
-
-def to_timestamp(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def stale_before(days: int) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dari.knowledge.asked_for import asked_for_in
 from dari.knowledge.backend import Backend, Signature, inode, open_backend
 from dari.knowledge.config import LlmSettings, Settings, load_settings
+from dari.knowledge.document import SearchMode
 from dari.knowledge.errors import NotIndexed, ReadonlyMode, classify
 from dari.knowledge.paths import config_file
 from dari.knowledge.render import Renderer
@@ -30,7 +31,6 @@ from dari.knowledge.wire.objects import (
     DocInspectionV1,
     DocListV1,
     FetchResultV1,
-    SearchMode,
     SearchResponseV1,
 )
 

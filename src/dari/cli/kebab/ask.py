@@ -14,8 +14,8 @@ from dari.cli.kit.parser import Command, count_between
 from dari.cli.kit.table import format_pairs, one_line
 from dari.errors import InvalidInput
 from dari.knowledge.ask.asker import AskEvents, AskRequest
-from dari.knowledge.render import now
 from dari.knowledge.search.request import SearchResult
+from dari.knowledge.store.records import utc_text
 from dari.knowledge.wire.objects import AnswerEventV1, AnswerV1
 from dari.text.sanitize import escape_hidden
 
@@ -96,20 +96,20 @@ class AnswerStream:
 
     def end(self, answer: AnswerV1) -> None:
         if self._context.as_json:
-            self._emit(AnswerEventV1(kind="final", ts=now(), answer=answer))
+            self._emit(AnswerEventV1(kind="final", ts=utc_text(), answer=answer))
         elif self._has_spoken:
             self._context.console.err("\n\n")
 
     def _retrieved(self, result: SearchResult) -> None:
         if self._context.as_json:
             renderer = self._context.service().renderer()
-            self._emit(AnswerEventV1(kind="retrieval_done", ts=now(), hits=tuple(map(renderer.hit, result.hits))))
+            self._emit(AnswerEventV1(kind="retrieval_done", ts=utc_text(), hits=tuple(map(renderer.hit, result.hits))))
         else:
             self._loop.call_soon_threadsafe(self._context.note, f"{len(result.hits)} passages")
 
     def _text(self, text: str) -> None:
         if self._context.as_json:
-            self._emit(AnswerEventV1(kind="token", ts=now(), delta=text))
+            self._emit(AnswerEventV1(kind="token", ts=utc_text(), delta=text))
             return
         self._has_spoken = True
         if not self._context.is_quiet:

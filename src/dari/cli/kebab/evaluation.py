@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
 from dari.cli.kebab.progress import ProgressBar
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_pairs, print_table
+from dari.knowledge.document import SearchMode
 
 if TYPE_CHECKING:
     from dari.knowledge.eval.compare import Comparison, Difference
@@ -27,7 +28,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     run = words.add_parser("run", help="search every question of a set and score what is found")
     run.add_argument("--set", metavar="DIR", default="house", help=f"{_SET_HELP} (default: house)")
-    run.add_argument("--mode", choices=("lexical", "vector", "hybrid"), default="hybrid")
+    run.add_argument("--mode", choices=get_args(SearchMode), default="hybrid")
     run.add_argument("--ask", action="store_true", help="also ask each question: refusals and gold strings")
     run.add_argument("--fresh", action="store_true", help="index the set anew, not as the last run left it")
     aggregate = words.add_parser("aggregate", help="several runs and their means")

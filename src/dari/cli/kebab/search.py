@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from dari.cli.kebab.context import NOTHING, OK, KebabContext, print_wire
 from dari.cli.kit.parser import Command, count_between
 from dari.cli.kit.table import one_line
 from dari.errors import InvalidInput
-from dari.knowledge.store.records import DocumentFilter
+from dari.knowledge.document import Media, SearchMode, TrustLevel
+from dari.knowledge.search.request import MAX_BULK_QUERIES, MAX_K
+from dari.knowledge.store.records import DocumentFilter, to_timestamp
 from dari.knowledge.wire.objects import SearchHitV1, SearchResponseV1, SearchTrace
 
-MODES = ("lexical", "vector", "hybrid")
-TRUST_LEVELS = ("primary", "secondary", "generated")
-MEDIA = ("markdown", "text", "pdf", "html", "office", "code", "notebook", "image")
-MAX_QUERIES = 100
+MODES: tuple[str, ...] = get_args(SearchMode)
+TRUST_LEVELS: tuple[str, ...] = get_args(TrustLevel)
+MEDIA: tuple[str, ...] = get_args(Media)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def read_filter(arguments: argparse.Namespace) -> DocumentFilter:
                 "such as 2026-11-01 or 2026-11-01T09:00Z",
             ) from None
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        after = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        after = to_timestamp(moment)
     return DocumentFilter(
         tags=tuple(arguments.tag),
         langs=tuple(arguments.lang),
@@ -67,13 +68,13 @@ def read_filter(arguments: argparse.Namespace) -> DocumentFilter:
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", nargs="*", help='words; "two words" in quotes are a phrase')
-    add("--k", "-k", type=count_between(1, 100), metavar="N", help="how many passages (default: 10)")
+    add("--k", "-k", type=count_between(1, MAX_K), metavar="N", help="how many passages (default: 10)")
     add("--mode", choices=MODES, help="default: hybrid, which needs a model (kebab models) and says so without one")
     add("--max-tokens", type=count_between(1, 1_000_000), metavar="N", help="stop when the snippets have this many")
     add("--snippet-chars", type=count_between(20, 100_000), metavar="N", help="the length of a snippet (default: 220)")
     add("--cursor", metavar="CURSOR", help="the next page: next_cursor of the page before")
     add("--trace", action="store_true", help="what each half found, and how long it took")
-    add("--bulk", action="store_true", help=f"read up to {MAX_QUERIES} queries from stdin, one a line")
+    add("--bulk", action="store_true", help=f"read up to {MAX_BULK_QUERIES} queries from stdin, one a line")
     add_filters(parser)
 
 
@@ -105,8 +106,8 @@ async def _run_bulk(arguments: argparse.Namespace, context: KebabContext, wanted
         raise InvalidInput("--bulk reads its queries from stdin; it takes no query and no cursor", "one query a line")
     data = await context.console.read_stdin()
     queries = [line.strip() for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    if not 1 <= len(queries) <= MAX_QUERIES:
-        raise InvalidInput(f"--bulk takes 1 to {MAX_QUERIES} queries, got {len(queries)}", "split them")
+    if not 1 <= len(queries) <= MAX_BULK_QUERIES:
+        raise InvalidInput(f"--bulk takes 1 to {MAX_BULK_QUERIES} queries, got {len(queries)}", "split them")
     service = await context.open()
     response = await context.call(service.bulk_search, queries, **wanted)
     if context.as_json:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,11 +28,11 @@ from dari.knowledge.ask.multi_hop import gather
 from dari.knowledge.ask.prompt import NO_ANSWER, PROMPT_VERSION, answer_messages, count_tokens, pack
 from dari.knowledge.ask.verify import MARKER, check_answer, normalize_markers
 from dari.knowledge.config import AskSettings, LlmSettings
-from dari.knowledge.document import Location
+from dari.knowledge.document import Location, SearchMode
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.search.coverage import read_question
-from dari.knowledge.search.request import Hit, SearchMode, SearchRequest, SearchResult
-from dari.knowledge.store.records import EVERY_DOCUMENT, AnswerRecord, DocumentFilter, DocumentRecord
+from dari.knowledge.search.request import Hit, SearchRequest, SearchResult
+from dari.knowledge.store.records import EVERY_DOCUMENT, AnswerRecord, DocumentFilter, DocumentRecord, utc_text
 from dari.knowledge.wire.objects import (
     AnswerCitation,
     AnswerHop,
@@ -325,7 +324,7 @@ class _Work:
                 completion_tokens=usage[1],
                 latency_ms=round((time.perf_counter() - self._began) * 1000),
             ),
-            created_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            created_at=utc_text(),
             session_id=request.session_id or UNSET,
             resolved_query=self.question if self.question != request.question else UNSET,
             embedding=embedding.key if embedding is not None and result.mode != "lexical" else UNSET,

@@ -19,13 +19,14 @@ from dari.errors import Conflict, InvalidInput, NotFound
 from dari.knowledge.ask.extractive import MODEL_ID
 from dari.knowledge.ask.gate import GATE_VERSION
 from dari.knowledge.config import ChunkingSettings, Settings
+from dari.knowledge.document import SearchMode
 from dari.knowledge.eval.dataset import EvalSet, Question
 from dari.knowledge.eval.index import IndexProgress, SetIndex, open_index
 from dari.knowledge.eval.metrics import DEPTH, Estimate, estimate, ndcg, recall, reciprocal_rank
 from dari.knowledge.index.lexical import INDEX_VERSION
 from dari.knowledge.parse.versions import PARSER_VERSIONS
 from dari.knowledge.search.fusion import FUSION_VERSION
-from dari.knowledge.search.request import SearchMode, SearchRequest
+from dari.knowledge.search.request import SearchRequest
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import utc_text
 from dari.paths import private_dir, read_regular, write_private

@@ -12,9 +12,10 @@ from dari.knowledge.search.snippets import MIN_SNIPPET_CHARS, Highlighter, Match
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dari.knowledge.document import ScoreKind
     from dari.knowledge.index.index import Lexical
     from dari.knowledge.search.query import WeightedQuery
-    from dari.knowledge.search.request import Retrieval, ScoreKind, SearchRequest
+    from dari.knowledge.search.request import Retrieval, SearchRequest
     from dari.knowledge.store.records import ChunkRecord
     from dari.knowledge.store.store import Store
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from dari.knowledge.document import ScoreKind, SearchMode
 from dari.knowledge.store.records import EVERY_DOCUMENT, ChunkRecord, DocumentFilter, DocumentRecord
 
-SearchMode = Literal["lexical", "vector", "hybrid"]
-ScoreKind = Literal["bm25", "cosine", "convex", "rrf"]
 DegradedReason = Literal["no_model", "no_vectors", "model_failed"]
 
 MAX_K = 100
+MAX_BULK_QUERIES = 100
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from dari.errors import DariError
 from dari.knowledge.config import SearchSettings
+from dari.knowledge.document import ScoreKind, SearchMode
 from dari.knowledge.errors import InvalidArgument, ModelNotInstalled
 from dari.knowledge.search.coverage import read_question
 from dari.knowledge.search.cursor import decode_cursor, encode_cursor
@@ -23,8 +24,6 @@ from dari.knowledge.search.request import (
     DegradedReason,
     Retrieval,
     RetrievalTrace,
-    ScoreKind,
-    SearchMode,
     SearchRequest,
     SearchResult,
     Timing,

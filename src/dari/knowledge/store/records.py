@@ -214,5 +214,9 @@ def title_text(title: str, heading_path: tuple[str, ...], path: str) -> str:
 
 def utc_text(seconds: float | None = None) -> str:
     """This time since 1970, or now, as every record has it."""
-    moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return to_timestamp(datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC))
+
+
+def to_timestamp(moment: datetime) -> str:
+    """A moment of UTC as the store and the wire write it: milliseconds, `Z`."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,6 +12,8 @@ from dari.core.scopes import CONTROL
 from dari.core.tool import Tool, tool, tools_of
 from dari.errors import InvalidInput
 from dari.knowledge.api import KnowledgeApi
+from dari.knowledge.document import SearchMode
+from dari.knowledge.search.request import MAX_BULK_QUERIES, MAX_K
 from dari.knowledge.tools.caller import ask_in_rounds
 from dari.knowledge.tools.wire_result import to_wire_tool
 from dari.knowledge.wire.objects import (
@@ -20,7 +22,6 @@ from dari.knowledge.wire.objects import (
     ChunkInspectionV1,
     DocListV1,
     FetchResultV1,
-    SearchMode,
     SearchResponseV1,
 )
 from dari.knowledge.wire.reports import DoctorV1, IngestReportV1, SchemaV1
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from dari.knowledge.tools.ingest_guard import IngestGuard
 
 Which = Literal["default", "all"]
-MAX_BULK_QUERIES = 100
 _ASK_LIMIT_S = 600.0
 _INGEST_LIMIT_S = 600.0
-K = Annotated[int, Meta(ge=1, le=100)]
+K = Annotated[int, Meta(ge=1, le=MAX_K)]
 
 
 class KnowledgeTools:

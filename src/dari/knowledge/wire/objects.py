@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dari.knowledge.document import CitationKind, TrustLevel
+from dari.knowledge.document import CitationKind, ScoreKind, SearchMode, TrustLevel
 
 ErrorCode = Literal[
     "config_invalid",
@@ -38,8 +38,6 @@ ErrorCode = Literal[
     "ingest_asset_error",
     "generic",
 ]
-ScoreKind = Literal["bm25", "cosine", "convex", "rrf"]
-SearchMode = Literal["lexical", "vector", "hybrid"]
 RefusalReason = Literal[
     "score_gate",
     "llm_self_judge",
