@@ -12,6 +12,8 @@ from dari.knowledge.config import Settings
 
 LOOK_S = 10.0
 """How often it looks for chunks without a vector."""
+MAX_WAIT_S = 600.0
+"""How long it waits at most after turns that ended with an error nobody foresaw; the wait doubles with each."""
 _log = logging.getLogger("dari.kebab")
 
 
@@ -35,44 +37,56 @@ class Upkeep:
             self._stopped.set()
 
     async def _embed(self) -> None:
+        surprises = 0
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(self._wait_s(surprises))
             self.is_working = True
             try:
-                await asyncio.to_thread(self._make_vectors)
+                surprises = (
+                    0 if await asyncio.to_thread(self._try, "not_embedded", self._make_vectors) else surprises + 1
+                )
             finally:
                 self.is_working = False
+
+    async def _watch(self) -> None:
+        """A folder that cannot be watched now may be there later."""
+        surprises = 0
+        while True:
+            surprises = 0 if await asyncio.to_thread(self._try, "not_watching", self._watch_once) else surprises + 1
+            await asyncio.sleep(self._wait_s(surprises))
+
+    def _wait_s(self, surprises: int) -> float:
+        return min(self._look_s * 2.0 ** min(surprises, 16), max(MAX_WAIT_S, self._look_s))
+
+    def _try(self, event: str, turn: Callable[[], None]) -> bool:
+        """One turn. Whatever it raises is logged, and ends this turn alone; false: with an error nobody foresaw."""
+        try:
+            turn()
+        except (DariError, OSError) as error:
+            _log.warning("kebab event=%s: %s", event, error)
+        except Exception:
+            _log.exception("kebab event=%s: an error of kebab; it tries again later", event)
+            return False
+        return True
 
     def _make_vectors(self) -> None:
         from dari.knowledge.indexing import make_vectors
 
-        try:
-            settings = self._settings()
-            if settings.is_readonly:
-                return
-            report = make_vectors(settings, lambda _: None, self._stopped)
-            if report is not None and report.embedded:
-                _log.info("kebab event=embedded model=%s chunks=%d", report.model_key, report.embedded)
-        except (DariError, OSError) as error:
-            _log.warning("kebab event=not_embedded: %s", error)
-
-    async def _watch(self) -> None:
-        """A folder that cannot be watched now may be there later."""
-        while True:
-            await asyncio.to_thread(self._watch_once)
-            await asyncio.sleep(self._look_s)
+        settings = self._settings()
+        if settings.is_readonly:
+            return
+        report = make_vectors(settings, lambda _: None, self._stopped)
+        if report is not None and report.embedded:
+            _log.info("kebab event=embedded model=%s chunks=%d", report.model_key, report.embedded)
 
     def _watch_once(self) -> None:
         from dari.knowledge.ingest.watch import watch
 
-        try:
-            watch(
-                self._settings(),
-                stopped=self._stopped,
-                on_report=lambda report: _log.info(
-                    "kebab event=ingested new=%d updated=%d removed=%d", report.new, report.updated, report.removed
-                ),
-                on_error=lambda error: _log.warning("kebab event=not_ingested: %s", error.message),
-            )
-        except (DariError, OSError) as error:
-            _log.warning("kebab event=not_watching: %s", error)
+        watch(
+            self._settings(),
+            stopped=self._stopped,
+            on_report=lambda report: _log.info(
+                "kebab event=ingested new=%d updated=%d removed=%d", report.new, report.updated, report.removed
+            ),
+            on_error=lambda error: _log.warning("kebab event=not_ingested: %s", error.message),
+        )
