@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from dari.knowledge.service import KnowledgeService
 
 MAX_THREADS = 8
+MAX_ASKS = 8
+"""Questions have threads of their own: one waits for a language model for minutes, and no search waits behind it."""
 T = TypeVar("T")
 
 
@@ -39,9 +41,11 @@ class KnowledgeApi:
     def __init__(self, open_service: Callable[[], KnowledgeService]) -> None:
         self._open = open_service
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="kebab")
+        self._asks = ThreadPoolExecutor(MAX_ASKS, thread_name_prefix="kebab-ask")
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._asks):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     @expose("kebab.search", READ)
     async def search(self, query: str, mode: SearchMode = "hybrid", k: int = 10) -> SearchResponseV1:
@@ -63,7 +67,7 @@ class KnowledgeApi:
         request = AskRequest(question=query, session_id=session_id or "")
         sampler = None if replies is None else ReplayedSampler(replies)
         try:
-            return AskStep(await self._run(lambda service: service.ask(request, sampler)))
+            return AskStep(await self._run(lambda service: service.ask(request, sampler), self._asks))
         except SamplingNeeded as needed:
             return AskStep(sample=needed.request)
 
@@ -74,7 +78,7 @@ class KnowledgeApi:
 
         request = AskRequest(question=query, session_id=session_id or "")
         caller = CallerModel(context, asyncio.get_running_loop())
-        return await self._run(lambda service: service.ask(request, caller.sampler(), caller.events()))
+        return await self._run(lambda service: service.ask(request, caller.sampler(), caller.events()), self._asks)
 
     @expose("kebab.schema", READ)
     async def schema(self) -> SchemaV1:
@@ -131,8 +135,8 @@ class KnowledgeApi:
         """Whether a file lies in a folder that the configuration names."""
         return await self._run(lambda service: service.is_inside_roots(path))
 
-    async def _run(self, work: Callable[[KnowledgeService], T]) -> T:
-        return await self._call(lambda: work(self._open()))
+    async def _run(self, work: Callable[[KnowledgeService], T], threads: ThreadPoolExecutor | None = None) -> T:
+        return await self._call(lambda: work(self._open()), threads)
 
-    async def _call(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _call(self, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads or self._threads, work)

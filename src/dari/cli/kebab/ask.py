@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import UNSET, json
 from msgspec.structs import replace
@@ -69,7 +71,7 @@ async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
         multi_hop=arguments.multi_hop,
     )
     stream = AnswerStream(context) if arguments.stream else None
-    answer = await context.call(service.ask, request, None, stream.events() if stream else None, llm)
+    answer = await _in_own_thread(lambda: service.ask(request, None, stream.events() if stream else None, llm))
     if stream is not None:
         stream.end(answer)
         await asyncio.sleep(0)  # what is on its way to stderr comes before the answer
@@ -78,6 +80,15 @@ async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
     else:
         _show(context, answer, has_citations=not arguments.hide_citations, explains=arguments.explain)
     return OK if answer.grounded else NOTHING
+
+
+async def _in_own_thread(work: Callable[[], AnswerV1]) -> AnswerV1:
+    """Not one of the few that kebabd's commands share: an ask that waits for its model keeps no search waiting."""
+    threads = ThreadPoolExecutor(1, thread_name_prefix="kebab-ask")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+    finally:
+        threads.shutdown(wait=False)
 
 
 class AnswerStream:
