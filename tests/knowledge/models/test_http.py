@@ -203,3 +203,19 @@ def test_two_servers_or_prefixes_are_two_models(tmp_path: Path) -> None:
     keys = [model.key for model in models if model is not None]
     assert len(set(keys)) == 3
     assert all(key.startswith("baai-bge-m3-") for key in keys)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"data": [{"embedding": []}]}',
+        b'{"data": [{"embedding": [1e39, 0.0]}]}',
+        b'{"data": [{"embedding": [NaN, 0.0]}]}',
+        b'{"data": [{"embedding": [1' + b"0" * 400 + b"]}]}",
+        b'{"data": ' + b"[" * 100_000,
+    ],
+)
+def test_vectors_that_are_none_are_refused(tmp_path: Path, answer: bytes) -> None:
+    with _served() as server, pytest.raises(DariError):
+        server.answer = answer
+        _model(server, tmp_path).embed_query("bridge")

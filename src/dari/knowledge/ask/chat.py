@@ -11,6 +11,9 @@ from dari.knowledge.config import LlmSettings
 from dari.knowledge.errors import ConfigInvalid, ModelUnreachable
 from dari.knowledge.model_server import ModelServer
 
+MAX_EVENT_BYTES = 4096
+"""Of a stream, for each token that was asked for: an event that carries one token is 200 to 400 bytes of JSON."""
+_FURTHER_CHARS = 64 * 1024
 Sampler = Callable[[Sequence[ChatMessage], int], str]
 """Asks the client's model: messages and a limit of tokens in, text out; raises DariError where the client refuses."""
 
@@ -49,13 +52,19 @@ class ServerChat:
         }
         if self._settings.seed is not None:
             body["seed"] = self._settings.seed
-        has_spoken = False
-        for event in self._server.stream("/chat/completions", body):
+        written = 0
+        max_chars = 16 * max_tokens + _FURTHER_CHARS
+        for event in self._server.stream("/chat/completions", body, MAX_EVENT_BYTES * max_tokens + 2**20):
             delta = _delta(event)
-            has_spoken = has_spoken or bool(delta)
+            written += len(delta)
+            if written > max_chars:
+                raise ModelUnreachable(
+                    f"{self._settings.endpoint} wrote more than {max_chars} characters for {max_tokens} tokens",
+                    "check that the server obeys max_tokens",
+                )
             if delta:
                 yield delta
-        if not has_spoken:
+        if not written:
             raise ModelUnreachable(
                 f"{self._settings.endpoint} streamed no text for model {self.id!r}", "check that it is a chat model"
             )

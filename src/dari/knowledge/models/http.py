@@ -116,7 +116,10 @@ class HttpModel:
                 f"{self._server.endpoint} returned {len(values)} vectors for {len(texts)} texts",
                 "is this an embedding model?",
             )
-        rows = np.array(values, dtype=np.float32)
+        if not values[0]:
+            raise Failed(f"{self._server.endpoint} returned vectors without a number", "is this an embedding model?")
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
+            rows = np.array(values, dtype=np.float32)
         if not np.isfinite(rows).all():
             raise Failed(
                 f"{self._server.endpoint} returned a vector with a value that is not finite", "try another model"
@@ -135,7 +138,7 @@ class HttpModel:
             if self._settings.provider == "ollama":
                 return msgspec.convert(reply, _OllamaReply).embeddings
             rows = msgspec.convert(reply, _OpenAiReply).data
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, OverflowError) as error:
             raise Failed(f"{self._server.endpoint} answered without vectors: {error}", "check the endpoint") from error
         if all(row.index >= 0 for row in rows):
             rows.sort(key=lambda row: row.index)
