@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dari.knowledge.config import StoreSettings
 
 _SIGNATURE = (
-    "SELECT key, value FROM kv WHERE key IN ('store_id', 'vectors_complete')"
-    " UNION ALL SELECT 'model', model_no::text FROM vector_models ORDER BY 1, 2"
+    "SELECT key, value FROM \"{0}\".kv WHERE key IN ('store_id', 'vectors_complete')"
+    ' UNION ALL SELECT \'model\', model_no::text FROM "{0}".vector_models ORDER BY 1, 2'
 )
 _SIZES = (
     "SELECT coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relname LIKE 'lexical%'), 0)::bigint,"
@@ -52,11 +52,11 @@ class PostgresBackend:
         self.database.close()
 
     def exists(self) -> bool:
-        return self.database.rows("SELECT to_regclass('kv') IS NOT NULL")[0][0] is True
+        return self.database.rows("SELECT to_regclass(?) IS NOT NULL", f'"{self.database.schema}".kv')[0][0] is True
 
     def signature(self) -> Signature:
         try:
-            return tuple(self.database.rows(_SIGNATURE))
+            return tuple(self.database.rows(_SIGNATURE.format(self.database.schema)))
         except NotIndexed:
             return ()
 
@@ -101,7 +101,7 @@ class PostgresBackend:
     def count_documents(self) -> int:
         """Of a store of any version: a reset is for those that cannot be opened, too."""
         try:
-            count: int = self.database.rows("SELECT count(*) FROM documents")[0][0]
+            count: int = self.database.rows(f'SELECT count(*) FROM "{self.database.schema}".documents')[0][0]
         except NotIndexed:
             return 0
         return count

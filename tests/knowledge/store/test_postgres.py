@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from dari.errors import Conflict, DariError, Denied, Unavailable
+from dari.knowledge.config import StoreSettings
 from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked, StoreNewer
+from dari.knowledge.postgres_backend import PostgresBackend
 from dari.knowledge.store import postgres, postgres_schema
 from dari.knowledge.store.postgres import Database, make_store, open_store
 from tests.support.knowledge_documents import document, passages, put
 from tests.support.postgres_server import PASSWORD, fresh_schema
 
+np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.xdist_group("postgres")
 Connect = Callable[..., Database]
 
@@ -110,7 +114,7 @@ def test_a_missing_extension_names_the_statement_that_makes_it(postgres_url: str
         make_store(connect(url))
     assert "CREATE EXTENSION vector" in caught.value.hint
     with connect(postgres_url.replace("/postgres", f"/{name}")).changing() as connection:
-        connection.execute("CREATE EXTENSION vector")
+        connection.execute("CREATE EXTENSION vector SCHEMA public")
     put(make_store(connect(url)), "a.md", "a")  # an ordinary role is enough from then on
 
 
@@ -199,3 +203,60 @@ def test_two_schemas_of_one_database_are_two_stores(connect: Connect) -> None:
     assert other.document_by_path("a.md") is None
     with one.database.lock(), other.database.lock():
         put(other, "b.md", "b")
+
+
+@pytest.fixture
+def fresh_url(postgres_url: str, connect: Connect) -> str:
+    """A database of its own, without pgvector."""
+    name = fresh_schema()
+    with connect().reading() as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_url.replace("/postgres", f"/{name}")
+
+
+def test_tables_of_the_public_schema_are_not_the_store_of_another_schema(fresh_url: str, connect: Connect) -> None:
+    public = make_store(connect(fresh_url, "public"))
+    put(public, "theirs.md", "a")
+    with public.database.changing() as connection:
+        connection.execute("CREATE TABLE vectors_1 (chunk_no BIGINT PRIMARY KEY, vector vector(2) NOT NULL)")
+        connection.execute("INSERT INTO vectors_1 VALUES (1, '[1,0]')")
+    with closing(PostgresBackend(StoreSettings(url=fresh_url, schema="team2"))) as backend:
+        assert not backend.exists()
+        assert backend.signature() == ()
+        assert backend.count_documents() == 0
+        with pytest.raises(NotIndexed):
+            backend.open_store()
+        store = backend.make_store()
+        assert store.document_by_path("theirs.md") is None
+        chunk_no = put(store, "ours.md", "b").added[0].chunk_no
+        vectors = backend.open_vectors("model", 2, 0, writable=True)
+        assert vectors.append([chunk_no], np.array([[0, 1]], np.float32)) == 1
+        vectors.refresh(0)
+        assert vectors.search(np.array([0, 1], np.float32), 5) == [(chunk_no, 1.0)]
+        with store.write() as transaction:
+            transaction.delete_vectors()
+            transaction.delete_vectors()
+    assert public.database.rows("SELECT chunk_no FROM public.vectors_1") == [(1,)]
+    assert [one.path for one in public.list_documents()] == ["theirs.md"]
+
+
+def test_a_fresh_database_takes_vectors_in_the_session_that_made_the_extension(
+    fresh_url: str, connect: Connect
+) -> None:
+    database = connect(fresh_url)
+    assert database.rows("SHOW search_path") == [(database.schema,)]
+    make_store(database)
+    with database.changing() as connection:
+        assert connection.execute("SELECT '[1,2]'::vector::text").fetchone() == ("[1,2]",)
+    assert database.rows("SELECT '[1,2]'::vector::text") == [("[1,2]",)]
+
+
+def test_public_is_left_out_where_the_extension_has_a_schema_of_its_own(fresh_url: str, connect: Connect) -> None:
+    with connect(fresh_url).changing() as connection:
+        connection.execute("CREATE SCHEMA extensions")
+        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
+    database = connect(fresh_url)
+    make_store(database)
+    assert database.rows("SHOW search_path") == [(f"{database.schema}, extensions",)]
+    assert database.rows("SELECT '[1,2]'::vector::text") == [("[1,2]",)]

@@ -54,7 +54,7 @@ class PostgresVectors:
     def refresh(self, committed_rows: int) -> None:
         """Take the count of what is committed; rows are always read as they are."""
         self._state = self._read_state()
-        self._table = vectors_table(self._state[0])
+        self._table = vectors_table(self._database.schema, self._state[0])
         sql = "SELECT to_regclass(?) IS NOT NULL, to_regclass(?) IS NOT NULL"
         is_there, self._has_ann = self._database.rows(sql, self._table, f"{self._table}_hnsw")[0]
         self._count: int = self._database.rows(f"SELECT count(*) FROM {self._table}")[0][0] if is_there else 0
@@ -128,7 +128,8 @@ class PostgresVectors:
                 (self.model_key, self.dim, utc_text()),
             )
             sql = "SELECT model_no FROM vector_models WHERE model_key = ?"
-            table = vectors_table(connection.execute(sql, (self.model_key,)).fetchone()[0])
+            number = connection.execute(sql, (self.model_key,)).fetchone()[0]
+            table = vectors_table(self._database.schema, number)
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {table} (chunk_no BIGINT PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,"
                 f" vector vector({self.dim}) NOT NULL)"
@@ -156,7 +157,7 @@ class PostgresVectors:
         with self._database.changing_documents() as connection:
             connection.execute(f"SET LOCAL maintenance_work_mem = '{_BUILD_MEMORY}'")
             connection.execute(
-                f"CREATE INDEX {self._table}_hnsw ON {self._table}"
+                f"CREATE INDEX vectors_{self._state[0]}_hnsw ON {self._table}"
                 f" USING hnsw ((vector::halfvec({self.dim})) halfvec_ip_ops)"
             )
             connection.execute(f"ANALYZE {self._table}")

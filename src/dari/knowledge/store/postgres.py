@@ -35,13 +35,11 @@ WRITE_WAIT_S = 10.0
 MIGRATION_WAIT_S = 10.0
 SCHEMES = ("postgresql", "postgres")
 EF_SEARCH = 200
-_SETUP = """
-SELECT set_config('search_path', quote_ident(%s) || ', public' || coalesce((SELECT ', ' || quote_ident(n.nspname)
-    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'), ''), false),
+_SETUP = f"""{postgres_schema.SET_SEARCH_PATH},
   set_config('jit', 'off', false), set_config('work_mem', '64MB', false),
   set_config('plan_cache_mode', 'force_custom_plan', false),
-  set_config('hnsw.ef_search', %s, false), set_config('default_transaction_read_only', %s, false),
-  set_config('lock_timeout', %s, false), set_config('client_min_messages', 'warning', false)
+  set_config('hnsw.ef_search', ?, false), set_config('default_transaction_read_only', ?, false),
+  set_config('lock_timeout', ?, false), set_config('client_min_messages', 'warning', false)
 """
 
 
@@ -252,12 +250,13 @@ class Database:
         except psycopg.OperationalError as error:
             raise self._not_connected(error) from None
         wait = f"{round(WRITE_WAIT_S * 1000)}ms"
+        connection = PostgresConnection(raw)
         try:
-            raw.execute(_SETUP, (self.schema, str(EF_SEARCH), "on" if is_readonly else "off", wait))
+            connection.execute(_SETUP, (self.schema, str(EF_SEARCH), "on" if is_readonly else "off", wait))
         except BaseException:
             raw.close()
             raise
-        return PostgresConnection(raw)
+        return connection
 
     def _not_connected(self, error: psycopg.OperationalError) -> DariError:
         said = self._redacted(str(error))
@@ -327,7 +326,7 @@ class PostgresStore(SqlStore):
     @contextmanager
     def write(self) -> Iterator[WriteTransaction]:
         with self.database.changing_documents() as connection:
-            yield _Transaction(connection)
+            yield _Transaction(connection, self.database.schema)
 
     def _reading(self) -> Any:
         return self.database.reading()
@@ -360,10 +359,14 @@ class PostgresStore(SqlStore):
 
 
 class _Transaction(SqlTransaction):
+    def __init__(self, connection: PostgresConnection, schema: str) -> None:
+        super().__init__(connection)
+        self._schema = schema
+
     def delete_vectors(self, model_key: str = "") -> None:
         sql = "SELECT model_no FROM vector_models WHERE ? = '' OR model_key = ?"
         for (number,) in self._db.execute(sql, (model_key, model_key)).fetchall():
-            self._db.execute(f"DROP TABLE IF EXISTS {vectors_table(number)}")
+            self._db.execute(f"DROP TABLE IF EXISTS {vectors_table(self._schema, number)}")
         super().delete_vectors(model_key)
 
     def _next_chunk_no(self) -> int:
@@ -376,7 +379,7 @@ class _Transaction(SqlTransaction):
 def open_store(database: Database) -> PostgresStore:
     """The store that is there; one of an older version is migrated under the writer lock."""
     with database.reading() as connection:
-        version = postgres_schema.version_of(connection, database.place)
+        version = postgres_schema.version_of(connection, database.schema, database.place)
     postgres_schema.check_version(version, database.place)
     if version < len(postgres_schema.MIGRATIONS):
         if database.is_readonly:
@@ -393,12 +396,13 @@ def make_store(database: Database) -> PostgresStore:
     """Make or migrate the store, all of it or nothing."""
     with database.changing_documents() as connection:
         postgres_schema.make_or_migrate(connection, database.schema, database.place)
+    database.drop_idle()  # they do not know of an extension that was just made
     return PostgresStore(database)
 
 
-def vectors_table(model_no: int) -> str:
+def vectors_table(schema: str, model_no: int) -> str:
     """The table of a model's vectors; it is there from its first vector on."""
-    return f"vectors_{model_no}"
+    return f'"{schema}".vectors_{model_no}'
 
 
 def place_of(url: str, schema: str) -> str:

@@ -18,6 +18,13 @@ MIN_SERVER = 150000
 MIN_PGVECTOR = (0, 7)
 """halfvec came with 0.7."""
 
+SET_SEARCH_PATH = """
+SELECT set_config('search_path', quote_ident(?) || coalesce((SELECT ', ' || quote_ident(n.nspname)
+    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'), ''), false)
+"""
+"""The store's schema, then the one of pgvector, for its types and operators. That may be `public`, where others make
+tables: what need not be there in the store's own schema is asked for with the schema's name."""
+
 # A step never changes: a store of today is what the next version finds. Append; the count is the store's version.
 MIGRATIONS = (
     """
@@ -85,11 +92,11 @@ MIGRATIONS = (
 )
 
 
-def version_of(connection: PostgresConnection, place: str) -> int:
-    """The version of the store in the connection's schema; NotIndexed where there is none."""
-    if connection.execute("SELECT to_regclass('kv')").fetchone()[0] is None:
+def version_of(connection: PostgresConnection, schema: str, place: str) -> int:
+    """The version of the store in this very schema; NotIndexed where there is none."""
+    if connection.execute("SELECT to_regclass(?)", (f'"{schema}".kv',)).fetchone()[0] is None:
         raise NotIndexed(f"nothing is indexed in {place} yet", "run `kebab ingest --root FOLDER`")
-    row = connection.execute("SELECT value FROM kv WHERE key = 'store_version'").fetchone()
+    row = connection.execute(f"SELECT value FROM \"{schema}\".kv WHERE key = 'store_version'").fetchone()
     return int(row[0]) if row else 0
 
 
@@ -107,9 +114,10 @@ def check_version(version: int, place: str) -> None:
 def make_or_migrate(connection: PostgresConnection, schema: str, place: str) -> int:
     """Bring the schema to this version, in the caller's transaction; returns the version before, 0: it is new."""
     check_server(connection, place)
+    connection.execute(SET_SEARCH_PATH, (schema,))  # with the schema of the extension, which may be new
     connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     try:
-        before = version_of(connection, place)
+        before = version_of(connection, schema, place)
     except NotIndexed:
         before = 0
     check_version(before, place)
