@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from dari.errors import DariError
 from dari.knowledge.config import read_toml
-from dari.knowledge.errors import NotIndexed, classify
+from dari.knowledge.errors import ConfigInvalid, NotIndexed, classify
 from dari.knowledge.render import stale_before
 from dari.knowledge.wire.reports import (
     Capabilities,
@@ -107,10 +107,15 @@ def _check_data_dir(service: KnowledgeService) -> DoctorCheck:
 
 def _check_password(service: KnowledgeService) -> Iterator[DoctorCheck]:
     """A password in the file is for its owner's eyes only."""
-    from urllib.parse import urlsplit
+    from dari.knowledge.store.postgres import password_of
 
     settings = service.settings
-    if not settings.has_file or not urlsplit(read_toml(settings.config_file).get("store", {}).get("url", "")).password:
+    url = read_toml(settings.config_file).get("store", {}).get("url", "") if settings.has_file else ""
+    try:
+        has_password = bool(url and password_of(url))
+    except (ImportError, ConfigInvalid):  # the variable KEBAB_STORE_URL is used instead of it
+        has_password = "@" in url or "password" in url
+    if not has_password:
         return
     mode = settings.config_file.stat().st_mode & 0o777
     if mode & 0o077:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SIGNATURE = (
     "SELECT key, value FROM \"{0}\".kv WHERE key IN ('store_id', 'vectors_complete')"
-    ' UNION ALL SELECT \'model\', model_no::text FROM "{0}".vector_models ORDER BY 1, 2'
+    " UNION ALL SELECT 'model', model_no::text FROM \"{0}\".vector_models ORDER BY 1, 2"
 )
 _SIZES = (
     "SELECT coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relname LIKE 'lexical%'), 0)::bigint,"

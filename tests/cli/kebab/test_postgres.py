@@ -103,8 +103,12 @@ async def test_a_wrong_url_is_refused_without_its_password(kebab: Kebab, postgre
     assert PASSWORD not in done.out + done.err
 
 
-async def test_a_password_that_others_may_read_fails_the_doctor(kebab: Kebab, postgres_url: str) -> None:
-    made = await kebab("init", "notes", "--store", postgres_url, "--json")
+@pytest.mark.parametrize("is_option", [False, True])
+async def test_a_password_that_others_may_read_fails_the_doctor(
+    kebab: Kebab, postgres_url: str, is_option: bool
+) -> None:
+    url = f"{postgres_url.replace(f':{PASSWORD}', '')}?password={PASSWORD}" if is_option else postgres_url
+    made = await kebab("init", "notes", "--store", url, "--json")
     await kebab("ingest")
     private = await kebab("doctor", "--json")
     Path(made.json["config"]).chmod(0o644)

@@ -67,6 +67,35 @@ def test_a_login_that_fails_says_why_and_never_shows_the_password(
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://bob:pa#Sec@db/kb", "postgresql://db/kb (schema s)"),
+        ("postgresql://bob:pa?Sec@db:99/kb?sslmode=require", "postgresql://db:99/kb (schema s)"),
+        ("postgresql://db/kb?user=bob&password=paSec", "postgresql://db/kb (schema s)"),
+        ("postgres://bob:paSec@a:1,b:2/kb", "postgresql://a:1,b:2/kb (schema s)"),
+        ("postgresql://bob:paSec@[::1]:5/kb", "postgresql://[::1]:5/kb (schema s)"),
+        ("postgresql:///kb?host=/run/pg&password=paSec", "postgresql:///run/pg/kb (schema s)"),
+    ],
+)
+def test_the_place_is_what_the_client_library_reads_without_the_password(url: str, shown: str) -> None:
+    database = Database(url, "s")
+    assert database.place == shown
+    secret = postgres.password_of(url)
+    assert secret.endswith("Sec")
+    assert database._redacted(f"no {secret} here") == "no <redacted> here"
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://bob:pa@Sec@db/kb", "postgresql://bob:pa/Sec@db/kb", "postgresql://bob:12/Sec@db/kb"]
+)
+def test_a_password_that_must_be_escaped_is_refused_unseen(url: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        Database(url, "s")
+    assert "Sec" not in f"{caught.value!r} {caught.value.message} {caught.value.hint}"
+    assert "%40" in caught.value.hint
+
+
 def test_a_password_in_the_environment_is_used(
     postgres_url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

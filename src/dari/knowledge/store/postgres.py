@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote
 
 from dari.errors import Conflict, DariError, Denied, Failed, Unavailable
 from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked
@@ -302,8 +302,8 @@ class Database:
             raise Failed(f"{self.place}: {self._redacted(_first_line(error))}", "kebab doctor says more") from error
 
     def _redacted(self, text: str) -> str:
-        secrets = [urlsplit(self._url).password or "", os.environ.get("PGPASSWORD", "")]
-        for secret in {form for one in secrets if one for form in (one, unquote(one))}:
+        secrets = (password_of(self._url), os.environ.get("PGPASSWORD", ""))
+        for secret in {form for one in secrets if one for form in (one, quote(one, safe=""))}:
             text = text.replace(secret, "<redacted>")
         return text
 
@@ -407,13 +407,47 @@ def vectors_table(schema: str, model_no: int) -> str:
 
 def place_of(url: str, schema: str) -> str:
     """Server and database, without the user, the password and the options."""
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
+    scheme = url.partition("://")[0] if "://" in url else ""
+    if scheme not in SCHEMES:
         raise ConfigInvalid(
-            f"[store] url must begin with postgresql://, got {parts.scheme or 'no scheme'!r}",
+            f"[store] url must begin with postgresql://, got {scheme or 'no scheme'!r}",
             "such as postgresql://user@host:5432/database",
         )
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {schema})"
+    parts = _parts_of(url)
+    hosts, ports = parts.get("host", "").split(","), parts.get("port", "").split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    shown = [
+        f"{f'[{host}]' if ':' in host else host}{':' if port else ''}{port}"
+        for host, port in zip(hosts, ports, strict=True)
+    ]
+    return f"postgresql://{','.join(shown)}/{parts.get('dbname', '')} (schema {schema})"
+
+
+def password_of(url: str) -> str:
+    """The password in the URL, wherever in it; empty without one."""
+    return _parts_of(url).get("password", "")
+
+
+def _parts_of(url: str) -> dict[str, str]:
+    """The URL as the client library reads it: to that, unlike to `urlsplit`, a password may hold `#` or `?`."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.ProgrammingError:  # its message may hold a part of the URL
+        raise ConfigInvalid(
+            "[store] url must be a URL that PostgreSQL understands",
+            "such as postgresql://user@host:5432/database?sslmode=require",
+        ) from None
+    has_odd_port = not parts.get("port", "").replace(",", "0").isdigit() and bool(parts.get("port"))
+    has_odd_name = "@" in parts.get("dbname", "") and "%40" not in url
+    if "@" in parts.get("host", "") or has_odd_port or has_odd_name:  # the rest of a password, taken for the server
+        raise ConfigInvalid(
+            "[store] url must name a host and a port after the password, and PostgreSQL reads something else there",
+            "write @ as %40, / as %2F and : as %3A in the password, or keep it in ~/.pgpass",
+        )
+    return parts
 
 
 @lru_cache(maxsize=512)
