@@ -13,11 +13,12 @@ import numpy as np
 from bench.knowledge.child import TOP, Numbers, Query, serve
 from bench.knowledge.corpus import DIM, CorpusFiles, passages_of
 from dari.knowledge.backend import Backend, FolderBackend
-from dari.knowledge.document import Chunk, Location
-from dari.knowledge.index.vectors import DEFAULT_ANN_ABOVE_ROWS, VectorIndex
+from dari.knowledge.config import DEFAULT_ANN_ABOVE_CHUNKS
+from dari.knowledge.document import Chunk, Location, SearchMode
+from dari.knowledge.index.vectors import VectorIndex
 from dari.knowledge.paths import DataPaths
 from dari.knowledge.search.query import parse_query, weigh
-from dari.knowledge.search.request import SearchMode, SearchRequest
+from dari.knowledge.search.request import SearchRequest
 from dari.knowledge.search.searcher import Searcher
 from dari.knowledge.store.records import DocumentRecord
 
@@ -116,7 +117,7 @@ class Kebab:
                 transaction.put_vectors(MadeUpModel.key, DIM, numbers, count)
         self._vectors.refresh(len(rows))
         self._vectors.build_ann()
-        if len(rows) > DEFAULT_ANN_ABOVE_ROWS and isinstance(self._vectors, VectorIndex):
+        if len(rows) > DEFAULT_ANN_ABOVE_CHUNKS and isinstance(self._vectors, VectorIndex):
             folder = self._files.folder / "kebab" / "vectors"
             self._exact = VectorIndex.open(folder, DIM, MadeUpModel.key, len(rows), ann_above_rows=len(rows))
 

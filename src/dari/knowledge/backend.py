@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dari.knowledge.config import Settings
+from dari.knowledge.config import DEFAULT_ANN_ABOVE_CHUNKS, Settings
 from dari.knowledge.paths import DataPaths
 from dari.paths import make_dirs, read_regular, write_private
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dari.knowledge.store.store import Store
 
 Signature = tuple[object, ...]
-DEFAULT_ANN_ABOVE_ROWS = 200_000
 
 
 class Backend(Protocol):
@@ -92,7 +91,7 @@ class FolderBackend:
     """A data folder: copying it moves the knowledge base."""
 
     def __init__(
-        self, data: DataPaths, *, is_readonly: bool = False, ann_above_rows: int = DEFAULT_ANN_ABOVE_ROWS
+        self, data: DataPaths, *, is_readonly: bool = False, ann_above_rows: int = DEFAULT_ANN_ABOVE_CHUNKS
     ) -> None:
         self._data = data
         self._is_readonly = is_readonly

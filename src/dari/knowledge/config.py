@@ -25,6 +25,7 @@ from dari.paths import read_regular
 CONFIG_VERSION = 1
 MAX_CONFIG_BYTES = 1024 * 1024
 MIB = 1024 * 1024
+DEFAULT_ANN_ABOVE_CHUNKS = 200_000
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -97,7 +98,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True):
     rrf_k: Positive = 60
     snippet_chars: Positive = 220
     stale_after_days: Positive = 30
-    ann_above_chunks: Positive = 200_000
+    ann_above_chunks: Positive = DEFAULT_ANN_ABOVE_CHUNKS
     """Above this many vectors an approximate index finds candidates, which are scored exactly."""
 
 

@@ -143,10 +143,11 @@ _BY_CLASS: tuple[tuple[type[DariError], ErrorCode], ...] = (
     (TimedOut, "timeout"),
     (Unavailable, "unavailable"),
 )
+DAMAGED_HINT = "restore a backup, or build it anew: kebab reset --data-only, then kebab ingest"
 _SQLITE: dict[int, ErrorCode] = {5: "store_locked", 6: "store_locked", 11: "store_damaged", 26: "store_damaged"}
 _SQLITE_HINTS: dict[ErrorCode, str] = {
     "store_locked": "another process writes to the store; try again",
-    "store_damaged": "restore a backup, or build it anew: kebab reset --data-only, then kebab ingest",
+    "store_damaged": DAMAGED_HINT,
 }
 _BUG = "this is a bug in kebab; the command with --verbose shows the traceback"
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, get_args
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
-from dari.cli.kebab.progress import ProgressBar
+from dari.cli.kebab.progress import ProgressBar, run_cancellable
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_pairs, print_table
 from dari.knowledge.document import SearchMode
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from dari.knowledge.eval.metrics import Estimate
     from dari.knowledge.eval.run import RunReport, Scores
 
-T = TypeVar("T")
 _SET_HELP = "a folder with corpus.jsonl, queries.jsonl and qrels (BEIR's form), or house: the set that is shipped"
 
 
@@ -85,21 +82,7 @@ async def _measure(given: str, mode: str, context: KebabContext, fresh: bool = F
             fresh=fresh,
         )
 
-    return await _cancellable(work, context, line)
-
-
-async def _cancellable(work: Callable[[threading.Event], T], context: KebabContext, line: ProgressBar) -> T:
-    """Ctrl-C ends the thread's work at its next step, and waits for it."""
-    cancel = threading.Event()
-    running = asyncio.ensure_future(context.call(work, cancel))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        cancel.set()
-        await asyncio.gather(running, return_exceptions=True)
-        raise
-    finally:
-        line.clear()
+    return await run_cancellable(work, context, line)
 
 
 def _show_index(line: ProgressBar, progress: IndexProgress) -> None:
@@ -252,7 +235,7 @@ async def _tune(arguments: argparse.Namespace, context: KebabContext) -> None:
                 cancel=cancel,
             )
 
-    found = await _cancellable(work, context, line)
+    found = await run_cancellable(work, context, line)
     if arguments.write:
         await context.call(write_weight, settings.config_file, found.best_weight)
         context.note(f"embedding.lexical_weight = {found.best_weight:g} is in {settings.config_file}")

@@ -23,12 +23,9 @@ def main(argv: list[str] | None = None, program: str = "kebab", *, leaves: bool 
     code = _main(program, words)
     code = ERROR if code == INTERRUPTED else code
     if argv is None and leaves:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass  # closed, or nobody reads it any more
-        os._exit(code)
+        from dari.cli.remote.fast_client import exit_at_once
+
+        exit_at_once(code)
     return code
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import threading
 from typing import TYPE_CHECKING
 
 from dari.cli.kebab.context import OK, KebabContext, print_wire
-from dari.cli.kebab.progress import ProgressBar
+from dari.cli.kebab.progress import ProgressBar, run_cancellable
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import format_size, print_table
 from dari.errors import InvalidInput
@@ -79,20 +77,12 @@ async def _install_one(model: CatalogModel, context: KebabContext) -> None:
 
     settings = (await context.open()).settings
     folder = models_dir(settings.config.embedding, settings.data.data)
-    line, cancel = ProgressBar(context), threading.Event()
+    line = ProgressBar(context)
 
     def show(progress: InstallProgress) -> None:
         line.show(f"{model.name}: {progress.stage}", progress.done_bytes, progress.total_bytes)
 
-    work = asyncio.ensure_future(context.call(install_model, model, folder, show, cancel))
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        cancel.set()
-        await asyncio.gather(work, return_exceptions=True)
-        raise
-    finally:
-        line.clear()
+    await run_cancellable(lambda cancel: install_model(model, folder, show, cancel), context, line)
     context.note(f"{model.name} is installed; kebab ingest makes its vectors")
 
 

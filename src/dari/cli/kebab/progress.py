@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from dari.cli.kebab.context import KebabContext
 from dari.cli.kit.table import one_line
@@ -10,6 +14,7 @@ from dari.text.width import truncate
 
 REDRAW_S = 0.08
 _BAR_COLUMNS = 24
+T = TypeVar("T")
 
 
 class ProgressBar:
@@ -34,3 +39,17 @@ class ProgressBar:
         if self._is_drawn:
             self._is_drawn = False
             self._console.err("\r\x1b[K")
+
+
+async def run_cancellable(work: Callable[[threading.Event], T], context: KebabContext, line: ProgressBar) -> T:
+    """The result of work in a thread. Ctrl-C sets the event, which ends the work at its next step, and waits for it."""
+    cancel = threading.Event()
+    running = asyncio.ensure_future(context.call(work, cancel))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        cancel.set()
+        await asyncio.gather(running, return_exceptions=True)
+        raise
+    finally:
+        line.clear()

@@ -261,13 +261,18 @@ def main(program: str, argv: list[str], *, leaves: bool = False) -> int:
     """
     code = _main(program, argv)
     if leaves:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass  # closed, or nobody reads it any more
-        os._exit(code)
+        exit_at_once(code)
     return code
+
+
+def exit_at_once(code: int) -> None:
+    """End the process with what it has printed, and do not take the interpreter down."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or nobody reads it any more
+    os._exit(code)
 
 
 def _main(program: str, argv: list[str]) -> int:

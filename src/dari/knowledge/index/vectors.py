@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from dari.errors import Conflict, InvalidInput
+from dari.knowledge.config import DEFAULT_ANN_ABOVE_CHUNKS
 from dari.knowledge.index.ann import ApproximateIndex
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _CURRENT = "current"
 _FIRST_GENERATION = "g1"
 _BLOCK_BYTES = 3 * 512 * 1024  # rows scored at a time: they stay in a core's cache, and two threads share them well
 _GATHER_SHARE = 8  # a filter that leaves at most one row in eight is scored row by row
-DEFAULT_ANN_ABOVE_ROWS = 200_000
 
 
 class VectorIndex:
@@ -59,7 +59,7 @@ class VectorIndex:
         model_key: str,
         committed_rows: int,
         writable: bool = False,
-        ann_above_rows: int = DEFAULT_ANN_ABOVE_ROWS,
+        ann_above_rows: int = DEFAULT_ANN_ABOVE_CHUNKS,
     ) -> VectorIndex:
         """Open the rows of `directory/<model_key>`. The writer cuts off what is behind `committed_rows`."""
         index = cls(directory / model_key, dim, model_key, writable, ann_above_rows)

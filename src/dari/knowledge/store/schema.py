@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from dari.knowledge.errors import NotIndexed, StoreDamaged, StoreNewer
+from dari.knowledge.errors import DAMAGED_HINT, NotIndexed, StoreDamaged, StoreNewer
 from dari.os_errors import name_file_in_errors
 
 APPLICATION_ID = 0x6B656261  # "keba" at byte 68 of the file
 BUSY_TIMEOUT_MS = 10_000
 _SQLITE_DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
-_DAMAGED_HINT = "restore a backup, or build it anew: kebab reset --data-only, then kebab ingest"
 
 # A step never changes: a store of today is what the next version finds. Append; the count is the store's version.
 MIGRATIONS = (
@@ -151,7 +150,7 @@ def _damage_named(path: Path) -> Iterator[None]:
             yield
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_DAMAGED:
-            raise StoreDamaged(f"{path} cannot be read: {error}", _DAMAGED_HINT) from error
+            raise StoreDamaged(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
         raise
 
 
