@@ -141,6 +141,20 @@ def test_an_index_that_another_version_made_is_built_anew_by_the_writer(corpus: 
     assert (again.was_reset, again.revision, again.chunk_count) == (True, 0, 0)
 
 
+def test_vectors_too_long_for_an_approximate_index_are_scanned_whole(corpus: Corpus) -> None:
+    import numpy as np
+
+    from dari.knowledge.index.postgres_vectors import PostgresVectors
+
+    database = corpus.backend.database  # type: ignore[attr-defined]
+    numbers = [row.chunk_no for row in put(make_store(database), "a.md", "a", "b", "c").added]
+    rows = np.eye(3, 4001, dtype=np.float32)
+    index = PostgresVectors(database, "m", 4001, writable=True, ann_above_rows=1)
+    index.append(numbers, rows)
+    assert not index.build_ann()
+    assert index.search(rows[1], 1) == [(numbers[1], 1.0)]
+
+
 def test_the_approximate_index_finds_what_a_whole_scan_finds(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 

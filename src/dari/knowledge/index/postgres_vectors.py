@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ANN_ABOVE_ROWS = 5000
 """Up to so many rows a whole scan is as fast."""
+MAX_ANN_DIM = 4000
+"""pgvector's HNSW takes no longer halfvec; longer vectors are scanned whole, whatever their number."""
 _MAX_EXACT_ALLOWED = 20_000  # a filter of at most so many chunks is scored chunk by chunk
 _BUILD_MEMORY = "512MB"
 
@@ -152,7 +154,7 @@ class PostgresVectors:
         """Make the approximate index where the rows are many; true when it was made. Later rows enter it at once."""
         self._require_writable()
         self.refresh(0)
-        if self._has_ann or self._count <= self._ann_above_rows:
+        if self._has_ann or self._count <= self._ann_above_rows or self.dim > MAX_ANN_DIM:
             return False
         with self._database.changing_documents() as connection:
             connection.execute(f"SET LOCAL maintenance_work_mem = '{_BUILD_MEMORY}'")
