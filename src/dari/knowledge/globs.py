@@ -70,12 +70,35 @@ def _name_regex(part: str) -> str:
         if letter in "*?":
             found += "[^/]*" if letter == "*" else "[^/]"
         elif end > 0:
-            inside = part[place:end].replace("\\", "\\\\").replace("[", "\\[")
+            found += _set_regex(part[place:end])
             place = end + 1
-            found += f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside.replace('^', chr(92) + '^')}]"
         else:
-            found += letter if letter.isalnum() or letter in "_ -" or ord(letter) > 127 else f"\\{letter}"
+            found += _escaped(letter)
     return found
+
+
+def _set_regex(inside: str) -> str:
+    """What stands in brackets, read as `fnmatch` does: a range from z to a holds nothing, and none holds `/`."""
+    is_negated = inside.startswith("!")
+    letters = inside[is_negated:]
+    found, place = "", 0
+    while place < len(letters):
+        first = last = letters[place]
+        if letters[place + 1 : place + 2] == "-" and place + 2 < len(letters):
+            last = letters[place + 2]
+            place += 2
+        place += 1
+        halves = [(first, "."), ("0", last)] if first < "/" < last else [(first, last)]
+        for low, high in halves:
+            if low <= high:
+                found += _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
+    if is_negated:
+        return f"[^/{found}]"
+    return f"[{found}]" if found else "(?!.)[^/]"  # nothing
+
+
+def _escaped(letter: str) -> str:
+    return letter if letter.isalnum() or letter in "_ " or ord(letter) > 127 else f"\\{letter}"
 
 
 def path_matches(path: str, pattern: str) -> bool:

@@ -192,6 +192,33 @@ def test_a_filter_names_documents_and_their_chunks(store: Store, where: Document
     assert sorted(store.documents(store.doc_nos_of(where))) == sorted(one.doc_no for one in store.list_documents(where))
 
 
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("[z-a]", ""),
+        ("[!z-a]", "]a^b-\\[0"),
+        ("[!]a]", "^b-\\[0"),
+        ("[]a]", "]a"),
+        ("[!^a]", "]b-\\[0"),
+        ("[^a]", "a^"),
+        ("[a-]", "a-"),
+        ("[--0]", "-0"),
+        ("[z-aa]", "a"),
+        ("[\\[]", "\\["),
+        ("[![]", "]a^b-\\0"),
+        ("[[:alpha:]]", ""),
+        ("[a", ""),
+        ("xx[+-9]yy", ""),
+    ],
+)
+def test_brackets_of_a_glob_mean_the_same_in_every_store(store: Store, glob: str, expected: str) -> None:
+    for name in "]a^b-\\[0":
+        put(store, name, name)
+    put(store, "xx/yy", "x")  # a range that spans `/` does not match it
+    found = store.documents(store.doc_nos_of(DocumentFilter(path_glob=glob))).values()
+    assert sorted(one.path for one in found) == sorted(expected)
+
+
 def test_a_glob_with_a_repeated_star_does_not_take_for_ever(store: Store) -> None:
     put(store, "a" * 200 + ".md", "a")
     assert store.doc_nos_of(DocumentFilter(path_glob="*a" * 30 + "/x")) == []
