@@ -2,7 +2,7 @@
 
 --config FILE, else $KEBAB_CONFIG, else $XDG_CONFIG_HOME/kebab/config.toml    settings
 `[store] data_dir`, else $XDG_DATA_HOME/kebab/                                documents, indexes, vectors, models
-$XDG_STATE_HOME/kebab/logs/                                                   logs
+$XDG_STATE_HOME/kebab/logs/                                                   log of `kebab mcp`
 
 With DARI_HOME set all three are below $DARI_HOME/kebab instead.
 """
