@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dari.knowledge.config import Settings
+from dari.knowledge.config import IngestSettings, Settings, Source
 from dari.knowledge.errors import IngestFatal, InvalidArgument, ReadonlyMode, StoreLocked
+from dari.knowledge.ingest.walk import Walk
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.store.records import DocumentFilter
@@ -249,17 +250,28 @@ def _ordinary_user() -> Iterator[Path]:
         shutil.rmtree(home)
 
 
-def test_documents_of_a_folder_that_cannot_be_listed_are_kept() -> None:
+@pytest.mark.parametrize("mode", [0, 0o400], ids=["not listed", "listed without a look at what is listed"])
+def test_documents_of_a_folder_that_cannot_be_read_are_kept(mode: int) -> None:
     with _ordinary_user() as home:
         settings = make_settings(home)
         write_old(home / "notes/closed/a.md", note("a"))
+        write_old(home / "notes/closed/deep/c.md", note("c"))
         write_old(home / "notes/b.md", note("b"))
         run(settings)
-        (home / "notes/closed").chmod(0)
+        (home / "notes/closed").chmod(mode)
         try:
             assert run(settings).removed == 0
         finally:
             (home / "notes/closed").chmod(0o700)
+
+
+def test_a_file_without_extension_that_cannot_be_opened_is_unreadable_not_foreign() -> None:
+    """It is opened to see what it is; one that was foreign would be deleted from the index."""
+    with _ordinary_user() as home:
+        write_old(home / "notes/deploy", "#!/bin/sh\necho numbat\n").chmod(0)
+        walk = Walk(Source(id="default", root=home / "notes"), IngestSettings())
+        assert list(walk.files()) == []
+        assert (walk.unreadable, walk.skips.total) == (["deploy"], 0)
 
 
 def test_a_file_that_cannot_be_parsed_costs_that_file_only_and_is_not_tried_twice(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ one of a higher folder, and nothing inside an ignored folder can be taken back. 
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -19,18 +21,21 @@ from dari.paths import read_regular
 
 GITIGNORE, KEBABIGNORE = ".gitignore", ".kebabignore"
 MAX_IGNORE_BYTES = 256 * 1024
+MAX_PATTERNS = 2000
+_log = logging.getLogger("dari.kebab")
 _SPECIAL = re.compile(r"[*?\[\\]")
 
 IgnoredBy = Literal["gitignore", "kebabignore"]
 
 
 class IgnoreRule(Struct, frozen=True):
-    """One line. The common ones, a name or `*.ext`, are compared as text."""
+    """One line. The common ones, a name or `*.ext`, are compared as text; without `/` only the last name counts."""
 
     is_negated: bool
     only_folders: bool
     name: str = ""
     suffix: str = ""
+    pattern: re.Pattern[str] | None = None
     words: Words = ()
 
     def matches(self, names: Sequence[str], is_folder: bool) -> bool:
@@ -41,60 +46,103 @@ class IgnoreRule(Struct, frozen=True):
             return names[-1] == self.name
         if self.suffix:
             return names[-1].endswith(self.suffix)
+        if self.pattern is not None:
+            return self.pattern.match(names[-1]) is not None
         return glob_matches(self.words, names)
 
 
-def parse_rules(lines: Sequence[str]) -> tuple[IgnoreRule, ...]:
-    """The lines of an ignore file, the last first; what git cannot read either is left out."""
-    return tuple(rule for line in reversed(lines) if (rule := _parse_line(line)) is not None)
+class IgnoreRules:
+    """The lines of one ignore file. Names are looked up, however many they are; patterns are tried one by one, and
+    those after the first `MAX_PATTERNS` do not count: a folder may come with an ignore file of its own making."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        rules = [rule for line in lines if (rule := _parse_line(line)) is not None]
+        self._names: dict[str, list[tuple[int, IgnoreRule]]] = {}
+        self._patterns: list[tuple[int, IgnoreRule]] = []
+        for place, rule in enumerate(rules):
+            if not rule.name:
+                self._patterns.append((place, rule))
+        self.is_cut = len(self._patterns) > MAX_PATTERNS
+        self._patterns = self._patterns[:MAX_PATTERNS][::-1]
+        for place, rule in reversed(list(enumerate(rules))):
+            # Of one name two lines count: the last one, and where that is about folders the last one about files.
+            known = self._names.setdefault(rule.name, []) if rule.name else None
+            if known is not None and (not known or (known[-1][1].only_folders and not rule.only_folders)):
+                known.append((place, rule))
+
+    def __bool__(self) -> bool:
+        return bool(self._names or self._patterns)
+
+    def decide(self, names: Sequence[str], is_folder: bool) -> bool | None:
+        """True: ignored; False: taken back in; None: no line is about it."""
+        at, found = -1, None
+        for place, rule in self._names.get(names[-1], ()):
+            if rule.matches(names, is_folder):
+                at, found = place, rule
+                break
+        for place, rule in self._patterns:
+            if place < at:
+                break
+            if rule.matches(names, is_folder):
+                found = rule
+                break
+        return None if found is None else not found.is_negated
 
 
-def decide(rules: Sequence[IgnoreRule], names: Sequence[str], is_folder: bool) -> bool | None:
-    """True: ignored; False: taken back in; None: no line is about it."""
-    for rule in rules:
-        if rule.matches(names, is_folder):
-            return not rule.is_negated
-    return None
+NO_RULES, TOO_LONG = IgnoreRules(()), IgnoreRules(())
+TOO_LONG.is_cut = True
 
 
 class IgnoreLevel(Struct, frozen=True):
     """The ignore files of one folder, `depth` names below the top."""
 
     depth: int
-    git: tuple[IgnoreRule, ...] = ()
-    kebab: tuple[IgnoreRule, ...] = ()
+    git: IgnoreRules = NO_RULES
+    kebab: IgnoreRules = NO_RULES
+    cut: tuple[str, ...] = ()
+    """Names of those that are too long to be obeyed as a whole."""
 
 
 def read_level(folder: str, depth: int, *, gitignore: bool) -> IgnoreLevel | None:
     """None when the folder has no ignore file."""
-    git = _read(os.path.join(folder, GITIGNORE)) if gitignore else ()
+    git = _read(os.path.join(folder, GITIGNORE)) if gitignore else NO_RULES
     kebab = _read(os.path.join(folder, KEBABIGNORE))
-    return IgnoreLevel(depth, git, kebab) if git or kebab else None
+    if git is NO_RULES and kebab is NO_RULES:
+        return None
+    cut = tuple(name for name, rules in ((GITIGNORE, git), (KEBABIGNORE, kebab)) if rules.is_cut)
+    for name in cut:
+        _log.warning(
+            "kebab event=ignore_file_too_long file=%r: %d patterns of it count, of a file above %d bytes none",
+            os.path.join(folder, name),
+            MAX_PATTERNS,
+            MAX_IGNORE_BYTES,
+        )
+    return IgnoreLevel(depth, git, kebab, cut)
 
 
 def ignored_by(levels: Sequence[IgnoreLevel], names: Sequence[str], is_folder: bool) -> IgnoredBy | None:
     """Which kind of file ignores the path; `names` is all of it, from the top."""
     for level in reversed(levels):
-        verdict = decide(level.kebab, names[level.depth :], is_folder) if level.kebab else None
+        verdict = level.kebab.decide(names[level.depth :], is_folder) if level.kebab else None
         if verdict is not None:
             return "kebabignore" if verdict else None
     for level in reversed(levels):
-        verdict = decide(level.git, names[level.depth :], is_folder) if level.git else None
+        verdict = level.git.decide(names[level.depth :], is_folder) if level.git else None
         if verdict is not None:
             return "gitignore" if verdict else None
     return None
 
 
-def _read(path: str) -> tuple[IgnoreRule, ...]:
+def _read(path: str) -> IgnoreRules:
     try:
         text = read_regular(Path(path), MAX_IGNORE_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ()
-    return parse_rules(text.removeprefix("\ufeff").splitlines())
+    except OSError as error:
+        return TOO_LONG if error.errno == errno.EFBIG else NO_RULES
+    return IgnoreRules(text.removeprefix("\ufeff").splitlines())
 
 
 def _parse_line(line: str) -> IgnoreRule | None:
-    text = re.sub(r"(?<!\\) +$", "", line.rstrip("\r\n"))
+    text = _without_blanks(line.rstrip("\r\n"))
     if not text or text.startswith("#"):
         return None
     is_negated = text.startswith("!")
@@ -110,8 +158,15 @@ def _parse_line(line: str) -> IgnoreRule | None:
             return IgnoreRule(is_negated, only_folders, name=text)
         if text[0] == "*" and len(text) > 1 and not _SPECIAL.search(text[1:]):
             return IgnoreRule(is_negated, only_folders, suffix=text[1:])
-    parts = text.split("/") if is_anchored else ["**", text]
-    return IgnoreRule(is_negated, only_folders, words=compile_parts([_unescape(part) for part in parts]))
+        (pattern,) = compile_parts([_unescape(text)]) if text != "**" else compile_parts(["*"])
+        return IgnoreRule(is_negated, only_folders, pattern=pattern)
+    return IgnoreRule(is_negated, only_folders, words=compile_parts([_unescape(part) for part in text.split("/")]))
+
+
+def _without_blanks(line: str) -> str:
+    r"""Blanks at the end do not count, unless the first is written as `\ `."""
+    text = line.rstrip(" ")
+    return f"{text} " if text.endswith("\\") and len(line) > len(text) else text
 
 
 def _unescape(part: str) -> str:

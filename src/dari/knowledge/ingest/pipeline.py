@@ -309,8 +309,10 @@ class _ScopeRun:
 
     def _note_gone(self, walk: Walk, seen: set[int]) -> None:
         gone = [state for state in self._stored() if state.doc_no not in seen]
-        unknown = tuple(self.source.document_path(path) + "/" for path in walk.unreadable)
-        gone = [state for state in gone if not state.path.startswith(unknown)] if unknown else gone
+        unknown = {self.source.document_path(path) for path in walk.unreadable}
+        if unknown:
+            inside = tuple(f"{path}/" for path in unknown)
+            gone = [one for one in gone if one.path not in unknown and not one.path.startswith(inside)]
         if gone and walk.entries == 0 and not self.scope.below:
             raise IngestFatal(
                 f"the folder {self.source.root} of source {self.source.id!r} is empty, and {len(gone)} documents of it"

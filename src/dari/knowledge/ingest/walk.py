@@ -15,7 +15,7 @@ from msgspec import Struct
 from dari.knowledge.config import IngestSettings, Source
 from dari.knowledge.document import Media
 from dari.knowledge.globs import Words, compile_glob, glob_matches
-from dari.knowledge.ingest.ignore import IgnoreLevel, IgnoreRule, decide, ignored_by, parse_rules, read_level
+from dari.knowledge.ingest.ignore import NO_RULES, IgnoreLevel, IgnoreRules, ignored_by, read_level
 from dari.knowledge.ingest.secrets import is_secret_folder, is_secret_name
 from dari.knowledge.parse import HEAD_BYTES, media_of
 
@@ -74,6 +74,10 @@ class Skips:
 
     def add(self, kind: SkipKind, path: str) -> None:
         self.counts[kind] += 1
+        self.name(kind, path)
+
+    def name(self, kind: str, path: str) -> None:
+        """As an example, without counting it."""
         if len(named := self.examples.setdefault(kind, [])) < MAX_EXAMPLES:
             named.append(path)
 
@@ -91,7 +95,8 @@ class Skips:
 
 @dataclass(slots=True)
 class Walk:
-    """One walk over a source. `unreadable` are folders that could not be listed: what they hold is not known."""
+    """One walk over a source. `unreadable` are files and folders that could not be looked at: whether they
+    are there, and what they hold, is not known."""
 
     source: Source
     settings: IngestSettings
@@ -103,16 +108,16 @@ class Walk:
     is_cancelled: Callable[[], bool] = lambda: False
     unreadable: list[str] = field(default_factory=list)
     entries: int = 0
-    _excluded: tuple[IgnoreRule, ...] = ()
+    _excluded: IgnoreRules = NO_RULES
     _included: tuple[Words, ...] = ()
 
     def files(self) -> Iterator[FoundFile]:
         """In the order of their paths. Raises OSError when the root cannot be read."""
         root = os.path.realpath(self.source.root)
-        self._excluded = parse_rules(self.source.exclude)
+        self._excluded = IgnoreRules(self.source.exclude)
         self._included = tuple(compile_glob(pattern) for pattern in self.source.include)
         above, repo = _levels_above(root) if self.settings.gitignore else ((), "")
-        top = read_level(root, len(_names(root)), gitignore=self.settings.gitignore)
+        top = self._read_level(root, "", len(_names(root)))
         repo = Path(root).name if os.path.exists(os.path.join(root, ".git")) else repo
         yield from self._folder(root, "", (*above, *([top] if top else [])), _names(root), repo, is_root=True)
 
@@ -137,13 +142,17 @@ class Walk:
             inside = [*names, entry.name]
             try:
                 info = entry.stat(follow_symlinks=False)
-            except OSError:
+            except FileNotFoundError:
                 continue  # it was removed after the listing
+            except OSError:
+                # A network mount that is stale, a disk that fails: it may be a folder, and nobody said it is gone.
+                self.unreadable.append(path)
+                continue
             if stat.S_ISDIR(info.st_mode):
                 if (kind := self._skip_folder(entry, path, levels, inside)) is not None:
                     self.skips.add(kind, path + "/")
                     continue
-                level = read_level(entry.path, len(inside), gitignore=self.settings.gitignore)
+                level = self._read_level(entry.path, path, len(inside))
                 has_git = os.path.lexists(os.path.join(entry.path, ".git"))
                 yield from self._folder(
                     entry.path,
@@ -155,6 +164,12 @@ class Walk:
                 )
             elif (found := self._file(entry, path, levels, inside, info, repo)) is not None:
                 yield found
+
+    def _read_level(self, folder: str, relative: str, depth: int) -> IgnoreLevel | None:
+        level = read_level(folder, depth, gitignore=self.settings.gitignore)
+        for name in level.cut if level else ():
+            self.skips.name("ignore_file_too_long", f"{relative}/{name}" if relative else name)
+        return level
 
     def _skip_folder(
         self, entry: os.DirEntry[str], path: str, levels: Sequence[IgnoreLevel], names: list[str]
@@ -186,7 +201,12 @@ class Walk:
         if kind is not None:
             self.skips.add(kind, path if kind != "name_not_utf8" else os.fsencode(path).decode("utf-8", "replace"))
             return None
-        media = self._media(entry, path)
+        try:
+            media = self._media(entry, path)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self.unreadable.append(path)
+            return None
         if media is None:
             self.skips.add_extension(path)
             return None
@@ -218,16 +238,13 @@ class Walk:
         media = media_of(name, b"")
         if media is not None or name.suffix:
             return media
-        try:
-            file = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
-            with open(file, "rb") as stream:
-                return media_of(name, stream.read(HEAD_BYTES))
-        except OSError:
-            return None
+        file = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
+        with open(file, "rb") as stream:
+            return media_of(name, stream.read(HEAD_BYTES))
 
     def _is_excluded(self, path: str, is_folder: bool) -> bool:
         names = path.split("/")
-        if self._excluded and decide(self._excluded, names, is_folder):
+        if self._excluded and self._excluded.decide(names, is_folder):
             return True
         if is_folder or not self._included:
             return False
