@@ -93,7 +93,9 @@ class ChunkingSettings(Struct, frozen=True, kw_only=True):
 
 class SearchSettings(Struct, frozen=True, kw_only=True):
     default_k: Annotated[int, Meta(ge=1, le=100)] = 10
+    """Of `kebab search`. Agents' searches have the defaults of their tools: 10 and hybrid."""
     default_mode: SearchMode = "hybrid"
+    """Of `kebab search`, and of every question."""
     fusion: Literal["convex", "rrf"] = "convex"
     rrf_k: Positive = 60
     snippet_chars: Positive = 220

@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from dari.knowledge.asked_for import asked_for_in
 from dari.knowledge.backend import Backend, Signature, inode, open_backend
 from dari.knowledge.config import LlmSettings, Settings, load_settings
@@ -172,6 +174,8 @@ class KnowledgeService:
         from dari.knowledge.ask.asker import Asker
 
         base, config = self.base(), self.settings.config
+        if request.mode is None:
+            request = replace(request, mode=config.search.default_mode)
         cite = self.renderer().citation
         asker = Asker(base.store, base.searcher, base.model, config.ask, llm or config.llm, cite)
         return asker.answer(request, sampler, events)

@@ -58,6 +58,16 @@ async def test_everything_that_an_ingest_skips_is_named(tmp_path: Path) -> None:
         assert named in done.err
 
 
+async def test_an_excluded_file_is_named_once_and_not_as_ignored(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        kebab.config.write_text(kebab.config.read_text().replace("[workspace]", '[workspace]\nexclude = ["deploy.md"]'))
+        shown = await kebab("ingest")
+        report = await kebab("ingest", "--json", "--quiet")
+    assert "excluded ones such as deploy.md" in shown.err
+    assert ".kebabignore" not in shown.err
+    assert (report.json["skipped"], report.json["skipped_kebabignore"]) == (1, 0)
+
+
 async def test_a_file_whose_name_is_not_utf8_is_refused_and_named(tmp_path: Path) -> None:
     with kebab_home(tmp_path) as kebab:
         path = os.fsdecode(os.fsencode(tmp_path / "bad") + b"\xff.md")

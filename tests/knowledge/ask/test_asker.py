@@ -201,6 +201,12 @@ def test_a_question_in_several_steps_is_looked_up_part_by_part(corpus: Corpus) -
     assert {one.citation.path for one in answer.citations} == {"ferry.md", "bread.md"}
 
 
+def test_a_question_in_several_steps_without_a_model_says_what_it_needs(corpus: Corpus) -> None:
+    answer = _ask(corpus, "How long does the ferry to Skarholm take?", multi_hop=True)
+    assert answer.grounded
+    assert isinstance(answer.hint, str) and "[llm] endpoint" in answer.hint
+
+
 def test_a_model_that_does_not_split_a_question_is_a_refusal(corpus: Corpus) -> None:
     answer = _ask(corpus, "Compare the ferry with sourdough", ScriptedClient(""), multi_hop=True)
     assert answer.refusal_reason == "multi_hop_decompose_failed"

@@ -33,7 +33,8 @@ async def kebab(tmp_path: Path, mode: Any, sample: Answer | None, more: str = ""
 
     with ServiceCache() as services:
         api = KnowledgeApi(lambda: services.get(str(config), {}, False))
-        client = memory_client(build_server(api, environ={}), mode=mode, on_sample=on_sample if sample else None)
+        server = build_server(api, environ={}, config=str(config))
+        client = memory_client(server, mode=mode, on_sample=on_sample if sample else None)
         async with client:
             yield client
         api.close()
@@ -54,6 +55,14 @@ async def test_the_clients_own_model_writes_where_none_is_configured(tmp_path: P
     assert answer["answer"].startswith("Backups are made every night")
     assert answer["citations"][0]["citation"]["path"] == "backups.md"
     assert len(asked) == 1
+
+
+async def test_ask_searches_in_the_configured_mode(tmp_path: Path) -> None:
+    async with kebab(tmp_path, "handshake", None, '[search]\ndefault_mode = "lexical"\n') as client:
+        result = await client.call_tool("ask", {"query": "When are backups made?"})
+    answer = json.loads(result.text)
+    assert answer["grounded"]
+    assert "hint" not in answer, "hybrid without a model says so"
 
 
 async def test_what_the_model_makes_up_is_refused(tmp_path: Path) -> None:

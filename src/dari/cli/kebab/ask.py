@@ -28,8 +28,14 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", nargs="*", help="the question")
     add("--session", metavar="ID", default="", help="a conversation: follow-up questions know what was said")
-    add("--k", "-k", type=count_between(1, 100), metavar="N", help="how many passages to answer from (default: 8)")
-    add("--mode", choices=MODES, help="how passages are found (default: hybrid)")
+    add(
+        "--k",
+        "-k",
+        type=count_between(1, 100),
+        metavar="N",
+        help="how many passages to answer from (default: [ask] k, 8)",
+    )
+    add("--mode", choices=MODES, help="how passages are found (default: [search] default_mode, hybrid)")
     add("--stream", action="store_true", help="print the model's words as they come; with --json answer_event.v1 lines")
     add("--multi-hop", action="store_true", help="take the question apart and search for each part (needs a model)")
     add("--explain", action="store_true", help="how the answer came about: gate, passages, model")
@@ -56,15 +62,14 @@ async def _run(arguments: argparse.Namespace, context: KebabContext) -> int:
     if not query.strip():
         raise InvalidInput("a question must have a word", 'such as: kebab ask "How often are backups made?"')
     service = await context.open()
-    config = service.settings.config
-    llm = config.llm
+    llm = service.settings.config.llm
     if arguments.temperature is not None:
         llm = replace(llm, temperature=arguments.temperature)
     if arguments.seed is not None:
         llm = replace(llm, seed=arguments.seed)
     request = AskRequest(
         question=query,
-        mode=arguments.mode or config.search.default_mode,
+        mode=arguments.mode,
         k=arguments.k,
         where=read_filter(arguments),
         session_id=arguments.session,

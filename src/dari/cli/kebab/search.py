@@ -68,8 +68,18 @@ def read_filter(arguments: argparse.Namespace) -> DocumentFilter:
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", nargs="*", help='words; "two words" in quotes are a phrase')
-    add("--k", "-k", type=count_between(1, MAX_K), metavar="N", help="how many passages (default: 10)")
-    add("--mode", choices=MODES, help="default: hybrid, which needs a model (kebab models) and says so without one")
+    add(
+        "--k",
+        "-k",
+        type=count_between(1, MAX_K),
+        metavar="N",
+        help="how many passages (default: [search] default_k, 10)",
+    )
+    add(
+        "--mode",
+        choices=MODES,
+        help="default: [search] default_mode, hybrid: needs a model (kebab models), says so without one",
+    )
     add("--max-tokens", type=count_between(1, 1_000_000), metavar="N", help="stop when the snippets have this many")
     add("--snippet-chars", type=count_between(20, 100_000), metavar="N", help="the length of a snippet (default: 220)")
     add("--cursor", metavar="CURSOR", help="the next page: next_cursor of the page before")

@@ -62,7 +62,8 @@ Cite = Callable[[DocumentRecord, Location], CitationV1]
 
 class AskRequest(Struct, frozen=True, kw_only=True):
     question: str
-    mode: SearchMode = "hybrid"
+    mode: SearchMode | None = None
+    """None: `[search] default_mode`, which the service fills in; hybrid for a bare asker."""
     k: int | None = None
     where: DocumentFilter = EVERY_DOCUMENT
     session_id: str = ""
@@ -158,6 +159,8 @@ class _Work:
             return self._refuse("no_index" if not result.revision else "no_chunks", result, judgement)
         if request.multi_hop and self._chat is not None:
             return self._answer_in_hops(self._chat, result, judgement)
+        if request.multi_hop:
+            self._hint = "--multi-hop needs a language model ([llm] endpoint), so the question was asked as it is"
         if not judgement.may_answer:
             return self._refuse("score_gate", result, judgement)
         return self._write(result.hits, result, judgement)
@@ -168,7 +171,7 @@ class _Work:
         request, settings = self._request, self._asker._ask
         k = request.k or settings.k
         return self._asker._searcher.search(
-            SearchRequest(query=question, k=max(k, 10), mode=request.mode, where=request.where)
+            SearchRequest(query=question, k=max(k, 10), mode=request.mode or "hybrid", where=request.where)
         )
 
     def _read_evidence(self, hits: tuple[Hit, ...], result: SearchResult) -> tuple[Sentence, ...]:

@@ -114,7 +114,7 @@ class ReportWriter:
             duration_ms=round((time.monotonic() - self._begin_s) * 1000),
             skipped_by_extension=dict(self.skips.extensions.most_common()),
             skipped_gitignore=skips["gitignore"],
-            skipped_kebabignore=skips["kebabignore"] + skips["excluded"],
+            skipped_kebabignore=skips["kebabignore"],
             skipped_builtin_blacklist=skips["builtin_blacklist"],
             skipped_generated=skips["generated"],
             skipped_size_exceeded=skips["size_exceeded"],
