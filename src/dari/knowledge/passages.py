@@ -143,14 +143,15 @@ class Passages:
                 from dari.knowledge.parse.encoding import decode
 
                 return decode(data)[0]
-        return _join(self._store.blocks_of(document.doc_no))
+        max_lines = min(document.byte_len + 1, self._settings.config.ingest.max_text_bytes)
+        return _join(self._store.blocks_of(document.doc_no), max_lines)
 
     def _bytes_of(self, document: DocumentRecord) -> bytes | None:
         from dari.knowledge.ids import asset_id
         from dari.knowledge.ingest.sources import all_sources
         from dari.paths import read_regular
 
-        max_bytes = max(document.byte_len, 1)
+        max_bytes = max(1, min(document.byte_len, self._settings.config.ingest.max_file_bytes))
         if document.path.startswith(f"{EXTERNAL}/"):
             data = self._read_asset(document.asset_id, max_bytes)
         else:
@@ -166,11 +167,11 @@ class Passages:
         return data if data is not None and asset_id(data) == document.asset_id else None
 
 
-def _join(blocks: tuple[Block, ...]) -> str:
-    """Blocks at the lines where they stood, or one after the other where they have none."""
+def _join(blocks: tuple[Block, ...], max_lines: int) -> str:
+    """Blocks at the lines where they stood, or one after the other where they have none, or one that cannot be."""
     lines: list[str] = []
     for block in blocks:
-        if block.line_start > len(lines) + 1:
+        if len(lines) + 1 < block.line_start <= max_lines:
             lines += [""] * (block.line_start - len(lines) - 1)
         elif lines and not block.line_start:
             lines.append("")

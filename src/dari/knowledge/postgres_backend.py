@@ -88,7 +88,8 @@ class PostgresBackend:
             connection.execute("INSERT INTO assets VALUES (?, ?) ON CONFLICT DO NOTHING", (asset_id, data))
 
     def read_asset(self, asset_id: str, max_bytes: int) -> bytes | None:
-        found = self.database.rows("SELECT data FROM assets WHERE asset_id = ?", asset_id)
+        sql = "SELECT data FROM assets WHERE asset_id = ? AND octet_length(data) <= ?"
+        found = self.database.rows(sql, asset_id, max_bytes)
         return bytes(found[0][0]) if found and len(found[0][0]) <= max_bytes else None
 
     def asset_ids(self) -> set[str]:

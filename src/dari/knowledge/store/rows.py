@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from dari.errors import Failed
 from dari.knowledge.document import Block, CitationKind, Location
 from dari.knowledge.ids import text_hash
 from dari.knowledge.store.records import ChunkRecord, DocumentRecord
 
+MAX_BLOCKS = 200_000
+MAX_BLOCKS_BYTES = 64 * 1024 * 1024
+"""Above what a parser may give. A row of a shared database may be of somebody else's making."""
 _DOCUMENT_FIELDS = DocumentRecord.__struct_fields__
 DOCUMENT_COLUMNS = ", ".join(_DOCUMENT_FIELDS)
 CHUNK_COLUMNS = "chunk_no, chunk_id, doc_no, ordinal, text, heading_path, location, token_count"
@@ -19,7 +23,7 @@ _TAGS = _DOCUMENT_FIELDS.index("tags")
 _LocationRow = tuple[CitationKind, int, int, int, str, str, str, tuple[int, int, int, int]]
 _decode_words = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_location = msgspec.json.Decoder(_LocationRow).decode
-_decode_blocks = msgspec.msgpack.Decoder(tuple[Block, ...]).decode
+_decode_blocks = msgspec.msgpack.Decoder(Annotated[tuple[Block, ...], msgspec.Meta(max_length=MAX_BLOCKS)]).decode
 
 
 class SqlCursor(Protocol):
@@ -88,9 +92,18 @@ def encode_blocks(blocks: Sequence[Block]) -> bytes:
 
 
 def decode_blocks(data: bytes) -> tuple[Block, ...]:
+    """Failed where the row is damaged, or says that it is larger than any that kebab writes."""
     import zstandard
 
-    return _decode_blocks(zstandard.decompress(data))
+    try:
+        size = zstandard.frame_content_size(data)
+        if 0 <= size <= MAX_BLOCKS_BYTES:
+            blocks: tuple[Block, ...] = _decode_blocks(zstandard.decompress(data))
+            return blocks
+        reason = f"it says {size} bytes, {MAX_BLOCKS_BYTES} are the most"
+    except (zstandard.ZstdError, msgspec.DecodeError) as error:
+        reason = str(error)
+    raise Failed(f"the stored text of a document cannot be read: {reason}", "kebab ingest --force-reingest")
 
 
 def hash_text(text: str) -> bytes:
