@@ -103,6 +103,28 @@ async def test_a_wrong_url_is_refused_without_its_password(kebab: Kebab, postgre
     assert PASSWORD not in done.out + done.err
 
 
+async def test_a_second_machine_takes_a_source_over_when_it_says_so(
+    kebab: Kebab, postgres_url: str, tmp_path: Path
+) -> None:
+    kebab.environ["KEBAB_STORE_URL"] = postgres_url
+    await kebab("init", "notes")
+    await kebab("ingest")
+    (tmp_path / "second").mkdir()
+    with kebab_home(tmp_path / "second", is_indexed=False) as second:
+        second.environ |= {name: kebab.environ[name] for name in ("KEBAB_STORE_URL", "KEBAB_STORE_SCHEMA")}
+        second.notes.mkdir()
+        (second.notes / "other.md").write_text("# Other\n\nThe zeppelin lands at noon.\n")
+        await second("init", "notes")
+        found = await second("search", "backups", "--json")
+        refused = await second("ingest", "--json", "--quiet")
+        orphans = await second("reset", "--orphans-only", "--yes", "--json")
+        taken = await second("ingest", "--take-over", "--json", "--quiet")
+    assert found.json["hits"]
+    assert refused.code != 0 and "belongs to another machine" in refused.error["message"]
+    assert orphans.json["documents_removed"] == 0
+    assert (taken.code, taken.json["new"], taken.json["removed"]) == (0, 1, 3)
+
+
 @pytest.mark.parametrize("is_option", [False, True])
 async def test_a_password_that_others_may_read_fails_the_doctor(
     kebab: Kebab, postgres_url: str, is_option: bool

@@ -137,6 +137,17 @@ def test_a_reset_of_the_data_forgets_claims_and_roots(tmp_path: Path, machine: M
     assert run(second).new == 1
 
 
+def test_claims_that_cannot_be_read_stop_the_ingest(tmp_path: Path, machine: Machine) -> None:
+    settings = machine("a")
+    write_old(tmp_path / "a/notes/a.md", note("a"))
+    run(settings)
+    write_kv(settings, "source_claims", {"default": 7})
+    for change in (run, lambda settings: reset(settings, "orphans-only")):
+        with pytest.raises(Failed, match="source_claims"):
+            change(settings)
+    assert paths_in(settings) == ["a.md"]
+
+
 def test_a_damaged_file_of_roots_says_how_to_go_on(tmp_path: Path, machine: Machine) -> None:
     settings = machine("a")
     write_old(tmp_path / "a/notes/a.md", note("a"))

@@ -49,7 +49,14 @@ def set_local_roots(settings: Settings, roots: dict[str, str]) -> None:
 
 
 def claims(store: Store) -> dict[str, Claim]:
-    return msgspec.json.decode(store.kv(_KEY, "{}"), type=dict[str, Claim])
+    """Which installation has which source. Failed where the row cannot be read: then nobody's documents are changed."""
+    try:
+        return msgspec.json.decode(store.kv(_KEY, "{}"), type=dict[str, Claim])
+    except msgspec.DecodeError as error:
+        raise Failed(
+            f"the row {_KEY!r} of the table kv is damaged: {error}",
+            "delete it (DELETE FROM kv WHERE key = 'source_claims'): each machine's next ingest claims its sources",
+        ) from error
 
 
 def is_own(settings: Settings, store: Store, source_id: str) -> bool:
