@@ -164,3 +164,19 @@ def test_a_model_can_be_loaded_after_the_approximate_index(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_looks_between_the_append_and_its_commit_sees_the_rows_after_it(tmp_path: Path) -> None:
+    rows = unit_rows(20)
+    writer = index_with(tmp_path, rows[:10])
+    reader = VectorIndex.open(tmp_path, DIM, "model-1", 10)
+    assert not reader.has_changed
+    committed = writer.append(range(11, 21), rows[10:])
+    assert reader.has_changed
+    reader.refresh(10)  # the store does not know of the rows yet
+    assert reader.chunk_count == 10
+    assert reader.has_changed
+    reader.refresh(10)
+    reader.refresh(committed)
+    assert reader.search(rows[15], 1)[0][0] == 16
+    assert not reader.has_changed

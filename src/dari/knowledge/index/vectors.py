@@ -50,6 +50,7 @@ class VectorIndex:
         self._state = _Rows.empty(dim)
         self._ann: ApproximateIndex | None = None
         self._seen = (0, 0)
+        self._committed_rows = 0
 
     @classmethod
     def open(
@@ -85,15 +86,25 @@ class VectorIndex:
         """See what the writer has committed since."""
         with self._lock:
             folder = _generation(self.directory)
-            self._seen = _size_of(folder / _NUMBERS)
+            seen = _size_of(folder / _NUMBERS)
+            if self._awaits_commit and (seen, committed_rows) == (self._seen, self._committed_rows):
+                return
+            self._seen, self._committed_rows = seen, committed_rows
             self._state = state = _Rows.map(folder, self.dim, committed_rows, self._writable)
             is_large = state.count > self._ann_above_rows
             self._ann = ApproximateIndex.load(folder, self.dim, state.count, self._ann) if is_large else None
 
     @property
     def has_changed(self) -> bool:
-        """Has the writer appended or compacted since `refresh`? One look at the file system."""
-        return _size_of(_generation(self.directory) / _NUMBERS) != self._seen
+        """Has the writer appended or compacted since `refresh`, or had it rows then that it may have committed by now?
+        One look at the file system."""
+        return self._awaits_commit or _size_of(_generation(self.directory) / _NUMBERS) != self._seen
+
+    @property
+    def _awaits_commit(self) -> bool:
+        """The file had more rows than the store knew of. They count as soon as the store says so, and the file does
+        not change once more for that."""
+        return self._seen[1] // 8 > self._committed_rows
 
     def search(self, vector: Vectors, k: int, allowed: Collection[int] | None = None) -> list[tuple[int, float]]:
         """The best `k` chunks as (chunk_no, cosine), best first. `allowed` names the chunks that may be found."""
