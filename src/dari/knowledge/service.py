@@ -12,8 +12,10 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from dari.knowledge.store.store import Store
     from dari.knowledge.wire.reports import IngestReportV1, OcrFailuresV1, OcrStatsV1, SchemaV1
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _log = logging.getLogger("dari.kebab")
 MAX_OPEN_SERVICES = 8
 AGENT_WAIT_S = 30.0
@@ -74,6 +78,17 @@ class OpenBase:
         self.signature = signature
 
 
+def _counted(method: Callable[Concatenate[KnowledgeService, P], T]) -> Callable[Concatenate[KnowledgeService, P], T]:
+    """A call during which the service stays open."""
+
+    @wraps(method)
+    def call(self: KnowledgeService, /, *positional: P.args, **named: P.kwargs) -> T:
+        with self._in_use():
+            return method(self, *positional, **named)
+
+    return call
+
+
 class KnowledgeService:
     """One configuration, opened. To make one reads nothing but the settings that it is given."""
 
@@ -82,8 +97,32 @@ class KnowledgeService:
         self._backend: Backend | None = None
         self._base: OpenBase | None = None
         self._opening = threading.Lock()
+        self._counting = threading.Lock()
+        self._users = 0
+        self._is_closing = False
 
     def close(self) -> None:
+        """At once, or when the last call that is under way has ended: what an `ask` has written for minutes is kept."""
+        with self._counting:
+            self._is_closing = True
+            if self._users:
+                return
+        self._close()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with self._counting:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._users -= 1
+                is_last = self._is_closing and not self._users
+            if is_last:
+                self._close()
+
+    def _close(self) -> None:
         base, self._base = self._base, None
         if base is not None:
             base.store.close()
@@ -116,6 +155,7 @@ class KnowledgeService:
 
     # Search
 
+    @_counted
     def search(
         self,
         query: str,
@@ -150,7 +190,8 @@ class KnowledgeService:
             asked_for_in(self.settings.data.data).note(without)
         return self.renderer().response(result)
 
-    def bulk_search(self, queries: Sequence[str], **options: Any) -> BulkSearchResponseV1:
+    @_counted
+    def bulk_search(self, /, queries: Sequence[str], **options: Any) -> BulkSearchResponseV1:
         """Each query with its own response or error."""
         items = []
         for index, query in enumerate(queries):
@@ -163,6 +204,7 @@ class KnowledgeService:
 
     # Ask
 
+    @_counted
     def ask(
         self,
         request: AskRequest,
@@ -182,17 +224,21 @@ class KnowledgeService:
 
     # Documents
 
+    @_counted
     def list_docs(
         self, *, where: DocumentFilter = EVERY_DOCUMENT, cursor: str | None = None, limit: int = 100
     ) -> DocListV1:
         return self._passages().list_docs(where, cursor or "", limit)
 
+    @_counted
     def inspect_doc(self, id_or_path: str) -> DocInspectionV1:
         return self._passages().inspect_doc(id_or_path)
 
+    @_counted
     def inspect_chunk(self, chunk_id: str) -> ChunkInspectionV1:
         return self._passages().inspect_chunk(chunk_id)
 
+    @_counted
     def fetch(
         self,
         *,
@@ -218,16 +264,19 @@ class KnowledgeService:
 
     # Health
 
+    @_counted
     def schema(self) -> SchemaV1:
         from dari.knowledge.health import describe
 
         return describe(self)
 
+    @_counted
     def ocr_stats(self) -> OcrStatsV1:
         from dari.knowledge.health import ocr_stats
 
         return ocr_stats(self)
 
+    @_counted
     def ocr_failures(self) -> OcrFailuresV1:
         from dari.knowledge.health import ocr_failures
 
