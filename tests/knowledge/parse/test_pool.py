@@ -7,12 +7,13 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dari.errors import Unavailable
 from dari.knowledge.parse import ParseFailed, ParseLimits, ParserPool, parse_bytes
-from dari.knowledge.parse.pool import INLINE_BYTES
+from dari.knowledge.parse.pool import INLINE_BYTES, _Worker
 from tests.support.requirements import require_kernel
 from tests.support.waiting import wait_until
 
@@ -108,6 +109,24 @@ def test_a_child_that_stands_still_is_killed_when_its_time_is_up() -> None:
         with pytest.raises(ParseFailed) as caught:
             pool.parse_bytes(b"# A\n", "a.md")
         assert caught.value.reason == "timeout" and pool.parse_bytes(b"# B\n", "b.md").title == "B"
+
+
+def test_a_child_that_was_being_made_when_the_pool_closed_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    class SlowlyMade(_Worker):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self.pid)
+            pool.close()  # as another thread does it at this moment
+
+    monkeypatch.setattr("dari.knowledge.parse.pool._Worker", SlowlyMade)
+    pool = ParserPool(LIMITS, inline_bytes=0)
+    with pytest.raises(Unavailable):
+        pool.parse_bytes(b"# A\n", "a.md")
+    assert pool.pids == ()
+    with pytest.raises(ProcessLookupError):
+        os.kill(made[0], 0)
 
 
 def test_no_child_is_left_when_the_pool_closes(tmp_path: Path) -> None:

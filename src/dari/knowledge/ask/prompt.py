@@ -39,7 +39,7 @@ _USER = f"""\
 End each sentence of the answer with the marker of its passage, like this: The bridge was built in 1887 [#1]. If the \
 passages do not hold the answer, reply {{no_answer}}."""
 _STANDALONE = """\
-Rewrite the last question so that it can be understood without the conversation before it. Keep its language, names and numbers. \
+Rewrite the last question so that it can be understood without the conversation. Keep its language, names and numbers. \
 Reply with the question alone, on one line."""
 _DECOMPOSE = """\
 Split the question into at most {limit} simple questions whose answers together answer it, in the order in which they \

@@ -127,14 +127,17 @@ class ParserPool:
 
     def _take(self) -> _Worker:
         with self._lock:
-            if self._is_closed:
-                raise Unavailable("the parser pool is closed", "open a new one")
-            if self._free:
+            if not self._is_closed and self._free:
                 return self._free.pop()
-        worker = _Worker(self.limits, self._watchdog)
-        with self._lock:
-            self._all.add(worker)
-        return worker
+        if not self._is_closed:
+            worker = _Worker(self.limits, self._watchdog)
+            with self._lock:
+                # `close` may have ended all others while this one was made.
+                if not self._is_closed:
+                    self._all.add(worker)
+                    return worker
+            worker.end()
+        raise Unavailable("the parser pool is closed", "open a new one")
 
     def _give_back(self, worker: _Worker) -> None:
         with self._lock:
