@@ -1,15 +1,21 @@
-"""The services of one process: what is evicted ends its calls before it ends."""
+"""The services of one process: an evicted one ends its calls first; what opens a base again, and what keeps it shut."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from dari.errors import Unavailable
+from dari.installation import install_extra
 from dari.knowledge.ask.asker import AskRequest
 from dari.knowledge.ask.prompt import ChatMessage
-from dari.knowledge.service import MAX_OPEN_SERVICES, ServiceCache
+from dari.knowledge.config import load_settings
+from dari.knowledge.service import MAX_OPEN_SERVICES, KnowledgeService, ServiceCache
 from tests.support.knowledge_base import index_notes, write_config, write_notes
 
 WAIT_S = 30.0
@@ -53,3 +59,29 @@ def test_a_service_that_was_evicted_and_is_used_again_closes_after_each_call(tmp
         service = services.get(config, {}, False)
     assert service.search("backups", mode="lexical").hits
     assert service._base is None
+
+
+def test_a_model_that_appears_in_the_configured_folder_opens_the_base_again(tmp_path: Path) -> None:
+    _configs(tmp_path, 1)
+    models = tmp_path / "shared-models"
+    models.mkdir()
+    environ = {
+        "DARI_HOME": str(tmp_path / "home"),
+        "KEBAB_STORE_DATA_DIR": str(tmp_path / "data"),
+        "KEBAB_EMBEDDING_MODELS_DIR": str(models),
+    }
+    with closing(KnowledgeService(load_settings(None, environ))) as service:
+        first = service.base()
+        assert service.base() is first
+        (models / "minilm-0123").mkdir()
+        assert service.base() is not first
+
+
+def test_a_store_whose_package_is_not_installed_names_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    environ = {"DARI_HOME": str(tmp_path), "KEBAB_STORE_URL": "postgresql://127.0.0.1:9/none"}
+    with closing(KnowledgeService(load_settings(None, environ))) as service, pytest.raises(Unavailable) as failure:
+        service.base()
+    assert failure.value.hint == install_extra("postgres")

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from dari.app import KnowledgeOffers
 from dari.knowledge.api import KnowledgeApi
 from dari.knowledge.service import ServiceCache
 from dari.knowledge.tools.server import build_server
@@ -147,6 +148,17 @@ async def test_the_file_chooses_the_tools_and_the_variable_wins(tmp_path: Path, 
     config = write_config(tmp_path / "kebab.toml", tmp_path, tmp_path / "data", '[mcp]\ntools = "all"\n')
     async with kebab(tmp_path, config=config, KEBAB_TOOLS=variable) as client:
         assert ("fetch" in {tool.name for tool in await client.list_tools()}) is has_fetch
+
+
+def test_the_hub_s_tools_follow_the_file_and_the_client_s_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARI_HOME", str(tmp_path))
+    monkeypatch.delenv("KEBAB_CONFIG", raising=False)
+    write_config(tmp_path / "kebab/config.toml", tmp_path, tmp_path / "data", '[mcp]\ntools = "all"\n')
+    offers = KnowledgeOffers(None)
+    assert "kebab_fetch" in {tool.name for tool in offers.chosen_tools("")}
+    assert "kebab_fetch" not in {tool.name for tool in offers.chosen_tools("default")}
 
 
 async def test_all_adds_the_further_tools(tmp_path: Path) -> None:
