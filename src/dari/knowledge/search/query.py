@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 MAX_QUERY_CHARS = 10_000
 _MAX_TERMS = 128  # of a pasted page; the rarest stay
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」')
+# A quotation begins at the last opening mark before its end, so that ten thousand of them are looked at once each.
+_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|「([^「」]+)」')
 _MIN_TYPO_CHARS = 4
 _TWO_TYPOS_CHARS = 8
 _MAX_NEAR_TERMS = 3
