@@ -24,6 +24,7 @@ from dari.knowledge.ask.chat import ChatModel, Sampler, choose_chat, prompt_toke
 from dari.knowledge.ask.conversation import make_standalone, read_turns
 from dari.knowledge.ask.evidence import Sentence, narrow, read_evidence
 from dari.knowledge.ask.gate import Judgement, judge
+from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.ask.multi_hop import gather
 from dari.knowledge.ask.prompt import NO_ANSWER, PROMPT_VERSION, answer_messages, count_tokens, pack
 from dari.knowledge.ask.verify import MARKER, check_answer, normalize_markers
@@ -342,5 +343,7 @@ def _passage_budget(llm: LlmSettings) -> int:
 
 
 def _speakable(hit: Hit) -> str:
-    """What an answer may take from a passage: its text, title, headings and path."""
-    return "\n".join((hit.chunk.text, hit.document.title, *hit.chunk.heading_path, hit.document.path))
+    """What an answer may take from a passage: its text without instructions, title, headings and path."""
+    return "\n".join(
+        (without_instructions(hit.chunk.text), hit.document.title, *hit.chunk.heading_path, hit.document.path)
+    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dari.knowledge.ask.instructions import instruction_spans
 from dari.knowledge.chunk import sentence_spans
 from dari.knowledge.document import Location
 from dari.knowledge.search.coverage import QuestionWords, terms_in
@@ -82,10 +83,13 @@ def read_evidence(
 
 
 def _sentences_of(hits: Sequence[Hit]) -> Iterator[Sentence]:
-    """A very long one is cut, not dropped."""
+    """A very long one is cut, not dropped; one that addresses a model answers nobody."""
     for place, hit in enumerate(hits):
         text = hit.chunk.text
+        instructions = set(instruction_spans(text))
         for start, end in sentence_spans(text):
+            if (start, end) in instructions:
+                continue
             cut = min(end, start + MAX_SENTENCE_CHARS)
             sentence = " ".join(text[start:cut].split())
             if sentence and not _STRUCTURE.match(sentence):

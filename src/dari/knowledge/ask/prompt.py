@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.search.request import Hit
 from dari.text.sanitize import strip_hidden
 
@@ -118,6 +119,10 @@ def _numbered(passages: Sequence[Hit], budget_tokens: int) -> str:
 
 
 def _as_data(text: str) -> str:
-    """Without control characters, and without anything that looks like our fence or our markers."""
-    plain = strip_hidden(text).replace("<passages-", "‹passages-").replace("</passages-", "‹/passages-")
+    """Without control characters, without what looks like our fence or our markers, and without instructions."""
+    plain = (
+        without_instructions(strip_hidden(text))
+        .replace("<passages-", "‹passages-")
+        .replace("</passages-", "‹/passages-")
+    )
     return _MARKER_LIKE.sub(r"(\1)", plain)
