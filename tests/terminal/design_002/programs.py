@@ -11,7 +11,7 @@ END
 """
 CARGO = """#!/bin/sh
 if [ "$1" = run ]; then
-  echo "   Compiling backend v0.1.0"; echo "Listening on 0.0.0.0:8080"; touch backend.up
+  echo "   Compiling backend v0.1.0"; touch backend.up; echo "Listening on 0.0.0.0:8080"
   trap 'exit 0' INT TERM
   while :; do sleep 0.05; done
 fi
@@ -50,7 +50,7 @@ exit 101
 """
 NPM = """#!/bin/sh
 [ -e backend.up ] || exit 9
-echo "  VITE v5.0.0  ready in 120 ms"; touch frontend.up
+touch frontend.up; echo "  VITE v5.0.0  ready in 120 ms"
 while :; do sleep 0.05; done
 """
 RUSTC = r"""#!/bin/sh

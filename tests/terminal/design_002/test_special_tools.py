@@ -183,7 +183,7 @@ def test_3_2_7_steps_of_the_design(client: Any) -> None:
     """다중 패널에서 순차적 조건부 실행을 단일 호출로 선언한다; each step is told of as it begins and ends."""
     reply = client.ask("tools/call", name="crux_coordinate_panes", arguments=STEPS, _meta={"progressToken": 7})
     done = reply["result"]["structuredContent"]
-    assert [step["status"] for step in done["steps"]] == ["ready", "ready", "done"]
+    assert [step["status"] for step in done["steps"]] == ["ready", "ready", "done"], done
     assert done["success"] and done["steps"][2]["output"] == "test result: ok. 1 passed"
     told = [note["params"] for note in client.notes if note["method"] == "notifications/progress"]
     assert [each["message"] for each in told] == [
