@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 
 import pytest
 
@@ -59,3 +61,13 @@ def test_an_error_of_ours_has_its_exit_code() -> None:
         raise DariError("x", "y")
 
     assert run_guarded(fail) == DariError.exit_code
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("program", ["dari.cli.main", "dari.cli.crux.main", "dari.cli.kebab.fast_client"])
+def test_a_closed_stream_is_dropped_without_a_traceback(program: str, closed: str) -> None:
+    words = f"import sys; from {program} import main; sys.exit(main(['--help']))"
+    command = ["sh", "-c", f'"$0" -c "{words}" {closed}', sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("usage" in done.stdout.lower()) == (" >&-" not in f" {closed}")

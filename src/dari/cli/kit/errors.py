@@ -34,6 +34,7 @@ class ExitCodes:
 
 def run_guarded(run: Callable[[], int]) -> int:
     """The exit code of a command whose output has reached its file; an expected failure is printed on stderr."""
+    _open_closed_streams()
     try:
         try:
             return run()
@@ -53,6 +54,17 @@ def run_guarded(run: Callable[[], int]) -> int:
 
         print_error(ProcessConsole(), failure.message, failure.hint)
         return failure.exit_code
+
+
+def _open_closed_streams() -> None:
+    """Python has None for a stream that was closed at the start (`>&-`): what goes there is dropped instead."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # the lowest number that is free is this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _flush() -> None:
