@@ -86,7 +86,7 @@ def standalone_messages(question: str, history: Sequence[tuple[str, str]]) -> li
     """The request to rewrite a follow-up question; `history` has questions with their answers, oldest first."""
     nonce = secrets.token_hex(4)
     # Earlier answers are sentences of documents: data here as they were when they were found.
-    spoken = "\n".join(f"Q: {_as_data(asked)}\nA: {_as_data(answered[:400])}" for asked, answered in history)
+    spoken = "\n".join(f"Q: {_as_data(asked)}\nA: {_from_document(answered[:400])}" for asked, answered in history)
     user = f"<passages-{nonce}>\n{spoken}\n</passages-{nonce}>\n\nLast question: {question.strip()}"
     return [ChatMessage("system", f"{_STANDALONE}\n{_fence(nonce)}"), ChatMessage("user", user)]
 
@@ -109,20 +109,19 @@ def _numbered(passages: Sequence[Hit], budget_tokens: int) -> str:
     budget_chars = max(400, budget_tokens * 3)
     lines: list[str] = []
     for number, passage in enumerate(passages, start=1):
-        heading = " › ".join(passage.chunk.heading_path)
-        text = _as_data(passage.chunk.text)[:budget_chars]
-        source = f"{_as_data(passage.document.path)}#{passage.chunk.location.fragment()}"
-        lines.append(
-            f"[#{number}] source={source} trust={passage.document.trust_level} heading={_as_data(heading)}\n{text}"
-        )
+        heading = _from_document(" › ".join(passage.chunk.heading_path))
+        text = _from_document(passage.chunk.text)[:budget_chars]
+        source = f"{_from_document(passage.document.path)}#{passage.chunk.location.fragment()}"
+        lines.append(f"[#{number}] source={source} trust={passage.document.trust_level} heading={heading}\n{text}")
     return "\n\n".join(lines)
 
 
+def _from_document(text: str) -> str:
+    """As data, and without the sentences that address a model."""
+    return _as_data(without_instructions(strip_hidden(text)))
+
+
 def _as_data(text: str) -> str:
-    """Without control characters, without what looks like our fence or our markers, and without instructions."""
-    plain = (
-        without_instructions(strip_hidden(text))
-        .replace("<passages-", "‹passages-")
-        .replace("</passages-", "‹/passages-")
-    )
+    """Without control characters, and without anything that looks like our fence or our markers."""
+    plain = strip_hidden(text).replace("<passages-", "‹passages-").replace("</passages-", "‹/passages-")
     return _MARKER_LIKE.sub(r"(\1)", plain)
