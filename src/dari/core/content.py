@@ -107,7 +107,7 @@ def redact_result(value: Any) -> Any:
     if isinstance(value, (RawResult, ImageContent, AudioContent)):
         return value
     if isinstance(value, EmbeddedResource):
-        # A blob is base64 of something binary; there is no text in it to search.
+        # A blob is base64 of something binary, not text to search.
         return value if not isinstance(value.resource.text, str) else redact_secrets(value)
     if isinstance(value, ToolResult):
         content = [redact_result(block) for block in value.content]

@@ -119,7 +119,7 @@ def hub_on(socket_path: Path) -> Served | None:
 
 
 def identify(host: str, port: int, token_paths: Iterable[Path]) -> HttpAnswerer | None:
-    """Who listens there, and whether it holds one of our tokens; None: there is no listener. No token is sent."""
+    """Who listens there, and whether it holds one of our tokens; None without a listener. No token is sent."""
     try:
         connection = socket.create_connection((host, port), TIMEOUT_S)
     except OSError:

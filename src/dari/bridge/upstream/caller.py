@@ -129,7 +129,7 @@ class ServerRequestRouter:
             ) from None
 
     def sole(self) -> Caller | None:
-        """The caller, when there is no doubt; the latest of several calls of one client."""
+        """The caller, when it is certain; the latest of several calls of one client."""
         current = CURRENT_CALLER.get()
         if current is not None:
             return current
