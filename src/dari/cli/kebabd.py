@@ -97,8 +97,7 @@ async def host(
             paths.run_dir,
             _runner(services),
             _no_servers,
-            on_finish=lifetime.stop,
-            on_stay=lambda: setattr(lifetime, "is_kept", True),
+            lifetime=lifetime,
         )
         await held.enter_async_context(commands)
         upkeep = Upkeep(lambda: services.get(config, os.environ, False).settings)

@@ -10,19 +10,28 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dari.errors import DariError
 
 _LOOKS = 8
-"""How often a daemon looks for work in its idle time: it ends an eighth of it late at most."""
+"""How often a daemon looks for work in its idle time; while it works, at least every `MAX_LOOK_S`, so that it ends
+that much late at most."""
+MAX_LOOK_S = 5.0
 
 
 class Lifetime:
     """`async with` watches for the ends; `stopped()` returns at the first of them."""
 
-    def __init__(self, idle_s: float = 0.0, is_busy: Callable[[], bool] = lambda: False) -> None:
-        """With `idle_s`, it ends once `is_busy` was false for that long; 0 means never."""
+    def __init__(
+        self, idle_s: float = 0.0, is_busy: Callable[[], bool] = lambda: False, *, unused_s: float | None = None
+    ) -> None:
+        """With `idle_s`, it ends once `is_busy` was false and nobody called `touch` for that long; 0 means never.
+
+        `unused_s` is the time for one that nobody has used yet: who started it was killed before its first call.
+        """
         self.is_busy = is_busy
         self.failure: DariError | None = None
         self.is_kept = False
         """Whether it stays although it is idle."""
         self._idle_s = idle_s
+        self._unused_s = idle_s if unused_s is None else min(idle_s, unused_s)
+        self._used_at_s: float | None = None
         self._stopped = asyncio.Event()
         self._watching: list[asyncio.Task[None]] = []
 
@@ -30,6 +39,10 @@ class Lifetime:
         """End the daemon; `run_daemon` raises the failure when all is closed."""
         self.failure = self.failure or failure
         self._stopped.set()
+
+    def touch(self) -> None:
+        """Somebody uses the daemon: a call that is over before `is_busy` is asked counts as well."""
+        self._used_at_s = asyncio.get_running_loop().time()
 
     async def stopped(self) -> None:
         await self._stopped.wait()
@@ -56,13 +69,17 @@ class Lifetime:
 
     async def _idle(self) -> None:
         loop = asyncio.get_running_loop()
-        busy_at_s = loop.time()
+        started_s = loop.time()
+        look_s = min(self._idle_s / _LOOKS, MAX_LOOK_S)
         while True:
-            await asyncio.sleep(self._idle_s / _LOOKS)
             if self.is_busy() or self.is_kept:
-                busy_at_s = loop.time()
-            elif loop.time() - busy_at_s >= self._idle_s:
+                await asyncio.sleep(look_s)
+                self.touch()  # it was busy until just now, for all we know
+                continue
+            ends_s = started_s + self._unused_s if self._used_at_s is None else self._used_at_s + self._idle_s
+            if (left_s := ends_s - loop.time()) <= 0:
                 return
+            await asyncio.sleep(min(left_s, self._idle_s / _LOOKS))
 
 
 async def run_daemon(daemon: AbstractAsyncContextManager[object], lifetime: Lifetime) -> None:

@@ -333,7 +333,8 @@ class DaemonServer:
             sock.send(encode_error(Raw(), refusal))
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        del self._connections[task]
+        if self._connections.pop(task).is_established:
+            self.lifetime.touch()
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("daemon=%s event=fatal", self._name, exc_info=error)
 

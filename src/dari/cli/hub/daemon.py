@@ -40,6 +40,8 @@ LOOK_S = 10.0
 FLUSH_S = 1.0
 IDLE_VARIABLE = "DARI_BRIDGE_IDLE_S"
 DEFAULT_IDLE_S = 30 * 60.0
+UNUSED_S = 5 * 60.0
+"""For a hub that nobody has used: the command that started it was killed, or has run without it."""
 
 _log = logging.getLogger("dari.bridge")
 
@@ -105,8 +107,7 @@ async def host(
             run_command,
             make_server,
             host=kind,
-            on_finish=lifetime.stop,
-            on_stay=lambda: setattr(lifetime, "is_kept", True),
+            lifetime=lifetime,
             is_own_child=is_ours,
         )
         if kind == "hub":
@@ -124,7 +125,7 @@ async def serve(
     place: BridgePaths, bridge: Bridge, run_command: RunCommand, make_server: MakeServer, *, stays: bool = False
 ) -> None:
     """The daemon: run until SIGTERM, SIGINT, `daemon stop`, `system.shutdown`, or until it is idle."""
-    lifetime = Lifetime(read_idle_s(os.environ.get(IDLE_VARIABLE, "")))
+    lifetime = Lifetime(read_idle_s(os.environ.get(IDLE_VARIABLE, "")), unused_s=UNUSED_S)
     lifetime.is_kept = stays
     await run_daemon(host(place, bridge, run_command, make_server, kind="daemon", lifetime=lifetime), lifetime)
     _log.info("bridge event=closed pid=%d", os.getpid())

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from dari.cli.hub import protocol
 from dari.cli.hub.connection import CliConnection, MakeServer, RunCommand
 from dari.cli.hub.handshake import CliHandshake, is_own_child
+from dari.daemon.lifetime import Lifetime
 from dari.daemon.listener import Listener
 from dari.daemon.peer import ConnectedSocket, PeerCredentials, peer_credentials
 from dari.errors import Conflict, Denied, Unavailable
@@ -46,8 +47,7 @@ class CliSocketServer:
         make_server: MakeServer,
         *,
         host: Literal["daemon", "hub"] = "daemon",
-        on_finish: Callable[[], None] = lambda: None,
-        on_stay: Callable[[], None] = lambda: None,
+        lifetime: Lifetime | None = None,
         version: str = VERSION,
         package: str = protocol.PACKAGE,
         peer_credentials: Callable[[ConnectedSocket], PeerCredentials] = peer_credentials,
@@ -62,8 +62,7 @@ class CliSocketServer:
         self._token = secrets.token_urlsafe(32)
         self._token_file: FileId | None = None
         self._host = host
-        self._on_finish = on_finish
-        self._on_stay = on_stay
+        self._lifetime = lifetime or Lifetime()
         self._version = version
         self._package = package
         self._peer_credentials = peer_credentials
@@ -128,17 +127,20 @@ class CliSocketServer:
         hello.check(self._token, self._version, self._package)
         if hello.purpose == "finish" and self._host == "hub":
             raise _HostedByHub(f"the bridge runs in `dari up` (pid {os.getpid()})", "end that one with Ctrl-C")
+        self._lifetime.touch()
         if hello.stays:
-            self._on_stay()
+            self._lifetime.is_kept = True
 
     def finish(self, connection: CliConnection) -> None:
         self._finishers.append(os.dup(connection.transport.get_extra_info("socket").fileno()))
         connection.transport.write(protocol.encode_frame(protocol.BEGIN, b"%d" % os.getpid()))
         connection.transport.close()
-        self._on_finish()
+        self._lifetime.stop()
 
     def leave(self, connection: CliConnection) -> None:
         self._connections.discard(connection)
+        if connection.task is not None:
+            self._lifetime.touch()
 
     # Who comes in
 
