@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,6 +225,11 @@ def test_a_denied_id_cannot_be_approved_later(crux: Crux) -> None:
     with pytest.raises(Conflict):
         asyncio.run(over_ipc(BridgePaths(), "approvals.approve", "cli", id=id))
     assert len(records()) == before + 1 and records()[0].detail["id"] == id
+    for words in (("crux", "approvals"), ("dari", "approvals"), ("dari", "remote", "approvals")):
+        said = subprocess.run(
+            [BIN / words[0], *words[1:], "approve", id], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (said.returncode, said.stdout) == (1, "") and "is denied already" in said.stderr, said
     refused = crux("exec", f"rm {file}")
     assert refused.code != 0 and file.exists()
 
@@ -249,8 +255,6 @@ def test_an_approval_is_used_once_and_only_for_its_arguments(crux: Crux) -> None
 
 
 def test_a_program_below_the_host_of_a_live_mcp_server_approves_nothing(crux: Crux) -> None:
-    import subprocess
-
     id = asked(crux, "rm host")
     before = len(records())
     host = (
@@ -289,8 +293,6 @@ for line in sys.stdin:
 @pytest.mark.parametrize("sandbox", ["enforce", "off"])
 def test_the_cli_inside_a_child_server_approves_nothing(crux: Crux, sandbox: str) -> None:
     """In the sandbox it cannot reach a socket of ours; without one it does, and that is refused and recorded."""
-    import subprocess
-
     id = asked(crux, f"rm 'child {sandbox}'")
     (crux.home / "server.py").write_text(SERVER)
     attack = json.dumps([str(BIN / "dari"), "approvals", "approve", id])

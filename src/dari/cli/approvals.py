@@ -18,7 +18,7 @@ from dari.cli.kit.table import format_table, one_line
 from dari.core.approval_service import ApprovalList, ApprovalService
 from dari.core.approvals import Approval
 from dari.core.hub_client import hub_approvals
-from dari.errors import InvalidInput, NotFound, Unavailable
+from dari.errors import Conflict, InvalidInput, NotFound, Unavailable
 from dari.text.sanitize import escape_hidden
 
 _EPILOG = """\
@@ -70,12 +70,15 @@ async def _run(arguments: argparse.Namespace) -> int:
         done = await hub.show(id)
         shown = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
         lines = escape_hidden(shown, one_line=False).splitlines()
-    elif arguments.verb == "approve":
-        done = await hub.approve(id, arguments.for_session, _person())
-        lines = [f"approved: {_effect(done)}"]
     else:
-        done = await hub.deny(id, arguments.reason, _person())
-        lines = [f"denied: {_effect(done)}"]
+        try:
+            if arguments.verb == "approve":
+                done = await hub.approve(id, arguments.for_session, _person())
+            else:
+                done = await hub.deny(id, arguments.reason, _person())
+        except Conflict as error:  # answered before: the id is wrong, as one that nobody asked for is
+            raise InvalidInput(error.message, error.hint) from error
+        lines = [f"{done.state}: {_effect(done)}"]
     _show(msgspec.to_builtins(done) if arguments.json else None, lines)
     return 0
 

@@ -90,7 +90,8 @@ def answer_approval(
 def _find(start: str, context: CommandContext) -> Approval:
     """By the first letters of its id, as long as they name one."""
     pending = context.bridge.approval_service.pending()
-    found = [one for one in pending if one.id.startswith(start)]
+    known = [*pending, *context.bridge.approvals.answered()]  # one that was answered before is refused by its state
+    found = [one for one in known if one.id.startswith(start)]
     if len(found) == 1:
         return found[0]
     if found:
