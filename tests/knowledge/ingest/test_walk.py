@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from dari.files.ignore import MAX_PATTERNS, IgnoreRules
+from dari.files.inside import FileTooLarge, read_inside
+from dari.files.secrets import is_secret_name
 from dari.knowledge.config import IngestSettings, Source
-from dari.knowledge.ingest.ignore import MAX_PATTERNS, IgnoreRules
-from dari.knowledge.ingest.reading import FileTooLarge, locate, read_inside
-from dari.knowledge.ingest.secrets import is_secret_name
+from dari.knowledge.ingest.sources import locate
 from dari.knowledge.ingest.walk import MAX_DEPTH, Walk
 from tests.support.knowledge_folder import write_old
 

@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 import msgspec
 from msgspec import Struct
 
+from dari.files.inside import FileContent, FileTooLarge, read_inside
+from dari.files.secrets import holds_private_key
 from dari.knowledge.chunk import ChunkPolicy, chunk_document, chunker_version, current_chunkers
 from dari.knowledge.config import IngestSettings, Source
 from dari.knowledge.document import Block, Chunk, Media, ParsedDocument, TrustLevel
 from dari.knowledge.ids import asset_id, doc_id
-from dari.knowledge.ingest.reading import FileContent, FileTooLarge, read_inside
-from dari.knowledge.ingest.secrets import holds_private_key
 from dari.knowledge.ingest.walk import FoundFile, SkipKind, max_bytes_of
 from dari.knowledge.parse import HEAD_BYTES, ParseFailed, ParseLimits, ParserPool, media_of, parser_version
 from dari.knowledge.store.filters import TRUST_LEVELS

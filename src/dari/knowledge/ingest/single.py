@@ -11,16 +11,16 @@ from pathlib import Path, PurePosixPath
 from blake3 import blake3
 
 from dari.errors import Denied
+from dari.files.inside import FileContent, opened_file, read_open
+from dari.files.secrets import holds_private_key, is_secret_name
 from dari.knowledge.chunk import ChunkPolicy
 from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import IngestAssetError, InvalidArgument
 from dari.knowledge.ids import asset_id
 from dari.knowledge.ingest.pipeline import IngestRun, IngestScope
 from dari.knowledge.ingest.prepare import LeftOut, MissingDocuments, NewContent, Preparer, Unreadable, limits_of
-from dari.knowledge.ingest.reading import FileContent, opened_file, read_open, source_of
 from dari.knowledge.ingest.report import Listener, ReportWriter
-from dari.knowledge.ingest.secrets import holds_private_key, is_secret_name
-from dari.knowledge.ingest.sources import all_sources
+from dari.knowledge.ingest.sources import all_sources, source_of
 from dari.knowledge.ingest.walk import SkipKind, is_utf8, max_bytes_of
 from dari.knowledge.ingest.writer import KnowledgeWriter, open_writer
 from dari.knowledge.parse import HEAD_BYTES, ParserPool, media_of

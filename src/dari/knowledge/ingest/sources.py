@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
+from dari.files.inside import opened_file
 from dari.knowledge.config import DEFAULT_SOURCE, Settings, Source
 from dari.knowledge.errors import InvalidArgument
 from dari.knowledge.ingest.claims import claims, local_roots, set_local_roots
@@ -65,6 +68,29 @@ def nested_roots(source: Source, sources: tuple[Source, ...]) -> tuple[str, ...]
     base = os.path.realpath(source.root).rstrip("/") + "/"
     roots = (os.path.realpath(other.root) for other in sources if other.id != source.id)
     return tuple(root for root in roots if root.startswith(base))
+
+
+class FoundSource(Struct, frozen=True):
+    """A file of a configured folder, with its path below it."""
+
+    source: Source
+    relative: str
+
+
+def source_of(real: str, sources: Iterable[Source]) -> FoundSource | None:
+    """The configured folder that holds this path, which has no links; None: none does, so a person decides."""
+    for source in sources:
+        root = os.path.realpath(source.root)
+        if real.startswith(root.rstrip("/") + "/"):
+            return FoundSource(source, os.path.relpath(real, root))
+    return None
+
+
+def locate(path: Path, sources: Iterable[Source]) -> FoundSource | None:
+    """The same for any path; raises OSError when it cannot be opened. What is read later goes through `read_inside`,
+    which follows no link."""
+    with opened_file(path) as (_, real):
+        return source_of(real, sources)
 
 
 def _free_name(folder: str, taken: set[str]) -> str:

@@ -12,11 +12,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from dari.files.globs import Words, compile_glob, glob_matches
+from dari.files.ignore import NO_RULES, IgnoredBy, IgnoreLevel, IgnoreRules, ignored_by, read_level
+from dari.files.secrets import is_secret_folder, is_secret_name
 from dari.knowledge.config import IngestSettings, Source
 from dari.knowledge.document import Media
-from dari.knowledge.globs import Words, compile_glob, glob_matches
-from dari.knowledge.ingest.ignore import NO_RULES, IgnoreLevel, IgnoreRules, ignored_by, read_level
-from dari.knowledge.ingest.secrets import is_secret_folder, is_secret_name
 from dari.knowledge.parse import HEAD_BYTES, media_of
 
 SkipKind = Literal[
@@ -47,11 +47,13 @@ _FOLDERS = frozenset(
         *(".ipynb_checkpoints", ".eggs", ".direnv", ".stversions", ".obsidian", "lost+found"),
     )
 )
+KEBABIGNORE = ".kebabignore"
 _NAMES = frozenset(
-    (".DS_Store", "Thumbs.db", "desktop.ini", ".gitignore", ".kebabignore", ".gitattributes", ".gitmodules")
+    (".DS_Store", "Thumbs.db", "desktop.ini", ".gitignore", KEBABIGNORE, ".gitattributes", ".gitmodules")
 )
 _SUFFIXES = ("~", ".swp", ".swo", ".pyc", ".pyo", ".min.js", ".min.css", ".map")
 _CACHE_TAG = "CACHEDIR.TAG"
+_SKIPS: dict[IgnoredBy, SkipKind] = {"git": "gitignore", "own": "kebabignore"}
 
 
 class FoundFile(Struct, frozen=True, gc=False):
@@ -166,7 +168,7 @@ class Walk:
                 yield found
 
     def _read_level(self, folder: str, relative: str, depth: int) -> IgnoreLevel | None:
-        level = read_level(folder, depth, gitignore=self.settings.gitignore)
+        level = read_level(folder, depth, gitignore=self.settings.gitignore, own=KEBABIGNORE)
         for name in level.cut if level else ():
             self.skips.name("ignore_file_too_long", f"{relative}/{name}" if relative else name)
         return level
@@ -185,7 +187,7 @@ class Walk:
         if self._is_excluded(path, is_folder=True):
             return "excluded"
         if (by := ignored_by(levels, names, True)) is not None:
-            return by
+            return _SKIPS[by]
         return "builtin_blacklist" if os.path.isfile(os.path.join(entry.path, _CACHE_TAG)) else None
 
     def _file(
@@ -230,7 +232,8 @@ class Walk:
             return "builtin_blacklist"
         if self._is_excluded(path, is_folder=False):
             return "excluded"
-        return ignored_by(levels, names, False)
+        by = ignored_by(levels, names, False)
+        return None if by is None else _SKIPS[by]
 
     def _media(self, entry: os.DirEntry[str], path: str) -> Media | None:
         """By name; a file without an extension is opened, for it may be a script."""
@@ -280,7 +283,7 @@ def _levels_above(root: str) -> tuple[tuple[IgnoreLevel, ...], str]:
     if os.path.exists(os.path.join(root, ".git")):
         return (), ""
     while folder != os.path.dirname(folder):
-        if (level := read_level(folder, len(_names(folder)), gitignore=True)) is not None:
+        if (level := read_level(folder, len(_names(folder)), gitignore=True, own=KEBABIGNORE)) is not None:
             levels.append(level)
         if os.path.exists(os.path.join(folder, ".git")):
             return tuple(reversed(levels)), os.path.basename(folder)

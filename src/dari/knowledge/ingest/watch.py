@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterable
 
 from dari.errors import DariError
+from dari.files.ignore import GITIGNORE
 from dari.knowledge.config import Settings, Source
 from dari.knowledge.errors import InvalidArgument
-from dari.knowledge.ingest.ignore import GITIGNORE, KEBABIGNORE
 from dari.knowledge.ingest.pipeline import IngestRun, IngestScope
 from dari.knowledge.ingest.report import Listener
 from dari.knowledge.ingest.sources import all_sources
-from dari.knowledge.ingest.walk import is_builtin_folder
+from dari.knowledge.ingest.walk import KEBABIGNORE, is_builtin_folder
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.wire.reports import IngestReportV1
 

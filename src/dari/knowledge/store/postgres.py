@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dari.errors import Conflict, DariError, Denied, Failed, Unavailable
+from dari.files.globs import glob_as_regex
 from dari.knowledge.errors import ConfigInvalid, NotIndexed, ReadonlyMode, StoreLocked
-from dari.knowledge.globs import glob_as_regex
 from dari.knowledge.store import postgres_schema
 from dari.knowledge.store.rows import SqlConnection, SqlCursor
 from dari.knowledge.store.sql import ROWS_AT_ONCE, SqlStore

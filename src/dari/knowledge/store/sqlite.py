@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dari.files.globs import path_matches
 from dari.knowledge.errors import ReadonlyMode
-from dari.knowledge.globs import path_matches
 from dari.knowledge.store import schema
 from dari.knowledge.store.lock import writer_lock
 from dari.knowledge.store.rows import SqlConnection

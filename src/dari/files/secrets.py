@@ -1,4 +1,4 @@
-"""Files that hold keys and passwords, by name and by their first bytes. They are never indexed, and always counted."""
+"""Files that hold keys and passwords, by name and by their first bytes. No agent is handed one unasked."""
 
 from __future__ import annotations
 

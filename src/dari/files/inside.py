@@ -1,8 +1,4 @@
-"""Opening files of a root and nothing else: no link is followed below it, whatever is swapped while we read.
-
-`locate` is the check for what an agent names: it opens the file, asks the kernel where that is, and says which
-configured folder holds it.
-"""
+"""Opening files of a root and nothing else: no link is followed below it, whatever is swapped while we read."""
 
 from __future__ import annotations
 
@@ -11,13 +7,11 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
-
-from dari.knowledge.config import Source
 
 _SETTLED_NS = 2_000_000_000
 """Clocks of file systems are coarse: a file that was written just now may be written again within the same tick."""
@@ -37,18 +31,11 @@ class FileTooLarge(OSError):
 
 def read_inside(root: Path, relative: str, max_bytes: int) -> FileContent:
     """The content of a regular file below `root`. Raises OSError, ELOOP where a link stands in the way."""
-    file = _open_inside(root, relative)
+    file = open_inside(root, relative)
     try:
         return read_open(file, relative, max_bytes)
     finally:
         os.close(file)
-
-
-class FoundSource(Struct, frozen=True):
-    """A file of a configured folder, with its path below it."""
-
-    source: Source
-    relative: str
 
 
 @contextmanager
@@ -59,22 +46,6 @@ def opened_file(path: Path) -> Iterator[tuple[int, str]]:
         yield file, _path_of(file, path)
     finally:
         os.close(file)
-
-
-def source_of(real: str, sources: Iterable[Source]) -> FoundSource | None:
-    """The configured folder that holds this path, which has no links; None: none does, so a person decides."""
-    for source in sources:
-        root = os.path.realpath(source.root)
-        if real.startswith(root.rstrip("/") + "/"):
-            return FoundSource(source, os.path.relpath(real, root))
-    return None
-
-
-def locate(path: Path, sources: Iterable[Source]) -> FoundSource | None:
-    """The same for any path; raises OSError when it cannot be opened. What is read later goes through `read_inside`,
-    which follows no link."""
-    with opened_file(path) as (_, real):
-        return source_of(real, sources)
 
 
 def read_open(file: int, name: str, max_bytes: int) -> FileContent:
@@ -91,7 +62,7 @@ def read_open(file: int, name: str, max_bytes: int) -> FileContent:
     return FileContent(data, after.st_mtime_ns if is_settled else 0, after.st_mtime)
 
 
-def _open_inside(root: Path, relative: str) -> int:
+def open_inside(root: Path, relative: str) -> int:
     parts = relative.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise OSError(errno.EINVAL, "not a path below the root", relative)

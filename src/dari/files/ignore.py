@@ -1,7 +1,7 @@
-"""`.gitignore` and `.kebabignore`: which files of a folder are not meant to be indexed.
+"""`.gitignore`, and an ignore file of our own beside it: which files of a folder are left alone.
 
 The rules are git's: the last line that matches decides, `!` takes a file back in, a file of a deeper folder wins over
-one of a higher folder, and nothing inside an ignored folder can be taken back. `.kebabignore` wins over `.gitignore`.
+one of a higher folder, and nothing inside an ignored folder can be taken back. Our own file wins over `.gitignore`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dari.knowledge.globs import Words, compile_parts, glob_matches
+from dari.files.globs import Words, compile_parts, glob_matches
 from dari.paths import read_regular
 
-GITIGNORE, KEBABIGNORE = ".gitignore", ".kebabignore"
+GITIGNORE = ".gitignore"
 MAX_IGNORE_BYTES = 256 * 1024
 MAX_PATTERNS = 2000
-_log = logging.getLogger("dari.kebab")
+_log = logging.getLogger("dari.files")
 _SPECIAL = re.compile(r"[*?\[\\]")
 
-IgnoredBy = Literal["gitignore", "kebabignore"]
+IgnoredBy = Literal["git", "own"]
 
 
 class IgnoreRule(Struct, frozen=True):
@@ -98,38 +98,38 @@ class IgnoreLevel(Struct, frozen=True):
 
     depth: int
     git: IgnoreRules = NO_RULES
-    kebab: IgnoreRules = NO_RULES
+    own: IgnoreRules = NO_RULES
     cut: tuple[str, ...] = ()
     """Names of those that are too long to be obeyed as a whole."""
 
 
-def read_level(folder: str, depth: int, *, gitignore: bool) -> IgnoreLevel | None:
-    """None when the folder has no ignore file."""
+def read_level(folder: str, depth: int, *, gitignore: bool, own: str = "") -> IgnoreLevel | None:
+    """None when the folder has no ignore file. `own` is the name of the one that wins over `.gitignore`."""
     git = _read(os.path.join(folder, GITIGNORE)) if gitignore else NO_RULES
-    kebab = _read(os.path.join(folder, KEBABIGNORE))
-    if git is NO_RULES and kebab is NO_RULES:
+    ours = _read(os.path.join(folder, own)) if own else NO_RULES
+    if git is NO_RULES and ours is NO_RULES:
         return None
-    cut = tuple(name for name, rules in ((GITIGNORE, git), (KEBABIGNORE, kebab)) if rules.is_cut)
+    cut = tuple(name for name, rules in ((GITIGNORE, git), (own, ours)) if rules.is_cut)
     for name in cut:
         _log.warning(
-            "kebab event=ignore_file_too_long file=%r: %d patterns of it count, of a file above %d bytes none",
+            "files event=ignore_file_too_long file=%r: %d patterns of it count, of a file above %d bytes none",
             os.path.join(folder, name),
             MAX_PATTERNS,
             MAX_IGNORE_BYTES,
         )
-    return IgnoreLevel(depth, git, kebab, cut)
+    return IgnoreLevel(depth, git, ours, cut)
 
 
 def ignored_by(levels: Sequence[IgnoreLevel], names: Sequence[str], is_folder: bool) -> IgnoredBy | None:
     """Which kind of file ignores the path; `names` is all of it, from the top."""
     for level in reversed(levels):
-        verdict = level.kebab.decide(names[level.depth :], is_folder) if level.kebab else None
+        verdict = level.own.decide(names[level.depth :], is_folder) if level.own else None
         if verdict is not None:
-            return "kebabignore" if verdict else None
+            return "own" if verdict else None
     for level in reversed(levels):
         verdict = level.git.decide(names[level.depth :], is_folder) if level.git else None
         if verdict is not None:
-            return "gitignore" if verdict else None
+            return "git" if verdict else None
     return None
 
 
