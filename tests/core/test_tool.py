@@ -12,9 +12,10 @@ from dari.core.content import ToolResult
 from dari.core.context import Context
 from dari.core.registry import Registry
 from dari.core.tool import DEFAULT_TIMEOUT_S, Tool, tool, tools_of, typed_tool
-from dari.errors import Conflict
+from dari.errors import Conflict, InvalidInput
 from tests.support.typed_tools import Kit, Place, Tree
 
+NOBODY: Any = None
 TOOLS = {tool.name: tool for tool in tools_of(Kit())}
 
 
@@ -186,3 +187,17 @@ def test_a_parameter_without_a_type_is_refused_by_name() -> None:
 
     with pytest.raises(TypeError, match=r"careless.*'text'"):
         typed_tool(careless)
+
+
+async def test_arguments_are_in_camel_case_where_the_decorator_says_so() -> None:
+    @tool(camel_case=True)
+    async def write(dry_run: bool, max_files: int = 3) -> str:
+        """Write."""
+        return f"{dry_run} {max_files}"
+
+    made = typed_tool(write)
+    assert set(made.input_schema["properties"]) == {"dryRun", "maxFiles"}
+    assert await made.run(b'{"dryRun": true, "maxFiles": 5}', NOBODY) == "True 5"
+    with pytest.raises(InvalidInput, match="unknown argument 'dry_run'") as refused:
+        await made.run(b'{"dry_run": true}', NOBODY)
+    assert "dryRun" in refused.value.hint

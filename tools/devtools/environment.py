@@ -23,8 +23,8 @@ from devtools.workspace import (
 
 CONSTRAINTS = ROOT / "constraints.txt"
 CONFIG = VENV / "pyvenv.cfg"  # without it .venv/bin/python is the system's Python
-RUN = "oauth,schemas,bridge,terminal,knowledge,embeddings,postgres,uv"  # extras of `./dev up`
-WORK = "oauth,schemas,bridge,terminal,knowledge,embeddings,postgres,uv,japanese,chinese,dev"  # of the rest
+RUN = "oauth,schemas,bridge,terminal,knowledge,codetools,embeddings,postgres,uv"  # extras of `./dev up`
+WORK = "oauth,schemas,bridge,terminal,knowledge,codetools,embeddings,postgres,uv,japanese,chinese,dev"  # of the rest
 
 
 def ensure(extras: str) -> None:

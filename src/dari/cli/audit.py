@@ -21,7 +21,7 @@ from dari.paths import home
 from dari.text.sanitize import escape_hidden
 
 WORDS = ("tail", "query", "show", "verify")
-PARTS = ("crab", "crux", "kebab", "bridge", "dari")
+PARTS = ("crab", "crux", "kebab", "crewx_tools", "bridge", "dari")
 BROKEN = 3
 MAX_PLACES = 20
 Report = TypeVar("Report")

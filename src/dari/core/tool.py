@@ -40,6 +40,7 @@ class ToolSpec(Struct, frozen=True):
     title: str | None
     name: str | None
     output: OutputPolicy
+    camel_case: bool
 
 
 def tool(
@@ -53,10 +54,12 @@ def tool(
     title: str | None = None,
     name: str | None = None,
     output: OutputPolicy = "redacted",
+    camel_case: bool = False,
 ) -> Callable[[Any], Any]:
     """Mark a method as a tool. A tool of scope `read` is read-only unless said otherwise.
 
-    Secrets in its result are hidden, unless `output` is `as_is`: for what a program printed on a screen.
+    Secrets in its result are hidden, unless `output` is `as_is`: for what a program printed on a screen. With
+    `camel_case` the argument `dry_run` is `dryRun` on the wire.
     """
     spec = ToolSpec(
         scope=scope,
@@ -68,6 +71,7 @@ def tool(
         title=title,
         name=name,
         output=output,
+        camel_case=camel_case,
     )
 
     def mark(function: Any) -> Any:
@@ -152,7 +156,7 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
     base = spec.name or function.__name__
     name = f"{prefix}_{base}" if prefix else base
     hints = typing.get_type_hints(function, include_extras=True)
-    arguments, context_name = _arguments_of(function, hints, name)
+    arguments, context_name = _arguments_of(function, hints, name, camel_case=spec.camel_case)
     title = spec.title or title_of(base)
     input_schema = object_schema(arguments)
     is_async = inspect.iscoroutinefunction(function)
@@ -178,7 +182,9 @@ def typed_tool(function: Callable[..., Any], *, prefix: str = "", output: Output
     )
 
 
-def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str) -> tuple[type[Struct], str | None]:
+def _arguments_of(
+    function: Callable[..., Any], hints: dict[str, Any], name: str, *, camel_case: bool
+) -> tuple[type[Struct], str | None]:
     fields: list[Any] = []
     context_name = None
     for parameter in inspect.signature(function).parameters.values():
@@ -192,7 +198,12 @@ def _arguments_of(function: Callable[..., Any], hints: dict[str, Any], name: str
         else:
             fields.append((parameter.name, hint, parameter.default))
     struct = msgspec.defstruct(
-        f"{name}_arguments", fields, forbid_unknown_fields=True, kw_only=True, module=function.__module__
+        f"{name}_arguments",
+        fields,
+        forbid_unknown_fields=True,
+        kw_only=True,
+        module=function.__module__,
+        rename="camel" if camel_case else None,
     )
     return struct, context_name
 
@@ -226,7 +237,7 @@ def _gated(function: Callable[..., Any], output: OutputPolicy, *, is_async: bool
 
 def _runner(function: Callable[..., Any], arguments: type[Struct], context_name: str | None) -> Run:
     decode = msgspec.json.Decoder(arguments).decode
-    names = arguments.__struct_fields__
+    names = arguments.__struct_encode_fields__
 
     def read(raw: bytes | msgspec.Raw) -> Any:
         try:

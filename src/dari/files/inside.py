@@ -63,23 +63,42 @@ def read_open(file: int, name: str, max_bytes: int) -> FileContent:
 
 
 def open_inside(root: Path, relative: str) -> int:
-    parts = relative.split("/")
-    if any(part in ("", ".", "..") for part in parts):
-        raise OSError(errno.EINVAL, "not a path below the root", relative)
-    folder_flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-    folder = os.open(root, folder_flags)
+    """A file below `root`, open for reading. Raises OSError, ELOOP where a link stands in the way."""
+    *folders, name = _parts_of(relative)
+    folder = open_folder_inside(root, "/".join(folders))
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, folder_flags | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-        return os.open(parts[-1], flags, dir_fd=folder)
+        return os.open(name, flags, dir_fd=folder)
     except OSError as error:
         error.filename = relative
         raise
     finally:
         os.close(folder)
+
+
+def open_folder_inside(root: Path, relative: str = "") -> int:
+    """A folder below `root` as a descriptor: what is opened or renamed in it by name is in that folder, whatever
+    takes the folder's name meanwhile."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(root, flags)
+    try:
+        for part in _parts_of(relative) if relative else ():
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+    except OSError as error:
+        os.close(folder)
+        # The kernel says ENOTDIR of a link that is not to be followed as a folder.
+        error.filename = relative
+        raise
+    return folder
+
+
+def _parts_of(relative: str) -> list[str]:
+    parts = relative.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise OSError(errno.EINVAL, "not a path below the root", relative)
+    return parts
 
 
 def _read_all(file: int, max_bytes: int, relative: str) -> bytes:

@@ -1,0 +1,116 @@
+"""A change of a file before it is made: its content before and after, its diff, and the hash of a whole plan."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from dari.codetools.workspace import Workspace, WorkspacePath
+
+MAX_DIFF_CHARS = 60_000
+"""Of all files of one result; what is left out is said, and counted in added and removed."""
+_CONTEXT_LINES = 3
+
+
+class FileChange(Struct, frozen=True):
+    """`before` is None for a file that is made, `after` for one that is removed."""
+
+    path: WorkspacePath
+    before: bytes | None
+    after: bytes | None
+
+
+class FileEdit(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A change as the caller reads it."""
+
+    path: str
+    diff: str
+    """Unified; empty where the budget of the result was used up, or the file is not text."""
+    added: int = 0
+    removed: int = 0
+    note: str = ""
+
+
+def hash_plan(changes: Iterable[FileChange]) -> str:
+    """The same for the same changes of the same files, and for no other: what `expectHash` is compared with."""
+    digest = hashlib.sha256()
+    for change in sorted(changes, key=lambda one: one.path):
+        for part in (str(change.path.absolute).encode("utf-8", "surrogateescape"), change.before, change.after):
+            digest.update(b"-" if part is None else b"%d:" % len(part))
+            digest.update(part or b"")
+    return digest.hexdigest()[:32]
+
+
+def to_edits(
+    changes: Sequence[FileChange], workspace: Workspace, max_diff_chars: int = MAX_DIFF_CHARS
+) -> list[FileEdit]:
+    """The diffs in the order of the changes, as far as the budget goes."""
+    edits = []
+    left = max_diff_chars
+    for change in changes:
+        edit = to_edit(change, workspace.show(change.path))
+        if len(edit.diff) > left:
+            note = f"diff left out: {len(edit.diff)} characters; ask for this file alone"
+            edit = FileEdit(edit.path, "", edit.added, edit.removed, note)
+        left -= len(edit.diff)
+        edits.append(edit)
+    return edits
+
+
+def to_edit(change: FileChange, name: str) -> FileEdit:
+    note = "new file" if change.before is None else "removed" if change.after is None else ""
+    before, after = _lines(change.before), _lines(change.after)
+    if before is None or after is None:
+        return FileEdit(name, "", note=note or "not text: no diff")
+    rows = list(_diff(before, after, name))
+    added = sum(row.startswith("+") for row in rows[2:])
+    removed = sum(row.startswith("-") for row in rows[2:])
+    return FileEdit(name, "".join(rows), added, removed, note)
+
+
+def _diff(before: list[str], after: list[str], name: str) -> Iterable[str]:
+    """Lines that both have at the start and at the end are set aside first: difflib is quadratic in the rest."""
+    head = 0
+    while head < min(len(before), len(after)) and before[head] == after[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    first = max(0, head - _CONTEXT_LINES)
+    last_before = len(before) - max(0, tail - _CONTEXT_LINES)
+    last_after = len(after) - max(0, tail - _CONTEXT_LINES)
+    rows = difflib.unified_diff(
+        before[first:last_before], after[first:last_after], f"a/{name}", f"b/{name}", n=_CONTEXT_LINES
+    )
+    for row in rows:
+        text = _shift(row, first) if row.startswith("@@") else row
+        yield text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def _shift(row: str, by: int) -> str:
+    """The line numbers of a hunk, of the whole file."""
+    _, old, new, *_ = row.split()
+    return f"@@ -{_shifted(old[1:], by)} +{_shifted(new[1:], by)} @@\n"
+
+
+def _shifted(span: str, by: int) -> str:
+    start, comma, count = span.partition(",")
+    return f"{int(start) + by}{comma}{count}"
+
+
+def _lines(data: bytes | None) -> list[str] | None:
+    """None where it is not text. Only \n ends a line here, so that a diff shows what happens to the others."""
+    if data is None:
+        return []
+    if b"\0" in data[:8000]:
+        return None
+    text = data.decode("utf-8", "replace")
+    return text.splitlines(keepends=True) if "\r" not in text and text.isascii() else _split(text)
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

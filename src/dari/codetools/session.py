@@ -1,0 +1,71 @@
+"""What the tools of one client share: its folders, its environment, and the programs that they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from dari.codetools.edits.undo import UndoStore
+from dari.codetools.engines.locate import Engine
+from dari.codetools.workspace import Workspace
+from dari.core.context import Context
+from dari.process.child import ChildSpec
+from dari.process.children import Children
+from dari.process.environment import NETWORK_NAMES
+from dari.process.run import ProgramRun, run_program
+
+MAX_OUTPUT_BYTES = 32 << 20
+ENGINE_TIMEOUT_S = 60.0
+FindRoots = Callable[[Context], Awaitable[Sequence[Path]]]
+"""The folders that the caller of a tool works in; the first is where relative names begin."""
+
+
+class CodeSession:
+    """One per client: `environ` is the client's, and so are the folders that `find_roots` names."""
+
+    def __init__(
+        self, find_roots: FindRoots, environ: Mapping[str, str], children: Children, undo: UndoStore | None = None
+    ) -> None:
+        self.environ = environ
+        self.undo = undo or UndoStore()
+        self.began_at = time.time()
+        self._find_roots = find_roots
+        self._children = children
+
+    async def workspace(self, context: Context, root: str | None = None) -> Workspace:
+        """The caller's folders; relative names are below `root` where one is given."""
+        whole = Workspace(await self._find_roots(context))
+        return whole if root is None else whole.narrow(root)
+
+    async def run(
+        self,
+        engine: Engine,
+        arguments: Sequence[str],
+        cwd: Path,
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = ENGINE_TIMEOUT_S,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+        env: Mapping[str, str] | None = None,
+        on_output: Callable[[bytes], bool | None] | None = None,
+        is_single: bool = False,
+    ) -> ProgramRun:
+        """Run an engine in a folder of the workspace, with next to nothing of the environment."""
+        spec = ChildSpec(
+            engine.name,
+            (*engine.command, *arguments),
+            env={**engine.env, **(env or {})},
+            inherit_env=("TMPDIR", *NETWORK_NAMES),
+            environ=self.environ,
+            cwd=cwd,
+        )
+        return await run_program(
+            self._children,
+            spec,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            max_output_bytes=max_output_bytes,
+            on_output=on_output,
+            is_single=is_single,
+        )

@@ -1,0 +1,17 @@
+"""All tools of `crewx-tools`, for its own server and for the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dari.codetools.session import CodeSession
+from dari.codetools.tools.undo import UndoTools
+from dari.core.tool import Tool, tools_of
+
+FAMILIES = (UndoTools,)
+
+
+def make_tools(session: CodeSession) -> Iterable[Tool]:
+    """The tools of one client, named `crewx_tools_…`."""
+    for family in FAMILIES:
+        yield from tools_of(family(session))
