@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from dari.knowledge.chunk import chunk_document, chunker_version
 from dari.knowledge.document import Chunk
 from dari.knowledge.parse import ParseFailed, ParseLimits, parse_bytes
-from dari.knowledge.parse.code_units import GRAMMARS, MAX_UNIT_LINES, code_units
+from dari.knowledge.parse.code_units import MAX_UNIT_LINES, code_units
 from dari.knowledge.parse.lines import has_words
+from dari.syntax.grammars import GRAMMARS
 
 LONG = "\n".join(f"        a{n} = {n}" for n in range(45))
 SAMPLES = {

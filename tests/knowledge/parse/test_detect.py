@@ -5,7 +5,7 @@ from pathlib import PurePath
 import pytest
 
 from dari.knowledge.chunk import current_chunkers
-from dari.knowledge.parse import code_language, media_of, parser_version
+from dari.knowledge.parse import media_of, parser_version
 from dari.knowledge.parse.language import detect_language
 
 # One sentence, said in each language.
@@ -85,13 +85,6 @@ SENTENCES = {
 )
 def test_a_file_goes_to_the_parser_of_its_name_and_first_bytes(name: str, head: bytes, media: str | None) -> None:
     assert media_of(PurePath(name), head) == media
-
-
-@pytest.mark.parametrize(
-    ("name", "language"), [("a.tsx", "tsx"), ("a.h", "c"), ("Makefile", "make"), ("x.dockerfile", "dockerfile")]
-)
-def test_code_has_a_language(name: str, language: str) -> None:
-    assert code_language(PurePath(name)) == language
 
 
 @pytest.mark.parametrize(

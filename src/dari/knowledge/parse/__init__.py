@@ -1,6 +1,6 @@
 """File bytes to documents. A parser knows its format and nothing of stores; see `chunk` for what is made of it."""
 
-from dari.knowledge.parse.detect import HEAD_BYTES, code_language, media_of
+from dari.knowledge.parse.detect import HEAD_BYTES, media_of
 from dari.knowledge.parse.dispatch import parse_bytes, parse_file
 from dari.knowledge.parse.limits import ParseFailed, ParseLimits
 from dari.knowledge.parse.pool import ParserPool
@@ -11,7 +11,6 @@ __all__ = [
     "ParseFailed",
     "ParseLimits",
     "ParserPool",
-    "code_language",
     "media_of",
     "parse_bytes",
     "parse_file",
