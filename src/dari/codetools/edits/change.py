@@ -13,6 +13,9 @@ from dari.codetools.workspace import Workspace, WorkspacePath
 MAX_DIFF_CHARS = 60_000
 """Of all files of one result; what is left out is said, and counted in added and removed."""
 _CONTEXT_LINES = 3
+_MAX_MISSES = 20
+_ENTRY_CHARS = 40
+"""Of an entry in JSON, besides its texts."""
 
 
 class FileChange(Struct, frozen=True):
@@ -49,15 +52,29 @@ def to_edits(
 ) -> list[FileEdit]:
     """The diffs in the order of the changes, as far as the budget goes."""
     edits = []
-    left = max_diff_chars
+    left, misses = max_diff_chars, 0
     for change in changes:
+        if misses == _MAX_MISSES:  # a diff costs time, too
+            edits.append(FileEdit(workspace.show(change.path), "", note="diff left out"))
+            continue
         edit = to_edit(change, workspace.show(change.path))
         if len(edit.diff) > left:
+            misses += 1
             note = f"diff left out: {len(edit.diff)} characters; ask for this file alone"
             edit = FileEdit(edit.path, "", edit.added, edit.removed, note)
         left -= len(edit.diff)
         edits.append(edit)
     return edits
+
+
+def fit_edits(edits: Sequence[FileEdit], max_tokens: int) -> tuple[list[FileEdit], int]:
+    """As many entries as `max_tokens` hold at four characters each, and how many more there are."""
+    left = max_tokens * 4 + _ENTRY_CHARS
+    for at, edit in enumerate(edits):
+        left -= len(edit.path) + len(edit.diff) + len(edit.note) + _ENTRY_CHARS
+        if left < 0:
+            return list(edits[: max(at, 1)]), len(edits) - max(at, 1)
+    return list(edits), 0
 
 
 def to_edit(change: FileChange, name: str) -> FileEdit:

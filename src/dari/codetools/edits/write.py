@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dari.codetools.edits.change import FileChange, FileEdit, hash_plan, to_edits
+from dari.codetools.edits.change import MAX_DIFF_CHARS, FileChange, FileEdit, hash_plan, to_edits
 from dari.codetools.edits.undo import UndoStore
 from dari.codetools.workspace import VERSION_CONTROL, Workspace, WorkspacePath
 from dari.errors import Conflict, Denied
@@ -38,6 +38,7 @@ async def write_changes(
     *,
     dry_run: bool,
     expect_hash: str | None = None,
+    max_diff_chars: int = MAX_DIFF_CHARS,
 ) -> Written:
     """The plan as diffs; without `dry_run` it is also carried out. Cancelling takes back what was written so far.
 
@@ -50,7 +51,7 @@ async def write_changes(
             f"expectHash is {expect_hash[:40]!r}, this plan is {plan!r}: files or arguments changed since that diff",
             "call again with dryRun true and the same arguments, read the diff, then send its hash",
         )
-    edits = to_edits(changed, workspace)
+    edits = await asyncio.to_thread(to_edits, changed, workspace, max_diff_chars)
     if dry_run or not changed:
         return Written(edits, plan)
     for change in changed:
