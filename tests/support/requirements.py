@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def require_node() -> str:
 def require_root() -> None:
     if os.geteuid() != 0:
         missing("ANOTHER USER WAS NOT TESTED: only root can become one")
+
+
+def require_mounts() -> None:
+    """A mount namespace of one's own, for a disk that is small."""
+    try:
+        command = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+        if subprocess.run(command, capture_output=True, timeout=20).returncode == 0:
+            return
+    except OSError:
+        pass
+    missing("A FULL DISK WAS NOT TESTED: this user may not make a mount namespace")
 
 
 def missing(why: str) -> str:

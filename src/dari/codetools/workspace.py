@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from msgspec import Struct
 
 from dari.errors import Denied, InvalidInput, NotFound
 from dari.files.globs import Words, compile_glob, glob_matches
-from dari.files.ignore import IgnoreLevel, ignored_by, read_level
-from dari.files.inside import FileTooLarge, open_inside, read_open
+from dari.files.ignore import GITIGNORE, IgnoreLevel, ignored_by, read_level
+from dari.files.inside import FileTooLarge, open_folder_inside, open_inside, read_open
 from dari.files.secrets import is_secret_folder, is_secret_name
+from dari.paths import own_paths
 
 MAX_FILE_BYTES = 16 << 20
 """Of a file that is read whole. Search has no such limit."""
@@ -22,6 +24,7 @@ MAX_DEPTH = 100
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 _GLOB = frozenset("*?[")
 _ROOT_HINT = "paths are inside the workspace: {}"
+_ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")
 
 
 class WorkspacePath(Struct, frozen=True, order=True):
@@ -50,6 +53,7 @@ class Workspace:
             if not root.is_dir():
                 raise NotFound(f"the workspace folder {root} does not exist", "name a folder that is there")
         self.base = self.roots[0] if base is None else base
+        self._own = _own_inside(self.roots)
 
     def narrow(self, root: str) -> Workspace:
         """The same roots, with relative names below `root`, which is inside one of them."""
@@ -59,25 +63,40 @@ class Workspace:
         return Workspace(self.roots, found.absolute)
 
     def locate(self, path: str) -> WorkspacePath:
-        """The file or folder that somebody named, after all links. It need not exist, but its folder must be inside."""
+        """The file or folder that somebody named, after all links. It need not exist, but must be inside.
+
+        `~` is a file name as any other: no shell reads these names, and the home of whom would it be.
+        """
         if "\0" in path:
             raise InvalidInput(f"a path has no NUL character, got {path!r}", "check the path")
-        given = os.path.join(self.base, os.path.expanduser(path) if path.startswith("~/") else path)
-        real = os.path.realpath(given)
+        real = os.path.realpath(os.path.join(self.base, path))
+        if _ESCAPED.search(path) and not os.path.lexists(real):
+            real = os.path.realpath(os.path.join(self.base, _unescape(path)))
+        if (found := self.place(real)) is None:
+            raise Denied(f"{path!r} is outside of the workspace", _ROOT_HINT.format(", ".join(map(str, self.roots))))
+        if any(real == own or real.startswith(f"{own}/") for own in self._own):
+            raise Denied(f"{path!r} belongs to Dari itself", "its settings have commands of their own: dari --help")
+        return found
+
+    def place(self, absolute: str) -> WorkspacePath | None:
+        """A path without links as one below a root; None outside. Only its text is looked at."""
         for root in self.roots:
-            if real == str(root):
+            if absolute == str(root):
                 return WorkspacePath(root, "")
-            if real.startswith(os.path.join(root, "")):
-                return WorkspacePath(root, os.path.relpath(real, root))
-        raise Denied(f"{path!r} is outside of the workspace", _ROOT_HINT.format(", ".join(map(str, self.roots))))
+            if absolute.startswith(os.path.join(root, "")):
+                return WorkspacePath(root, os.path.relpath(absolute, root))
+        return None
 
     def show(self, path: WorkspacePath) -> str:
-        """The name that a caller reads and sends back: relative to `base` where it is below it."""
+        r"""The name that a caller reads and sends back: relative to `base` where it is below it.
+
+        A byte outside of UTF-8 is shown as `\xe9`, and `locate` reads it back.
+        """
         absolute = str(path.absolute)
         base = os.path.join(self.base, "")
         if absolute.startswith(base):
-            return absolute[len(base) :]
-        return "." if absolute == str(self.base) else absolute
+            return _escape(absolute[len(base) :])
+        return "." if absolute == str(self.base) else _escape(absolute)
 
     def read(self, path: WorkspacePath, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """The content of a regular file. A link that was put in its way since `locate` is refused by the kernel."""
@@ -101,7 +120,11 @@ class Workspace:
         name = self.show(path)
         if error.errno == errno.ENOENT:
             return NotFound(f"{name} does not exist", "check the path; crewx_tools_search finds names")
+        if error.errno in (errno.EINVAL, errno.ENXIO, errno.EISDIR):
+            return InvalidInput(f"{name} is not a regular file", "name a regular file")
         if error.errno == errno.ELOOP:
+            if _is_loop(path.absolute):
+                return InvalidInput(f"{name} is a symbolic link that leads in a circle", "name the file itself")
             return Denied(
                 f"{name} became a symbolic link while it was opened", "find out what changes it, then try again"
             )
@@ -120,8 +143,11 @@ class Workspace:
         and what git ignores are left out; `wants` looks at the name of a file. Links are not followed. NotFound when a
         name or a glob stands for nothing at all.
         """
+        if len(patterns) < 2:
+            yield from self._expand(patterns[0] if patterns else ".", wants, include_ignored)
+            return
         seen: set[WorkspacePath] = set()
-        for pattern in patterns or (".",):
+        for pattern in patterns:
             for path in self._expand(pattern, wants, include_ignored):
                 if path not in seen:
                     seen.add(path)
@@ -137,10 +163,14 @@ class Workspace:
             yield literal
         elif stat.S_ISDIR(mode):
             yield from self._walk(literal, None, wants, include_ignored)
+        elif stat.S_ISLNK(mode) and _is_loop(literal.absolute):
+            raise InvalidInput(f"{pattern!r} is a symbolic link that leads in a circle", "name the file itself")
         elif mode:
             raise InvalidInput(f"{pattern!r} is neither a file nor a folder", "name a regular file")
         elif not _GLOB.intersection(pattern):
-            raise NotFound(f"{pattern!r} does not exist", "check the path; paths may be globs such as src/**/*.py")
+            tilde = "~ is a file name here: write the whole path" if pattern.startswith("~") else ""
+            hint = tilde or "check the path; paths may be globs such as src/**/*.py"
+            raise NotFound(f"{pattern!r} does not exist", hint)
         else:
             yield from self._glob(pattern, wants, include_ignored)
 
@@ -164,41 +194,101 @@ class Workspace:
     ) -> Iterator[WorkspacePath]:
         levels = () if include_ignored else _levels_above(folder.absolute)
         names = [part for part in str(folder.absolute).split("/") if part]
-        yield from self._folder(folder, names, levels, len(names), words, wants, include_ignored)
-
-    def _folder(
-        self,
-        folder: WorkspacePath,
-        names: list[str],
-        levels: tuple[IgnoreLevel, ...],
-        start: int,
-        words: Words | None,
-        wants: Callable[[str], bool],
-        include_ignored: bool,
-    ) -> Iterator[WorkspacePath]:
         try:
-            with os.scandir(folder.absolute) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+            directory = open_folder_inside(folder.root, folder.relative)
         except OSError:
             return  # removed since, or not ours to read
-        level = None if include_ignored else read_level(str(folder.absolute), len(names), gitignore=True)
+        chosen = _Choice(len(names), words, wants, include_ignored)
+        try:
+            yield from self._folder(directory, folder, names, levels, chosen)
+        finally:
+            os.close(directory)
+
+    def _folder(
+        self, directory: int, folder: WorkspacePath, names: list[str], levels: tuple[IgnoreLevel, ...], chosen: _Choice
+    ) -> Iterator[WorkspacePath]:
+        """`directory` is the open folder: a link that takes its name meanwhile is not followed."""
+        entries = _list(directory)
+        level = None if chosen.include_ignored else _level_of(folder.absolute, entries, len(names))
         levels = (*levels, level) if level else levels
-        for entry in entries:
-            inside = [*names, entry.name]
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not entry.is_file(follow_symlinks=False):
-                continue
-            if entry.name in VERSION_CONTROL or (is_secret_folder if is_folder else is_secret_name)(entry.name):
+        for name, is_folder in entries:
+            inside = [*names, name]
+            if name.lower() in VERSION_CONTROL or (is_secret_folder if is_folder else is_secret_name)(name):
                 continue
             if levels and ignored_by(levels, inside, is_folder) is not None:
                 continue
-            relative = f"{folder.relative}/{entry.name}" if folder.relative else entry.name
-            path = WorkspacePath(folder.root, relative)
+            path = WorkspacePath(folder.root, f"{folder.relative}/{name}" if folder.relative else name)
             if is_folder:
-                if len(inside) - start < MAX_DEPTH:
-                    yield from self._folder(path, inside, levels, start, words, wants, include_ignored)
-            elif wants(entry.name) and (words is None or glob_matches(words, inside[start:])):
+                if len(inside) - chosen.start >= MAX_DEPTH or str(path.absolute) in self._own:
+                    continue
+                try:
+                    inner = os.open(name, _OPEN_FOLDER, dir_fd=directory)
+                except OSError:
+                    continue
+                try:
+                    yield from self._folder(inner, path, inside, levels, chosen)
+                finally:
+                    os.close(inner)
+            elif chosen.wants(name) and (chosen.words is None or glob_matches(chosen.words, inside[chosen.start :])):
                 yield path
+
+
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Choice(Struct, frozen=True):
+    """Which files of a walk count; `start` names lead to the folder where it began."""
+
+    start: int
+    words: Words | None
+    wants: Callable[[str], bool]
+    include_ignored: bool
+
+
+def _list(directory: int) -> list[tuple[str, bool]]:
+    """Names of regular files and (True) folders, in order."""
+    try:
+        readable = os.open(".", _OPEN_FOLDER, dir_fd=directory)
+    except OSError:
+        return []  # not ours to read
+    try:
+        with os.scandir(readable) as listing:
+            return sorted(
+                (entry.name, is_folder)
+                for entry in listing
+                if (is_folder := entry.is_dir(follow_symlinks=False)) or entry.is_file(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+    finally:
+        os.close(readable)
+
+
+def _level_of(folder: Path, entries: list[tuple[str, bool]], depth: int) -> IgnoreLevel | None:
+    return read_level(str(folder), depth, gitignore=True) if (GITIGNORE, False) in entries else None
+
+
+def _escape(name: str) -> str:
+    """JSON has no lone surrogates, which is how Python has bytes outside of UTF-8."""
+    return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _unescape(name: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(0xDC00 + int(found[1], 16)), name)
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _own_inside(roots: Sequence[Path]) -> frozenset[str]:
+    """What is of Dari itself below the roots: tokens, keys, records. A root that is inside of it is meant so."""
+    owns = {os.path.realpath(own) for own in own_paths()}
+    return frozenset(own for own in owns if any(own.startswith(os.path.join(root, "")) for root in roots))
 
 
 def _levels_above(folder: Path) -> tuple[IgnoreLevel, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from dari.codetools.workspace import Workspace, WorkspacePath
+from dari.text.sanitize import escape_hidden
 
 MAX_DIFF_CHARS = 60_000
 """Of all files of one result; what is left out is said, and counted in added and removed."""
@@ -16,6 +17,8 @@ _CONTEXT_LINES = 3
 _MAX_MISSES = 20
 _ENTRY_CHARS = 40
 """Of an entry in JSON, besides its texts."""
+_MAX_DIFF_LINES = 20_000
+"""Between the first and the last line that differ."""
 
 
 class FileChange(Struct, frozen=True):
@@ -83,6 +86,8 @@ def to_edit(change: FileChange, name: str) -> FileEdit:
     if before is None or after is None:
         return FileEdit(name, "", note=note or "not text: no diff")
     rows = list(_diff(before, after, name))
+    if not rows:
+        return FileEdit(name, "", note=note or f"too large for a diff: {len(before)} lines before, {len(after)} after")
     added = sum(row.startswith("+") for row in rows[2:])
     removed = sum(row.startswith("-") for row in rows[2:])
     return FileEdit(name, "".join(rows), added, removed, note)
@@ -99,12 +104,20 @@ def _diff(before: list[str], after: list[str], name: str) -> Iterable[str]:
     first = max(0, head - _CONTEXT_LINES)
     last_before = len(before) - max(0, tail - _CONTEXT_LINES)
     last_after = len(after) - max(0, tail - _CONTEXT_LINES)
+    if max(last_before, last_after) - first > _MAX_DIFF_LINES:
+        return
     rows = difflib.unified_diff(
-        before[first:last_before], after[first:last_after], f"a/{name}", f"b/{name}", n=_CONTEXT_LINES
+        before[first:last_before], after[first:last_after], _quote(f"a/{name}"), _quote(f"b/{name}"), n=_CONTEXT_LINES
     )
     for row in rows:
         text = _shift(row, first) if row.startswith("@@") else row
         yield text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def _quote(name: str) -> str:
+    """As git does it: a name with a line break or a character that reverses text must not forge lines of a diff."""
+    safe = escape_hidden(name, one_line=True)
+    return safe if safe == name and '"' not in name else f'"{safe}"'
 
 
 def _shift(row: str, by: int) -> str:
@@ -119,15 +132,10 @@ def _shifted(span: str, by: int) -> str:
 
 
 def _lines(data: bytes | None) -> list[str] | None:
-    """None where it is not text. Only \n ends a line here, so that a diff shows what happens to the others."""
+    r"""None where it is not text. Only \n ends a line here, so that a diff shows what happens to the others."""
     if data is None:
         return []
     if b"\0" in data[:8000]:
         return None
-    text = data.decode("utf-8", "replace")
-    return text.splitlines(keepends=True) if "\r" not in text and text.isascii() else _split(text)
-
-
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
+    lines = data.decode("utf-8", "backslashreplace").split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
