@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 
+from dari.daemon.agent_hosts import is_mcp_server
 from dari.daemon.ancestry import ancestors, is_descendant, list_processes, read_process
 from dari.daemon.launch import python_command
-from dari.daemon.person import is_mcp_server
 
 # A child that starts a grandchild, tells its pid and waits for the end of stdin.
 NESTED = """

@@ -10,10 +10,11 @@ from typing import Protocol
 
 import pytest
 
+from dari.daemon.agent_hosts import is_mcp_server
 from dari.daemon.ancestry import ancestors, read_process
 from dari.daemon.caller_scopes import limit_scopes, require_person, serve_own_process
 from dari.daemon.errors import NotAPerson
-from dari.daemon.person import PANE_BRAND, find_agent, is_mcp_server
+from dari.daemon.person import PANE_BRAND, find_agent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="marks and brands are read from /proc")
 

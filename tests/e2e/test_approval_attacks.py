@@ -164,14 +164,38 @@ ATTACKS = {
     "double fork": "(setsid env -i HOME=$HOME DARI_HOME=$DARI_HOME {bin}/dari approvals approve {id} &"
     " echo $! > pid); wait; while kill -0 $(cat pid) 2>/dev/null; do :; done",
     "nohup": "nohup {bin}/dari approvals approve {id} & wait",
+    "bridge's command": "{bin}/dari remote approvals approve {id}",
+    "script": "script -qec '{bin}/crux approvals approve {id}' /dev/null",
+    "python pty": '{python} -c \'import pty; pty.spawn(["{bin}/dari", "approvals", "approve", "{id}"])\'',
+    "tmux": "tmux -L $$ new-session -d '{bin}/dari approvals approve {id}; tmux wait-for -S done' &&"
+    " tmux -L $$ wait-for done",
+    "hidden environment": "{python} {home}/undumpable.py {bin}/dari approvals approve {id}",
+    "preload": "LD_PRELOAD=libm.so.6 {bin}/dari approvals approve {id}",
+    "every token": "for token in app cli mcp; do {python} {home}/ipc.py $token {id}; done",
 }
+UNDUMPABLE = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: other processes cannot read its environment
+os.execve(sys.argv[1], sys.argv[1:], {name: os.environ[name] for name in ("HOME", "DARI_HOME")})
+"""
+IPC = """
+import asyncio, sys
+from dari.cli.hub.paths import BridgePaths
+from dari.daemon.client import DaemonClient
+async def attack(principal, id):
+    async with DaemonClient(BridgePaths(), principal) as client:
+        await client.call("approvals.approve", {"id": id})
+asyncio.run(attack(*sys.argv[1:]))
+"""
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_shell_in_a_pane_approves_nothing(crux: Crux, attack: str) -> None:
     id = asked(crux, f"rm '{attack}'")
     before = len(records())
-    said = in_pane(crux, ATTACKS[attack].format(id=id, bin=BIN, python=sys.executable))
+    (crux.home / "ipc.py").write_text(IPC)
+    (crux.home / "undumpable.py").write_text(UNDUMPABLE)
+    said = in_pane(crux, ATTACKS[attack].format(id=id, bin=BIN, python=sys.executable, home=crux.home))
     assert id in waiting(crux), said
     after = records()
     assert len(after) > before, said
@@ -270,6 +294,94 @@ def test_a_program_below_the_host_of_a_live_mcp_server_approves_nothing(crux: Cr
     crux.ok("approvals", "deny", id)  # the host is gone, and this process is a person's again
 
 
+HOST_ATTACKS = {
+    "double fork": "({approve} &)",
+    "own session": "(setsid {approve} &)",
+    "own terminal": "(setsid script -qec '{approve}' /dev/null </dev/null >/dev/null 2>&1 &)",
+    "tmux": "tmux -L $$ new-session -d '{approve}'",
+    "without its server": "kill -9 {server}; {approve}",
+}
+HOST = """
+import json, subprocess, sys
+words, attack, command, fifo = json.loads(sys.argv[1])
+server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def say(**message):
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\\n")
+    server.stdin.flush()
+client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+say(id=1, method="initialize", params=client)
+server.stdout.readline()
+say(method="notifications/initialized")
+say(id=2, method="tools/call", params={"name": "crux_execute_command", "arguments": {"command": command}})
+asked = server.stdout.readline().decode()
+id = asked.partition("(approval ")[2][:8]
+attack = attack.replace("ID", id).replace("SERVER", str(server.pid))
+shell = subprocess.Popen(["sh", "-c", attack])
+said = open(fifo).read()  # until the last process of the attack has ended
+if server.poll() is None:
+    server.kill()
+server.wait()
+shell.wait()
+print(json.dumps([id, said]))
+"""
+
+
+@pytest.mark.parametrize("attack", HOST_ATTACKS)
+def test_what_an_agents_host_detaches_or_does_without_its_server_approves_nothing(crux: Crux, attack: str) -> None:
+    fifo = crux.home / "host-said"
+    os.mkfifo(fifo)
+    try:
+        approve = f"sh {crux.home}/approve.sh ID"
+        (crux.home / "approve.sh").write_text(f"exec {BIN}/dari approvals approve $1 > {fifo} 2>&1\n")
+        script = HOST_ATTACKS[attack].format(approve=approve, server="SERVER")
+        before = len(records())
+        given = json.dumps([[str(BIN / "crux-mcp-bridge")], script, f"rm 'host {attack}'", str(fifo)])
+        done = subprocess.run(
+            [sys.executable, "-c", HOST, given], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done
+        id, said = json.loads(done.stdout)
+        assert "for a person" in said and id in waiting(crux), done
+        assert len(records()) == before + 1 and "MCP server" in str(records()[0].detail.get("reason"))
+        crux.ok("approvals", "deny", id)
+    finally:
+        fifo.unlink()
+
+
+def test_a_form_that_a_program_in_a_pane_answers_is_no_approval() -> None:
+    """It calls itself like a client that the person has named for forms."""
+    with TemporaryDirectory(prefix="attack-") as home, crux_in(Path(home)) as crux:
+        config = crux.home / ".config/crux/crux.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text('[mcp.security]\nelicitation_clients = ["trusted"]\n')
+        crux.ok("exec", "true")
+        (crux.home / "form.py").write_text(FORM)
+        said = in_pane(crux, f"{sys.executable} {crux.home}/form.py {BIN}/crux-mcp-bridge")
+        assert "needs a person's approval" in said and "FORM" not in said, said
+        assert "rm form" in held_records()[0].error
+
+
+FORM = """
+import json, subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
+client = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}}
+say(id=1, method="initialize", params={**client, "clientInfo": {"name": "trusted", "version": "1"}})
+server.stdout.readline()
+say(method="notifications/initialized")
+say(id=2, method="tools/call", params={"name": "crux_execute_command", "arguments": {"command": "rm form"}})
+for line in server.stdout:
+    heard = json.loads(line)
+    if heard.get("method") == "elicitation/create":
+        print("FORM", flush=True)
+        say(id=heard["id"], result={"action": "accept", "content": {"run": True}})
+    elif heard.get("id") == 2:
+        print(line)
+        break
+server.kill()
+server.wait()
+"""
 SERVER = """
 import json, subprocess, sys
 words = json.loads(sys.argv[1])

@@ -20,6 +20,7 @@ from msgspec import Struct
 from dari.core.approvals import Approval, ApprovalQueue, ProposedCall
 from dari.core.scopes import ADMIN, CONTROL, READ
 from dari.daemon.caller_scopes import current_caller, is_person, require_person
+from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose
 from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.rpc.codec import encode as encode_any
@@ -120,6 +121,7 @@ class ApprovalService:
                 given = encode_any(arguments)
                 audit.hold(server, tool, who=who, session=session, arguments=given, error=need.message)
                 audit.flush(FLUSH_S)
+            await asyncio.to_thread(AGENT_HOSTS.look)  # an agent may end its server before it tries to approve this
             raise
 
     @expose("approvals.refused", CONTROL)

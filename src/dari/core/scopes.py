@@ -20,6 +20,9 @@ class Grant(Struct, frozen=True):
 
     principal: str
     scopes: frozenset[str]
+    may_relay_person: bool = True
+    """Whether a client's form can bring a person's answer: not where the client runs in a pane or in a server of ours,
+    nor over HTTP, where its process is not known."""
 
 
 MCP_GRANT = Grant("mcp", MCP_SCOPES)

@@ -17,6 +17,7 @@ from dari.daemon.caller_scopes import CallerIdentity, require_person, serve_call
 from dari.daemon.errors import DaemonError, ErrorCode, NotAPerson, ScopeRequired, to_daemon_error
 from dari.daemon.methods import Method, params_reader
 from dari.daemon.peer import PeerCredentials
+from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.protocol import (
     HANDSHAKE,
     MAX_LINE_BYTES,
@@ -147,6 +148,8 @@ class DaemonSession:
             mismatch = f"token aud '{claims.aud}' does not match principal '{principal}'"
             raise DaemonError(ErrorCode.PRINCIPAL_MISMATCH, mismatch)
         self._claims, self._epoch = claims, self._access.tokens.epoch
+        if claims.aud == "mcp":
+            AGENT_HOSTS.note_client(self._peer.pid)
         return HandshakeResult(str(uuid4()), PROTOCOL_VERSION, claims.aud, list(claims.scopes), principal is not None)
 
     def _allowed(self, name: str, params: bytes) -> Method:

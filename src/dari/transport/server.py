@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from dari.core.rate_limit import ClientRateLimit
 from dari.core.scopes import Grant
 from dari.daemon.tcp_peer import knows_tcp_owners
@@ -59,6 +61,7 @@ class McpListeners:
         self._sessions_of: WeakKeyDictionary[Server, HttpSessions] = WeakKeyDictionary()
         self._settings = settings
         self._grant = grant
+        self._http_grant = replace(grant, may_relay_person=False)
         self._app = app
         self._failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._unix: UnixServer | None = None
@@ -89,7 +92,7 @@ class McpListeners:
         mount = None if self._find_server is None else self._mounted
         handler = None if self._forwarder is None else self._forwarder.serve
         endpoint = McpEndpoint(
-            self._server, self.sessions, guard, self._grant, rate_limit=limit, mount=mount, handler=handler
+            self._server, self.sessions, guard, self._http_grant, rate_limit=limit, mount=mount, handler=handler
         )
         app = self._app or HealthApp(token, lambda: self.url)
         self.web = UvicornServer(endpoint, listeners, app, settings.stop_grace_s)
@@ -100,7 +103,7 @@ class McpListeners:
             self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
         if settings.socket_path is not None:
             anyone = HttpGuard(None, None, settings.allowed_origins)
-            trusted = McpEndpoint(self._server, self.sessions, anyone, self._grant, mount=mount)
+            trusted = McpEndpoint(self._server, self.sessions, anyone, self._http_grant, mount=mount)
             unix = UnixServer(self._server, self._grant, settings.socket_path, self.web.protocol_for(trusted))
             await unix.start()
             self._unix = unix

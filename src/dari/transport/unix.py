@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from msgspec.structs import replace
+
 from dari.core.scopes import Grant
 from dari.daemon.peer import ConnectedSocket, peer_credentials
+from dari.daemon.person import find_confined
 from dari.daemon.unix_socket import bind_private, is_hung_up
 from dari.log import format_event
 from dari.mcp.server import Server
@@ -71,7 +74,7 @@ class _Connection(asyncio.Protocol):
                 return
             if len(self._head) < _MAX_START_BYTES and any(start.startswith(self._head) for start in _HTTP_STARTS):
                 return
-        self.channel = LineReplyChannel(self._owner.server, self._owner.grant, self, "unix")
+        self.channel = LineReplyChannel(self._owner.server, self._grant(), self, "unix")
         self.channel.feed(self._head)
 
     def eof_received(self) -> bool:
@@ -113,6 +116,11 @@ class _Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self.transport.abort()
+
+    def _grant(self) -> Grant:
+        peer = peer_credentials(self.transport.get_extra_info("socket"))
+        is_confined = bool(find_confined(peer.pid, peer.started))
+        return replace(self._owner.grant, may_relay_person=False) if is_confined else self._owner.grant
 
     def _become_http(self, protocol: asyncio.Protocol) -> None:
         self._owner.connections.pop(self, None)

@@ -16,6 +16,7 @@ from dari.cli.hub.socket_console import FrameWriter, SocketConsole
 from dari.core.scopes import ALL_SCOPES, MCP_GRANT
 from dari.daemon.caller_scopes import CallerIdentity, serve_caller
 from dari.daemon.peer import PeerCredentials
+from dari.daemon.person import AGENT_HOSTS
 from dari.errors import DariError, InvalidInput, NotFound
 from dari.os_errors import from_os_error
 from dari.rpc.codec import encode, notification_message
@@ -182,6 +183,7 @@ class CliConnection(asyncio.Protocol):
             self._attach(key)
             return
         else:
+            AGENT_HOSTS.note_client(self._peer.pid)
             self.transport.pause_reading()
             key = hello.options.get("http")
             work = self._serve(hello) if not isinstance(key, str) else self._serve_http(hello, key)

@@ -38,6 +38,7 @@ LOCK_TIMEOUT_S = 25.0
 """How long a new host waits for the one before: its commands get 5 s, its servers 7 s to end, and some."""
 LOOK_S = 10.0
 FLUSH_S = 1.0
+HOSTS_S = 10.0
 IDLE_VARIABLE = "DARI_BRIDGE_IDLE_S"
 DEFAULT_IDLE_S = 30 * 60.0
 UNUSED_S = 5 * 60.0
@@ -197,14 +198,21 @@ async def _lock_lost(place: BridgePaths, ours: FileId) -> None:
 async def _taking_spools(bridge: Bridge) -> AsyncIterator[None]:
     """Meanwhile, records of other processes go into the log: those that waited for us, and those that come."""
     from dari.core.audit.spool import INTERVAL_S, SPOOL_FOLDER, SpoolTakeover
+    from dari.daemon.person import AGENT_HOSTS
 
     takeover = SpoolTakeover(bridge.home / SPOOL_FOLDER)
+    looked_at_s = -HOSTS_S
 
     async def take() -> None:
+        nonlocal looked_at_s
+        now_s = asyncio.get_running_loop().time()
         try:
             # The log is opened here, not in the thread: two that open it at once would open two.
             if takeover.has_work() and (log := bridge.audit) is not None:
                 await asyncio.to_thread(takeover.take, log)
+                if now_s - looked_at_s >= HOSTS_S:  # calls of servers that are not clients of the hub
+                    looked_at_s = now_s
+                    await asyncio.to_thread(AGENT_HOSTS.look)
         except (DariError, OSError) as error:
             _log.warning("bridge event=spools_left: %s", error)
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from dari.core.approval_service import MAX_WAIT_S, ApprovalService, RefusalReporter
 from dari.core.approvals import Approval
 from dari.daemon.caller_scopes import current_caller
+from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose, exposed_name
 from dari.errors import Denied, NeedsApproval
 
@@ -129,6 +130,7 @@ class ApprovalsApi:
                 lifetime_s=LIFETIME_S,
             )
         except NeedsApproval as need:
+            await asyncio.to_thread(AGENT_HOSTS.look)
             id = need.approval_id
             self._watch(id)
             raise NeedsApproval(

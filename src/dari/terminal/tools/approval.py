@@ -34,7 +34,7 @@ async def with_approval(approvals: ApprovalsApi, context: Context, call: Callabl
             if not need.approval_id:
                 raise
             refused = need
-        if _can_ask(context) and context.client_name in getattr(approvals, "form_clients", ()):
+        if _can_ask(context) and _is_trusted(context, approvals):
             await _ask_by_form(approvals, context, refused)
         else:
             await _wait(approvals, refused)
@@ -66,6 +66,11 @@ async def _wait(approvals: ApprovalsApi, need: NeedsApproval) -> None:
         raise Denied(f"the person did not agree{reason}: {need.message}", _REFUSED)
     if found.state == "waiting":
         raise need
+
+
+def _is_trusted(context: Context, approvals: ApprovalsApi) -> bool:
+    """Whether the person has named the client, and it does not run where an agent could have started it."""
+    return context.grant.may_relay_person and context.client_name in getattr(approvals, "form_clients", ())
 
 
 def _can_ask(context: Context) -> bool:
