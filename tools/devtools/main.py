@@ -47,8 +47,8 @@ nothing is tried twice, except that with CI=true one single failed test is asked
 
 CHECKS = ROOT / "tools" / "checks"
 TESTS_FAILED = 1
-# Debian's packages: clients that the proxy is tried with, then what the terminal is tried with.
-PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux")
+# Debian's packages: clients that the proxy is tried with, what the terminal is tried with, engines of the code tools.
+PROGRAMS = ("curl", "chromium", "openssl", "zsh", "fish", "dash", "vim", "less", "htop", "tmux", "cargo", "rustfmt")
 # A compiler for the shim of tmux; namespaces around other servers; a redirect in a namespace of its own; Java, which
 # reads no proxy variables, for `dari proxy run`.
 FILES = {
@@ -62,6 +62,9 @@ FILES = {
     "/usr/bin/tesseract": "tesseract-ocr",
     "/usr/share/tesseract-ocr/5/tessdata/kor.traineddata": "tesseract-ocr-kor",
     "/usr/share/fonts/truetype/nanum/NanumGothic.ttf": "fonts-nanum",
+    # Engines of the code tools.
+    "/usr/bin/gofmt": "golang-go",
+    "/usr/bin/shellcheck": "shellcheck",
 }
 
 

@@ -21,6 +21,11 @@ PACKAGES = (
     # The terminal that ours is compared with.
     "@xterm/headless@6.0.0",
     "@xterm/addon-unicode11@0.9.0",
+    # Formatters, linters and the type checker that the code tools are tried with.
+    "@biomejs/biome@2.6.7",
+    "eslint@10.15.0",
+    "prettier@3.10.1",
+    "typescript@7.0.2",
 )
 NPM_DIR = DEV / "npm"
 
