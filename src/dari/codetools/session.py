@@ -17,6 +17,17 @@ from dari.process.run import ProgramRun, run_program
 
 MAX_OUTPUT_BYTES = 32 << 20
 ENGINE_TIMEOUT_S = 60.0
+TOOLCHAIN_NAMES = (
+    "CARGO_HOME",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "RUSTUP_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+)
+"""Where Go, Rust and the settings of a person are, for those who moved them."""
 FindRoots = Callable[[Context], Awaitable[Sequence[Path]]]
 """The folders that the caller of a tool works in; the first is where relative names begin."""
 
@@ -56,7 +67,7 @@ class CodeSession:
             engine.name,
             (*engine.command, *arguments),
             env={**engine.env, **(env or {})},
-            inherit_env=("TMPDIR", *NETWORK_NAMES),
+            inherit_env=("TMPDIR", *TOOLCHAIN_NAMES, *NETWORK_NAMES),
             environ=self.environ,
             cwd=cwd,
         )

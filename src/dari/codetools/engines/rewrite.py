@@ -1,0 +1,202 @@
+"""Content in, content out: an engine that formats or repairs files, on stdin or on copies of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from dari.codetools.engines.locate import Engine
+from dari.codetools.engines.mirror import Mirror, Source
+from dari.codetools.session import CodeSession
+from dari.errors import DariError
+from dari.process.run import ProgramRun
+from dari.process.stderr_tail import MAX_TAIL_BYTES, MAX_TAIL_LINES
+
+MAX_BY_STDIN = 3
+"""More files than this are copied and handed to one process, where the engine can rewrite files in place."""
+ENGINES_AT_ONCE = 4
+TIMEOUT_S = 120.0
+_BOM = b"\xef\xbb\xbf"
+_MAX_MESSAGE_CHARS = 300
+
+
+class FileError(Struct, frozen=True, omit_defaults=True):
+    """Why a file was left as it is; for an engine that is missing, `path` is the first of its files."""
+
+    path: str
+    message: str
+    line: int = 0
+
+
+class Rewriter(Struct, frozen=True):
+    """How one engine is called. Arguments are fixed lists, and paths in them are absolute: none is an option."""
+
+    on_stdin: Callable[[str], Sequence[str]]
+    """The arguments for the content of the file of this name."""
+    in_place: Sequence[str] | None = None
+    """The arguments before the names of copies; None for an engine that may write more than it is given."""
+    error: re.Pattern[str] = re.compile(r"(?:^|:)(?P<line>\d+):\d+: (?P<message>.+)", re.MULTILINE)
+    success: frozenset[int] = frozenset({0})
+    keeps_line_ends: bool = True
+    """It has a rule of its own about line ends. What has none gets back those of the file."""
+
+
+class Rewritten(Struct, frozen=True):
+    """`data` is None where the engine could not do it."""
+
+    source: Source
+    data: bytes | None
+    message: str = ""
+    line: int = 0
+
+
+class Place(Struct, frozen=True):
+    """Where an engine runs: the project's folder, or (not `is_project`) nowhere, so that it finds no configuration."""
+
+    folder: Path
+    is_project: bool = True
+
+
+async def rewrite(
+    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
+) -> list[Rewritten]:
+    """What the engine makes of each file, in the order of `sources`. Nothing in the workspace is touched."""
+    if len(sources) > MAX_BY_STDIN and how.in_place is not None:
+        done = await _on_copies(session, engine, how, how.in_place, sources, place)
+    else:
+        done = await _on_stdin(session, engine, how, sources, place)
+    return [one if one.data is None else _keep_form(one, how) for one in done]
+
+
+async def _on_stdin(
+    session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
+) -> list[Rewritten]:
+    free = asyncio.Semaphore(ENGINES_AT_ONCE)
+    with tempfile.TemporaryDirectory(prefix="dari-empty-") as empty:
+
+        async def one(source: Source) -> Rewritten:
+            name = source.path.absolute
+            if not place.is_project:
+                name = Path(empty, source.path.absolute.name)
+            async with free:
+                try:
+                    run = await session.run(
+                        engine,
+                        how.on_stdin(str(name)),
+                        place.folder if place.is_project else Path(empty),
+                        stdin=source.data,
+                        timeout_s=TIMEOUT_S,
+                        is_single=engine.is_single,
+                    )
+                except DariError as error:
+                    return Rewritten(source, None, f"{engine.name}: {error.message}")
+            if run.end == "exited" and run.returncode in how.success:
+                return Rewritten(source, run.stdout)
+            return explain(source, engine, how, run)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(source)) for source in sources]
+    return [task.result() for task in tasks]
+
+
+async def _on_copies(
+    session: CodeSession,
+    engine: Engine,
+    how: Rewriter,
+    arguments: Sequence[str],
+    sources: Sequence[Source],
+    place: Place,
+) -> list[Rewritten]:
+    mirror = Mirror(sources, has_links=place.is_project)
+    await asyncio.to_thread(mirror.__enter__)
+    try:
+        names = [str(mirror.path_of(source.path.absolute)) for source in sources]
+        cwd = mirror.path_of(place.folder)
+        run = await session.run(
+            engine,
+            (*arguments, *names),
+            cwd if cwd.is_dir() else Path(names[0]).parent,
+            timeout_s=TIMEOUT_S,
+            is_single=engine.is_single,
+        )
+        after = await asyncio.to_thread(lambda: [_read_back(mirror, source) for source in sources])
+        shown = [(name, name.removeprefix(f"{cwd}/")) for name in names]
+    except DariError as error:
+        return [Rewritten(source, None, f"{engine.name}: {error.message}") for source in sources]
+    finally:
+        await asyncio.to_thread(mirror.__exit__)
+    if run.end == "exited" and run.returncode in how.success:
+        return after
+    return await _sort_out(session, engine, how, run, after, shown, place)
+
+
+async def _sort_out(
+    session: CodeSession,
+    engine: Engine,
+    how: Rewriter,
+    run: ProgramRun,
+    after: list[Rewritten],
+    shown: list[tuple[str, str]],
+    place: Place,
+) -> list[Rewritten]:
+    """Some files failed. Those that stderr names are asked for alone, for their message; changed ones are done."""
+    said = run.stderr
+    rest = [at for at, one in enumerate(after) if one.data == one.source.data or one.data is None]
+    is_cut = len(said) > MAX_TAIL_BYTES - 2048 or said.count("\n") >= MAX_TAIL_LINES - 10
+    if run.end != "exited" or is_cut:
+        if len(rest) <= MAX_BY_STDIN:
+            again = await _on_stdin(session, engine, how, [after[at].source for at in rest], place)
+        elif run.end == "timed_out":
+            again = [explain(after[at].source, engine, how, run) for at in rest]
+        else:
+            half = len(rest) // 2
+            parts = [[after[at].source for at in part] for part in (rest[:half], rest[half:])]
+            again = [one for part in parts for one in await rewrite(session, engine, how, part, place)]
+    else:
+        named = [at for at in rest if any(name in said for name in shown[at])]
+        if not named:
+            return [one if at not in rest else explain(one.source, engine, how, run) for at, one in enumerate(after)]
+        rest = named
+        again = await _on_stdin(session, engine, how, [after[at].source for at in rest], place)
+    for at, one in zip(rest, again, strict=True):
+        after[at] = one
+    return after
+
+
+def explain(source: Source, engine: Engine, how: Rewriter, run: ProgramRun) -> Rewritten:
+    """The failure of one file in the engine's words, without the rest of them."""
+    if run.end == "timed_out":
+        return Rewritten(source, None, f"{engine.name} took longer than {TIMEOUT_S:g} s")
+    if run.end == "output_limit":
+        return Rewritten(source, None, f"{engine.name} printed too much")
+    found = how.error.search(run.stderr)
+    if found:
+        message = (found["message"] or f"{engine.name} cannot parse it").strip()
+        return Rewritten(source, None, message[:_MAX_MESSAGE_CHARS], int(found["line"] or 0))
+    words = " ".join(run.stderr.split()) or f"it ended with code {run.returncode} and said nothing"
+    return Rewritten(source, None, f"{engine.name}: {words}"[:_MAX_MESSAGE_CHARS])
+
+
+def _read_back(mirror: Mirror, source: Source) -> Rewritten:
+    try:
+        return Rewritten(source, mirror.read(source))
+    except OSError as error:
+        return Rewritten(source, None, f"the engine left no file: {error.strerror or error}")
+
+
+def _keep_form(one: Rewritten, how: Rewriter) -> Rewritten:
+    """The byte order mark stays, and so do the line ends where the engine has no rule for them."""
+    before, after = one.source.data, one.data or b""
+    if before.startswith(_BOM) and after and not after.startswith(_BOM):
+        after = _BOM + after
+    crlf = before.count(b"\r\n")
+    if not how.keeps_line_ends and crlf and crlf == before.count(b"\n") and b"\r" not in after:
+        after = after.replace(b"\n", b"\r\n")
+    if after == one.data:
+        return one
+    return Rewritten(one.source, after)
