@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dari.codetools.session import CodeSession
+from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
-FAMILIES = (UndoTools,)
+FAMILIES = (UndoTools, FormatTools)
 
 
 def make_tools(session: CodeSession) -> Iterable[Tool]:
