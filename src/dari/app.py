@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dari.core.tool import Tool
     from dari.daemon.client import DaemonClient
     from dari.knowledge.api import KnowledgeApi
+    from dari.process.children import Children
     from dari.terminal.service import TerminalService
 
 DEFAULT_PORT = 3847
@@ -36,7 +37,8 @@ INSTRUCTIONS = (
     "crab_env_snippet for the program to watch, then crab_traffic_search. The crux_* tools drive terminal panes that "
     "live on between calls: crux_execute_command runs a command in a shell and has its exit code and output; "
     "crux_send_keys and crux_wait_for_output drive programs that ask. The kebab_* tools search the person's own "
-    "documents and answer from them with citations: kebab_search, then kebab_ask."
+    "documents and answer from them with citations: kebab_search, then kebab_ask. The crewx_tools_* tools work in the "
+    "repository that your client has open: search, symbols, check, and writers that show a diff first."
 )
 CRAB_INSTRUCTIONS = (
     "An HTTP(S) debugging proxy. crab_proxy_start starts it; crab_env_snippet has the variables that make a program "
@@ -114,7 +116,7 @@ def servers_for_clients(
         is_strict = options.get("protocol") == "strict"
 
         def add_built_ins(registry: Registry) -> None:
-            toolkits.add_to(registry, client.environ)
+            toolkits.add_to(registry, client.environ, client.cwd)
 
         if options.get("no_servers") is True:
             registry = Registry()
@@ -157,10 +159,12 @@ class Toolkits:
         self._proxy = cache(lambda: tuple(proxy_tools(proxy_client())))
         self._terminal = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place))))
         self._running = cache(lambda *place: terminal_service(terminal_client(CruxPaths(*place), starts=False)))
+        self._children = cache(new_children)
         self._terminal_tools = cache(lambda *place: tuple(terminal_tools(self._terminal(*place))))
 
-    def add_to(self, registry: Registry, environ: Mapping[str, str] = os.environ) -> None:
-        """Offer them to the clients of a registry; `environ` is the client's."""
+    def add_to(self, registry: Registry, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> None:
+        """Offer them to the clients of a registry; `environ` and `cwd` are the client's. Without `cwd` the code tools
+        work in the folders that the client names."""
         place = environ.get("CRUX_SOCKET") or None, environ.get("CRUX_CONFIG") or None
         registry.add_toolkit(DariTools(self._system()))
         registry.defer(self._proxy)
@@ -169,6 +173,7 @@ class Toolkits:
         self._follow_panes(registry, *place)
         registry.defer(lambda: self._knowledge.chosen_tools(environ.get("KEBAB_TOOLS", "")))
         self._knowledge.add_templates(registry)
+        registry.defer(lambda: code_tools(self._children(), environ, cwd))
 
     def _system(self) -> SystemService:
         settings = self._settings
@@ -278,6 +283,21 @@ def knowledge_api() -> KnowledgeApi:
     from dari.knowledge.daemon import KebabPaths, kebabd_client
 
     return make_stub(KnowledgeApi, kebabd_client(KebabPaths(), "mcp"))
+
+
+def new_children() -> Children:
+    """The programs that the code tools run; they end with this process."""
+    from dari.process.children import Children
+
+    return Children()
+
+
+def code_tools(children: Children, environ: Mapping[str, str], cwd: Path | None) -> Iterable[Tool]:
+    from dari.codetools.roots import client_roots
+    from dari.codetools.session import CodeSession
+    from dari.codetools.tools.toolkit import make_tools
+
+    return make_tools(CodeSession(client_roots(cwd), environ, children))
 
 
 def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalService]) -> None:

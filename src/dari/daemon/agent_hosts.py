@@ -17,6 +17,7 @@ from dari.daemon.ancestry import Process, list_processes, read_proc, read_proces
 MAX_KNOWN = 1000
 _MCP_COMMANDS = ("crux-mcp-bridge", "crab-mcp", "dari.cli.crux_mcp_bridge", "dari.cli.crab_mcp")
 _COMMANDS_WITH_MCP = ("dari", "dari.cli.main", "dari.__main__", "kebab", "dari.cli.kebab.fast_client")
+_CODE_TOOLS = ("crewx-tools", "dari.cli.crewx_tools.main")
 _LAUNCHERS = frozenset(
     [
         *("sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "busybox", "env", "nice", "nohup", "setsid", "timeout"),
@@ -74,13 +75,18 @@ class AgentHosts:
 
 
 def is_mcp_server(argv: Sequence[str]) -> bool:
-    """Whether this command line is `dari mcp`, `kebab mcp`, `crux-mcp-bridge` or `crab-mcp`, however Python runs it."""
+    """Whether this command line is a server of ours that an agent's host starts (`dari mcp`, `kebab mcp`, `crab-mcp`,
+    `crux-mcp-bridge`, `crewx-tools serve`), however Python runs it."""
     if runs(argv, _MCP_COMMANDS):
         return True
     words = [word for word in argv if not word.startswith("-")]
-    at = next((at for at, word in enumerate(words[:4]) if _names(word, _COMMANDS_WITH_MCP)), -1)
+    at = next((at for at, word in enumerate(words[:4]) if _names(word, (*_COMMANDS_WITH_MCP, *_CODE_TOOLS))), -1)
+    if at < 0:
+        return False
     named = words[at + 1 :]
-    return at >= 0 and (named[:1] == ["mcp"] or named[:2] == ["knowledge", "mcp"])
+    if _names(words[at], _CODE_TOOLS):
+        return named[:1] == ["serve"]
+    return named[:1] == ["mcp"] or named[:2] == ["knowledge", "mcp"]
 
 
 def runs(argv: Sequence[str], names: Sequence[str]) -> bool:

@@ -129,6 +129,20 @@ class Request(Context):
             for one in waiting:
                 one.cancel()
 
+    async def list_roots(self, *, key: str | None = None) -> list[dict[str, Any]]:
+        """Asked once a session of a client that announces changes of them."""
+        session = self.session
+        declared = self.capabilities.get("roots")
+        if session is None or not (isinstance(declared, dict) and declared.get("listChanged") is True):
+            return await super().list_roots(key=key)
+        if session.roots is not None:
+            return session.roots
+        changes = session.roots_changes
+        roots = await super().list_roots(key=key)
+        if changes == session.roots_changes:  # else they changed while the client answered
+            session.roots = roots
+        return roots
+
     @property
     def state(self) -> dict[str, Any]:
         return self._memory().state

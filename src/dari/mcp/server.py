@@ -66,11 +66,17 @@ class Server:
         strict: bool = False,
         page_size: int = 500,
         capabilities: Mapping[str, Any] | None = None,
+        on_exit: Callable[[], None] | None = None,
     ) -> None:
-        """`capabilities` is all that the server announces, where a design fixes it; None: what the registry has."""
+        """`capabilities` is all that the server announces, where a design fixes it; None: what the registry has.
+
+        With `on_exit` the server has the end of a language server (design 001 §15): `shutdown` is answered, and the
+        notification `exit` calls it.
+        """
         self.registry = registry
         self.info = info
         self.capabilities = capabilities
+        self.on_exit = on_exit
         self.instructions = instructions
         self.strict = strict
         self.versions = (V2024_11,) if strict else HANDSHAKE
@@ -201,6 +207,8 @@ class Server:
         if session is None:
             raise invalid_params("this request names no protocol version", "send it in params._meta, or initialize")
         handler = methods.HANDSHAKE.get(method)
+        if handler is None and method == "shutdown" and self.on_exit is not None:
+            return b"null"
         if handler is None:
             raise method_not_found(method)
         if not session.version and method not in methods.BEFORE_INITIALIZE:

@@ -43,6 +43,8 @@ class Session:
         "log_level",
         "on_close",
         "peer",
+        "roots",
+        "roots_changes",
         "running",
         "standing",
         "streams",
@@ -68,9 +70,17 @@ class Session:
         self.last_activity_s = 0.0
         self.peer = ""
         """Whom it is counted for."""
+        self.roots: list[dict[str, Any]] | None = None
+        """The client's folders as it last told them; None: to be asked for."""
+        self.roots_changes = 0
         self.on_close: list[Callable[[], None]] = []
         self._next_id = 0
         self._waiting: dict[RequestId, asyncio.Future[Message]] = {}
+
+    def forget_roots(self) -> None:
+        """The client says that its folders changed."""
+        self.roots = None
+        self.roots_changes += 1
 
     def skip_request_ids(self, count: int) -> None:
         """Number our requests from `count` on: the client knows those before from a session that this one replaces."""

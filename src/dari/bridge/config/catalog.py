@@ -66,13 +66,21 @@ class Catalog(Struct, frozen=True, kw_only=True):
     sets: tuple[ServerSet, ...] = ()
     gateway: GatewaySettings = GatewaySettings()
     problems: tuple[str, ...] = ()
+    built_in: tuple[CatalogEntry, ...] = ()
+    """Servers of ours that commands can use without a profile; the gateway does not mount them."""
+
+    @property
+    def named(self) -> tuple[CatalogEntry, ...]:
+        """Everything that a command can name: a profile wins over a built-in server of the same name."""
+        ids = {one.id for one in self.listed}
+        return (*self.listed, *(one for one in self.built_in if one.id not in ids))
 
     def ready(self) -> tuple[Profile, ...]:
         """The profiles that may run."""
         return tuple(one.profile for one in self.listed if one.state == "ready" and one.profile)
 
     def find(self, id: str) -> CatalogEntry:
-        found = next((one for one in self.listed if one.id == id), None)
+        found = next((one for one in self.named if one.id == id), None)
         if found is None:
             raise NotFound(f"unknown server '{id}'", self._known(id))
         return found
@@ -101,10 +109,11 @@ class Catalog(Struct, frozen=True, kw_only=True):
     def _known(self, id: str) -> str:
         from difflib import get_close_matches
 
-        names = [one.id for one in self.listed]
+        names = [one.id for one in self.named]
         if close := get_close_matches(id, names, n=1):
             return f"did you mean '{close[0]}'?"
-        return f"known: {', '.join(names)}" if names else "add one: dari remote add"
+        more = "" if self.listed else "; add one: dari remote add"
+        return f"known: {', '.join(names)}{more}" if names else "add one: dari remote add"
 
 
 def join_layers(files: Iterable[LoadedFile]) -> Catalog:

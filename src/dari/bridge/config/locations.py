@@ -69,7 +69,7 @@ class ClientEnvironment(Struct, frozen=True):
                     f"{LOCATION_VARIABLE} is not set", "set it, or write to the user's or the project's file"
                 )
             return named
-        if layer in ("import", "argument"):
+        if layer in ("import", "argument", "built-in"):
             raise InvalidInput("files of other programs are not written", "import the server, then change the copy")
         folder = self.cwd / ".crewx" if layer == "project" else self.home / ".config/crewx"
         return folder / FILE_NAMES[0]

@@ -26,7 +26,7 @@ PathMode = Literal["ro", "rw"]
 Pinning = Literal["tofu", "strict", "off"]
 AuthType = Literal["none", "bearer", "header", "oauth2"]
 HttpFlavour = Literal["auto", "http", "sse"]
-Layer = Literal["env", "project", "user", "import", "argument"]
+Layer = Literal["env", "project", "user", "import", "argument", "built-in"]
 ListMode = Literal["full", "search"]
 PrefixRule = Literal["always", "multi", "never"]
 
@@ -41,7 +41,7 @@ class ProfileSource(Struct, frozen=True):
     """Whose file it is when it is not ours: `claude-code`, `vscode` …"""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class RestartSettings(Struct, frozen=True, kw_only=True):

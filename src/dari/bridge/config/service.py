@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from dari.bridge.config.built_in import built_in_servers
 from dari.bridge.config.catalog import Catalog, CatalogEntry, LoadedFile, join_layers
 from dari.bridge.config.interpolate import InterpolationContext, KeyringLookup, ResolvedProfile, resolve_profile
 from dari.bridge.config.loader import FileContents, is_writable_by_others, read_contents, warn_if_readable
@@ -51,7 +52,7 @@ class ConfigService:
             files.append(self._loaded(place, data, kept))
         files.extend(self._imported(files, kept))
         catalog = join_layers(files)
-        return structs.replace(catalog, problems=(*problems, *catalog.problems))
+        return structs.replace(catalog, problems=(*problems, *catalog.problems), built_in=built_in_servers(self.around))
 
     def resolve(self, listed: CatalogEntry, answers: Mapping[str, str] | None = None) -> ResolvedProfile:
         """The profile with every reference filled in, for the moment it is used."""
@@ -177,6 +178,10 @@ class ConfigService:
 
     def _edit_where(self, id: str, change: Edit) -> Path:
         source = self.load().find(id).source
+        if source.layer == "built-in":
+            raise InvalidInput(
+                f"'{id}' is built in: no file names it", f"dari remote add {id} … writes a profile that wins over it"
+            )
         if source.program:
             raise InvalidInput(
                 f"'{id}' stands in a file of {source.program} ({source.file})", "import it, then change the copy"

@@ -50,7 +50,8 @@ class GatewayEndpoint:
         meant = select_servers(catalog, choice, has_own=options.add_built_ins is not None)
         self.full = Registry()
         # Our own tools count as a server; one that a person gave their name to is meant before them.
-        if options.add_built_ins is not None and meant.has(OWN) and not any(one.id == OWN for one in catalog.listed):
+        has_own = meant.has(OWN) and not any(one.id == OWN for one in catalog.listed)
+        if options.add_built_ins is not None and has_own:
             options.add_built_ins(self.full)
         self._approvals = options.approvals
         self._ending: set[asyncio.Task[None]] = set()
@@ -59,6 +60,7 @@ class GatewayEndpoint:
             self.full,
             servers=lambda now: selected_patterns(now, choice),
             is_alone=bool(choice.server),
+            has_code_tools=options.add_built_ins is not None and has_own,
         )
         shown = search_registry(self.full) if meant.mode == "search" else self.full
         shown.call_log = options.call_log

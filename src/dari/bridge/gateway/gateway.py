@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from dari.bridge.children.start_queue import Priority
+from dari.bridge.config.built_in import is_code_tools
 from dari.bridge.config.catalog import Catalog
 from dari.bridge.config.profile import PrefixRule
 from dari.bridge.config.reload import POLL_INTERVAL_S, ConfigWatcher
@@ -137,7 +138,7 @@ class Gateway:
     What is known from earlier runs is there at once, and no list waits then. Where nothing is known of any server, the
     first list waits a little (see `Settling`) for those that may answer soon; later ones are announced to clients.
     `servers` are globs of names, or tell them from the files; separator and prefix are the files' unless given;
-    `is_alone` shows one server under its own names.
+    `is_alone` shows one server under its own names. `has_code_tools`: the registry has those of `crewx-tools` itself.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class Gateway:
         separator: str | None = None,
         prefix: PrefixRule | None = None,
         is_alone: bool = False,
+        has_code_tools: bool = False,
         settle_s: float = WAIT_S,
         retry_s: float = RETRY_S,
         look_s: float = POLL_INTERVAL_S,
@@ -160,6 +162,7 @@ class Gateway:
         self._separator = "__"
         self._prefix: PrefixRule = "always"
         self._is_alone = is_alone
+        self._has_code_tools = has_code_tools
         self._retry_s = retry_s
         self._look_s = look_s
         self._mounts: dict[str, MountedServer] = {}
@@ -215,7 +218,12 @@ class Gateway:
         upstreams = {one.id: one for one in self._view.upstreams()}
         catalog = self._view.catalog()
         patterns = self._servers(catalog) if callable(self._servers) else self._servers
-        wanted = {id: one for id, one in upstreams.items() if is_selected(id, patterns)}
+        wanted = {
+            id: one
+            for id, one in upstreams.items()
+            # The hub has the code tools as its own: a profile of the same server would list them twice.
+            if is_selected(id, patterns) and not (self._has_code_tools and is_code_tools(one.profile))
+        }
         for id, mount in list(self._mounts.items()):
             if wanted.get(id) is not mount.upstream:
                 self._unmount(mount)

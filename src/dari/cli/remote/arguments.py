@@ -82,6 +82,12 @@ def merge_arguments(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
     return joined
 
 
+def takes_value(name: str, shape: ObjectSchema, tool: str) -> bool:
+    """Whether the word after `--name` belongs to it."""
+    flag = _Flag(name, shape, tool)
+    return not flag.is_negated and not flag.is_switch
+
+
 class _Flag:
     """The argument that a name after `--` means."""
 

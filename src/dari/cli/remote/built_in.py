@@ -15,19 +15,17 @@ from dari.bridge.search.fuzzy import nearest_names
 from dari.cli.kit.console import print_json
 from dari.cli.kit.parser import Command, Parser, milliseconds
 from dari.cli.kit.table import first_sentence, format_duration, print_table
+from dari.cli.kit.tool_call import call_tool
 from dari.cli.remote.arguments import add_params_option, read_arguments
 from dari.cli.remote.call import split_words, wants_help
 from dari.cli.remote.context import OK, CommandContext, add_common_options
 from dari.cli.remote.describe import describe_tool
 from dari.cli.remote.progress import ProgressLine, answer_server_request
 from dari.cli.remote.render import add_output_options, make_content_store, show_result
-from dari.core.audit.calls import CallRecord
 from dari.core.context import ClientRequest, Context, Elicited, Level, Progress
 from dari.core.scopes import MCP_GRANT
 from dari.core.tool import Tool
-from dari.errors import DariError, InvalidInput, NotFound, TimedOut
-from dari.mcp.error_mapping import error_result, to_dari_error
-from dari.mcp.handlers.tools import render, render_structured
+from dari.errors import NotFound
 from dari.rpc.codec import encode
 
 SERVER = "dari"
@@ -41,7 +39,9 @@ def built_in_tools() -> Mapping[str, Tool]:
         from dari.app import build
         from dari.settings import ServeSettings
 
-        _made[loop] = build(ServeSettings()).registry.tools
+        tools = build(ServeSettings()).registry.tools
+        # Design 001 §16.2: the code tools are a server of their own, `crewx mcp remote … --server crewx-tools`.
+        _made[loop] = {name: tool for name, tool in tools.items() if tool.part != "crewx_tools"}
     return _made[loop]
 
 
@@ -61,44 +61,11 @@ def find_built_in(name: str) -> Tool:
 
 async def run_built_in(tool: Tool, arguments: bytes, context: CommandContext, timeout_s: float | None) -> Raw:
     """A `CallToolResult`; a failure of the tool is one too. InvalidInput when the arguments are wrong."""
-    limit_s = tool.timeout_s if timeout_s is None else timeout_s
     tool_context = _ShellContext(context, tool.name)
-    log = context.bridge.audit
-    record = None if log is None else CallRecord(log, tool_context, tool.name, arguments)
-    if record is not None:
-        record.names(tool, arguments)
     try:
-        result = await _run(tool, arguments, tool_context, limit_s, record)
-    except BaseException as error:
-        if record is not None:
-            record.raised(error)
-        raise
+        return Raw(await call_tool(tool, arguments, tool_context, context.bridge.audit, timeout_s))
     finally:
         tool_context.close()
-    return Raw(result)
-
-
-async def _run(
-    tool: Tool, arguments: bytes, context: Context, limit_s: float | None, record: CallRecord | None
-) -> bytes:
-    try:
-        value = tool.run(arguments, context)
-        if tool.is_async:
-            async with asyncio.timeout(limit_s):
-                value = await value
-    except InvalidInput:
-        raise
-    except TimeoutError as error:
-        raise TimedOut(f"'{tool.name}' was not done in {limit_s:g} s", "allow more: --timeout MS") from error
-    except (DariError, Exception) as error:
-        failure = to_dari_error(error, f"{tool.name} failed")
-        if record is not None:
-            record.raised(failure)
-        return error_result(failure)
-    result = (render if tool.output_schema is None else render_structured)(value)
-    if record is not None:
-        record.returned(value, len(result))
-    return result
 
 
 class _ShellContext(Context):

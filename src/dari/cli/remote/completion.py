@@ -278,13 +278,13 @@ class _Line:
         return None
 
     def _servers(self) -> Iterator[CompletionCandidate]:
-        for one in self._context.view.catalog().listed:
+        for one in self._context.view.catalog().named:
             yield CompletionCandidate(one.id, f"{one.kind} {one.state}".strip())
 
     def _chosen(self) -> list[Upstream]:
         """The named server, or all; those whose secrets are not there have no names to offer."""
         found: list[Upstream] = []
-        for one in self._context.view.catalog().listed:
+        for one in self._context.view.catalog().named:
             if one.state == "ready" and self._given.get("--server", one.id) == one.id:
                 try:
                     found.append(self._context.view.upstream(one.id))

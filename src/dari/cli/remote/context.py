@@ -193,7 +193,7 @@ def split_address(address: str, arguments: argparse.Namespace, context: CommandC
     if arguments.server:
         return None, name if server == arguments.server else address
     catalog = context.view.catalog()
-    if any(one.id == server for one in catalog.listed):
+    if any(one.id == server for one in catalog.named):
         return server, name
     if "." in server:
         return _split_at_dot(address, arguments, context)
@@ -206,7 +206,7 @@ def _split_at_dot(address: str, arguments: argparse.Namespace, context: CommandC
     """Server and tool, at the dot behind the longest name of a server; tools and servers may have dots of their own."""
     if "." not in address:
         return None, address
-    ids = [arguments.server] if arguments.server else [one.id for one in context.view.catalog().listed]
+    ids = [arguments.server] if arguments.server else [one.id for one in context.view.catalog().named]
     fitting = [id for id in ids if address.startswith(f"{id}.") and len(address) > len(id) + 1]
     if not fitting:
         return None, address

@@ -209,16 +209,17 @@ async def run_servers(arguments: argparse.Namespace, context: CommandContext) ->
     catalog = context.view.catalog()
     if arguments.json:
         statuses = _statuses(context)
-        print_json(context.console, [_as_json(one, catalog, statuses.get(one.id)) for one in catalog.listed])
-    elif catalog.listed:
+        print_json(context.console, [_as_json(one, catalog, statuses.get(one.id)) for one in catalog.named])
+    else:
         statuses = _statuses(context)
-        rows = [_server_row(one, catalog, statuses.get(one.id)) for one in catalog.listed]
+        rows = [_server_row(one, catalog, statuses.get(one.id)) for one in catalog.named]
         print_table(context.console, ("SERVER", "KIND", "STATE", "NOW", "DEFAULT", "ADDRESS", "WRITTEN IN"), rows)
         for status in statuses.values():
             _tell(status, context)
-    else:
-        context.say("no server profiles")
-        context.note("hint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json")
+        if not catalog.listed:
+            context.note(
+                "no server profiles\nhint: dari remote add, dari remote import, or write ~/.config/crewx/mcp.json"
+            )
     for problem in catalog.problems:
         context.warn(problem)
     for one in catalog.listed:
@@ -230,7 +231,7 @@ async def run_servers(arguments: argparse.Namespace, context: CommandContext) ->
 def _statuses(context: CommandContext) -> dict[str, UpstreamStatus]:
     """Of the servers that somebody has used since the daemon's start, from here; the worst state of each name."""
     found: dict[str, UpstreamStatus] = {}
-    here = {listed.id for listed in context.view.catalog().listed}
+    here = {listed.id for listed in context.view.catalog().named}
     for status in context.bridge.statuses():
         if status.id in here and (status.id not in found or status.failures > found[status.id].failures):
             found[status.id] = status

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dari.codetools.session import CodeSession
+from dari.codetools.tools.agents import AgentTools
 from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
-FAMILIES = (UndoTools, FormatTools)
+FAMILIES = (FormatTools, UndoTools, AgentTools)
 
 
 def make_tools(session: CodeSession) -> Iterable[Tool]:

@@ -95,6 +95,10 @@ def receive_notification(server: Server, channel: ReplyChannel, method: str, par
         call = channel.session.running.get(params.request_id)
         if call is not None:
             call.cancel(params.reason if isinstance(params.reason, str) else "by the client")
+    elif method == "notifications/roots/list_changed" and channel.session is not None:
+        channel.session.forget_roots()
+    elif method == "exit" and server.on_exit is not None:
+        server.on_exit()
 
 
 def _object(raw: Raw | UnsetType) -> dict[str, Any]:
