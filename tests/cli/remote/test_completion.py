@@ -29,7 +29,7 @@ async def offered(run: Shop, line: str) -> list[str]:
         ("sudo -E /usr/bin/dari remote list-t", ["list-tools"]),
         ("dari remote --log --config x list-t", ["list-tools"]),
         ("dari remote --lo", ["--log"]),
-        ("dari remote list-tools --server ", ["shop", "other"]),
+        ("dari remote list-tools --server ", ["shop", "other", "crewx-tools"]),
         ("dari remote list-tools --server=s", ["--server=shop"]),
         ("dari remote list-tools --ref", ["--refresh"]),
         ("dari remote completion ", ["bash", "zsh", "fish"]),
@@ -52,7 +52,7 @@ async def test_commands_options_and_servers_are_offered(tmp_path: Path, line: st
 async def test_tools_are_offered_once_they_are_known(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         run.write(run.entry("shop", default=True), run.entry("other"))
-        assert await offered(run, "dari remote call-tool ") == ["shop/", "other/"]
+        assert await offered(run, "dari remote call-tool ") == ["shop/", "other/", "crewx-tools/"]
         await run("list-tools")
         assert await offered(run, "dari remote call-tool shop/va") == ["shop/variety"]
         assert await offered(run, "dari remote describe shop/va") == ["shop/variety"]
@@ -84,7 +84,7 @@ async def test_prompts_and_resources_are_offered(tmp_path: Path) -> None:
 async def test_a_server_that_cannot_be_resolved_offers_nothing_and_does_no_harm(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         run.write(run.entry("shop"), run.entry("unset", args=["${NOT_SET}"]))
-        assert await offered(run, "dari remote call-tool ") == ["shop/"]
+        assert await offered(run, "dari remote call-tool ") == ["shop/", "crewx-tools/"]
 
 
 async def test_an_unknown_shell_is_refused(tmp_path: Path) -> None:

@@ -53,8 +53,10 @@ async def test_no_servers_is_an_answer(tmp_path: Path) -> None:
     async with shop(tmp_path) as run:
         run.file.unlink()
         done = await run("servers")
-        assert (done.code, done.out) == (0, "no server profiles\n") and "crewx mcp remote add" in done.err
-        assert (await run("servers", "--json")).json == []
+        assert done.code == 0 and "crewx mcp remote add" in done.err
+        assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["crewx-tools"]
+        (built_in,) = (await run("servers", "--json")).json
+        assert (built_in["id"], built_in["source"]["layer"]) == ("crewx-tools", "built-in")
 
 
 async def test_tools_are_listed_with_their_server_and_first_sentence(tmp_path: Path) -> None:
