@@ -128,8 +128,7 @@ def _crewx_agent(id: str, entry: dict[str, Any], providers: Mapping[str, str], s
         working_directory=_text(entry.get("working_directory")),
         capabilities=_texts(entry.get("capabilities")),
         specialties=_texts(entry.get("specialties")),
-        remote=_address(remote.get("url"))
-        or next((providers[one] for one in chain if one in providers), ""),
+        remote=_address(remote.get("url")) or next((providers[one] for one in chain if one in providers), ""),
     )
 
 
@@ -143,9 +142,7 @@ def _remote_providers(document: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _of_other_tools(
-    workspace: Workspace, environ: Mapping[str, str], problems: list[AgentProblem]
-) -> Iterator[Agent]:
+def _of_other_tools(workspace: Workspace, environ: Mapping[str, str], problems: list[AgentProblem]) -> Iterator[Agent]:
     """A project's agents before the person's: of two of one name the project's counts, as in those tools."""
     seen: set[tuple[str, str]] = set()
     home = environ.get("HOME", "")
