@@ -27,7 +27,7 @@ from dari.bridge.upstream.caller import Caller
 from dari.bridge.upstream.upstream import Upstream
 from dari.errors import DariError, InvalidInput, NeedsApproval, Unavailable
 from dari.process import group
-from dari.process.environment import build_environment
+from dari.process.program import build_environment
 from dari.process.reaper_main import find_tagged
 from dari.sandbox.capabilities import SandboxCapabilities
 from dari.sandbox.report import build_report

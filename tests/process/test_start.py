@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from dari.errors import InvalidInput, Unavailable
-from dari.process import environment as environment_module
+from dari.process import program as environment_module
 from dari.process.child import ChildSpec
 from dari.process.children import Children
-from dari.process.environment import BASE_NAMES, build_environment
-from dari.process.program import find_program
+from dari.process.program import BASE_NAMES, build_environment, find_program
 
 PATH = {"PATH": "/usr/bin:/bin"}
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.system import checks
-from dari.system.checks import check_ports
-from dari.system.service import Check
+from dari.system import service
+from dari.system.service import Check, check_ports
 from dari.transport.health import hub_on, identify, proof
 from tests.support.transports import Rig, running
 
@@ -125,7 +124,7 @@ def test_a_program_that_proves_nothing_is_told_and_sent_no_token(tmp_path: Path,
 
 def test_a_program_of_another_user_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Squatter().running() as squatter:
-        monkeypatch.setattr(checks.os, "geteuid", lambda: 4242)
+        monkeypatch.setattr(service.os, "geteuid", lambda: 4242)
         check = check_ports(tmp_path / "none.sock", squatter.port, {"dari": token_file(tmp_path)})
     assert check.status == "failed"
     assert "send no token" in check.hint

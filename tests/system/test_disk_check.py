@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dari.system import checks
-from dari.system.checks import check_disk
+from dari.system import service
+from dari.system.service import check_disk
 from tests.test_os_errors import files_of_at_most
 
 
@@ -27,7 +27,7 @@ def test_a_disk_that_takes_no_file_fails_with_its_path_and_a_hint(tmp_path: Path
 
 
 def test_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MIN_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(service, "MIN_FREE_BYTES", 1 << 62)
     assert check_disk((tmp_path,)).status == "warning"
 
 

@@ -12,7 +12,7 @@ from dari.codetools.workspace import Workspace
 from dari.core.context import Context
 from dari.process.child import ChildSpec
 from dari.process.children import Children
-from dari.process.environment import NETWORK_NAMES
+from dari.process.program import NETWORK_NAMES
 from dari.process.run import ProgramRun, run_program
 
 MAX_OUTPUT_BYTES = 32 << 20

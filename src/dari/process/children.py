@@ -13,9 +13,8 @@ from dari.errors import InvalidInput, Unavailable
 from dari.log import format_event
 from dari.paths import own_paths
 from dari.process.child import Child, ChildSpec
-from dari.process.environment import build_environment
 from dari.process.group import choose_group_type
-from dari.process.program import find_program
+from dari.process.program import build_environment, find_program
 from dari.process.reaper import Reapers, become_subreaper
 from dari.process.tag import ProcessTag, find_adopted_zombies
 from dari.sandbox.builder import SandboxedCommand, build_command

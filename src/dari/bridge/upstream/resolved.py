@@ -16,8 +16,7 @@ from dari.bridge.config.secret import Mask
 from dari.bridge.upstream.cache import cache_key
 from dari.errors import InvalidInput, Unavailable
 from dari.process.child import ChildSpec
-from dari.process.environment import NETWORK_NAMES, build_environment, network_secrets
-from dari.process.program import find_program
+from dari.process.program import NETWORK_NAMES, build_environment, find_program, network_secrets
 from dari.sandbox.confinement import UNCONFINED, Confinement, PathRule
 
 

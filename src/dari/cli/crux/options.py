@@ -163,7 +163,7 @@ class Crux:
         except DariError as error:
             if error.name != "needs_approval":
                 raise
-            from dari.cli.crux.consent import settle
+            from dari.cli.crux.approvals import settle
 
             return settle(self.line, method, params, error)
 

@@ -23,8 +23,7 @@ from dari.cli.kit.table import one_line
 from dari.cli.remote.context import USAGE, CommandContext
 from dari.errors import DariError
 from dari.installation import install_extra
-from dari.process.environment import build_environment
-from dari.process.program import find_program
+from dari.process.program import build_environment, find_program
 from dari.text.sanitize import escape_hidden
 
 CheckMark = Literal["ok", "warning", "failed"]

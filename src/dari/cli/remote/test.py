@@ -33,8 +33,7 @@ from dari.installation import install_extra
 from dari.mcp.client.client import Client
 from dari.mcp.client.negotiation import Mode
 from dari.process.child import Child
-from dari.process.environment import build_environment
-from dari.process.program import find_program
+from dari.process.program import build_environment, find_program
 from dari.rpc.codec import decode_any, encode
 from dari.sandbox.confinement import Confinement
 from dari.sandbox.report import build_report, require_enforced

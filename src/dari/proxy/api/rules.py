@@ -30,7 +30,7 @@ from dari.proxy.rules.rule import (
     StatusRewriteRule,
 )
 from dari.proxy.rules.rule_store import RuleAdded, RuleStore
-from dari.proxy.rules.site_index import SEES_TUNNELS
+from dari.proxy.rules.ruleset import SEES_TUNNELS
 from dari.text.redact import MARK, redact_secrets
 
 if TYPE_CHECKING:

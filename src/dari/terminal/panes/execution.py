@@ -22,9 +22,8 @@ from dari.errors import Conflict, InvalidInput
 from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import CommandLog, CommandRecord, CommandResult
 from dari.terminal.panes.output_router import Replies
-from dari.terminal.panes.processes import ProcessInfo
 from dari.terminal.panes.prompts import FoundPrompt, PromptLine, find_prompt
-from dari.terminal.panes.pty import Pty
+from dari.terminal.panes.pty import ProcessInfo, Pty
 from dari.terminal.panes.shell_integration import NUMBER, ShellKind, join_script, quote
 
 # The kernel's line editor keeps this much of a line and drops the rest.

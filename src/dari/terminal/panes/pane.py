@@ -22,9 +22,8 @@ from dari.terminal.panes.execution import ANSWER_S, Execution
 from dari.terminal.panes.expect import ExpectResult, OutputExpect
 from dari.terminal.panes.output_router import OutputRouter, Replies
 from dari.terminal.panes.output_text import to_text
-from dari.terminal.panes.processes import ProcessInfo, describe, directory_of
 from dari.terminal.panes.prompts import PromptLine
-from dari.terminal.panes.pty import Pty
+from dari.terminal.panes.pty import ProcessInfo, Pty, describe, directory_of
 from dari.terminal.panes.shell_integration import Launch, ShellKind, plan_launch
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from dari.terminal.engine.engine import Engine
 from dari.terminal.panes.commands import Zone
-from dari.terminal.panes.processes import ProcessInfo
+from dari.terminal.panes.pty import ProcessInfo
 from dari.terminal.panes.shell_integration import ShellKind, kind_of
 
 Way = Literal["join", "mark", "idle"]

@@ -13,8 +13,8 @@ from typing import IO
 from dari.errors import InvalidInput, Unavailable
 from dari.mcp.client.channel import Inbox
 from dari.mcp.client.lines import MAX_LINE_BYTES
-from dari.process.environment import build_environment
 from dari.process.exit_watch import watch_exit
+from dari.process.program import build_environment
 from dari.process.stderr_tail import StderrTail
 from dari.transport.client.pipes import LAST_WORDS_S, PipeChannel
 

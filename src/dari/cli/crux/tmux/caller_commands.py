@@ -183,7 +183,7 @@ def _asking(line: Line) -> Any:
         except DariError as error:
             if error.name != "needs_approval":
                 raise
-            from dari.cli.crux.consent import settle
+            from dari.cli.crux.approvals import settle
 
             return settle(line, method, params, error)
 

@@ -15,8 +15,7 @@ import msgspec
 from dari.errors import InvalidInput
 from dari.terminal.engine import input_encoding
 from dari.terminal.engine.bittty import replay
-from dari.terminal.engine.bittty.cells import CellReader
-from dari.terminal.engine.bittty.display import Cable, Display
+from dari.terminal.engine.bittty.cells import Cable, CellReader, Display
 from dari.terminal.engine.engine import (
     DEFAULT_HISTORY_ROWS,
     MAX_TITLE_CHARS,
