@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from bench.knowledge import report
 from bench.knowledge.contenders import CONTENDERS, install_peers
-from bench.knowledge.measures import LARGE, MEASURES, SMALL, Plan
+from bench.knowledge.measures import MEASURES, Plan
 from bench.part import Part
 from bench.processes import Scratch
 from bench.report import number_row
@@ -14,14 +14,14 @@ from bench.report import number_row
 
 def main() -> int:
     part = Part("knowledge", __doc__, MEASURES, CONTENDERS, install_peers, _planned, report.text, number_row)
-    return part.run(part.parser("2 rounds, 50,000 passages only: some minutes instead of half an hour"))
+    return part.run(part.parser("2 rounds, without 500,000 passages: some minutes instead of half an hour"))
 
 
 @contextmanager
 def _planned(given: argparse.Namespace) -> Iterator[Plan]:
     scratch = Scratch()
     try:
-        yield Plan(2, (SMALL,), 3, scratch) if given.quick else Plan(given.rounds, (SMALL, LARGE), 9, scratch)
+        yield Plan(2, 3, scratch, is_quick=True) if given.quick else Plan(given.rounds, 9, scratch)
     finally:
         scratch.close()
 

@@ -1,8 +1,8 @@
 """An engine in a process of its own: it builds its index, then answers rounds of queries, as JSON lines.
 
-`python -m bench.knowledge.<engine>_child FOLDER PASSAGES` prints what building cost, then for each kind on its standard
-input the times of all queries and what they found. Nothing of this file needs more than the standard library, since the
-peers run it in their own environments.
+`python -m bench.knowledge.<engine>_child FOLDER PASSAGES` prints what building cost, then for each line "COUNT KIND" on
+its standard input the times of the first COUNT queries and what they found. Nothing of this file needs more than the
+standard library, since the peers run it in their own environments.
 """
 
 import json
@@ -37,9 +37,10 @@ def serve(make: Callable[[CorpusFiles, Sequence[Query]], Engine]) -> None:
     _say({"s": time.perf_counter() - began} | built)
     searches = engine.searches()
     for line in sys.stdin:
-        search = searches[line.strip()]
+        count, kind = line.strip().split(" ", 1)
+        search = searches[kind]
         times, cpu_times, found = [], [], []
-        for number in range(len(queries)):
+        for number in range(int(count)):
             started, cpu_started = time.perf_counter(), time.process_time()
             numbers = search(number)
             cpu_times.append((time.process_time() - cpu_started) * 1000)

@@ -2,9 +2,11 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from bench.errors import BenchError
 from bench.knowledge.contenders import child_command
@@ -32,15 +34,15 @@ class RunningEngine:
         self._scratch = scratch
         self.built: dict[str, float] = self._read()
 
-    def run(self, kind: str) -> Round:
-        """All queries once."""
+    def run(self, kind: str, queries: int) -> Round:
+        """The first queries, once each."""
         assert self._process.stdin is not None
-        self._process.stdin.write(kind.encode() + b"\n")
+        self._process.stdin.write(f"{queries} {kind}\n".encode())
         self._process.stdin.flush()
         words = self._read()
         return Round(words["p50_ms"], words["p99_ms"], words["cpu_p50_ms"], words["found"])
 
-    def _read(self) -> dict[str, float]:
+    def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -48,13 +50,14 @@ class RunningEngine:
             raise BenchError(
                 f"{self.contender.title} ended:\n{said}", "run its child by hand: bench/knowledge/*_child.py"
             )
-        words: dict[str, float] = json.loads(line)
+        words: dict[str, Any] = json.loads(line)
         return words
 
 
 @contextmanager
 def engine(contender: Contender, files: CorpusFiles, scratch: Scratch) -> Iterator[RunningEngine]:
     """Build and keep one engine; it may use every core, as the others may."""
+    print(f"bench: {contender.title} indexes {files.passages:,} passages …", file=sys.stderr, flush=True)
     with scratch.log(contender).open("ab") as log:
         process = subprocess.Popen(
             child_command(contender, files.folder, files.passages),

@@ -25,7 +25,7 @@ from dari.paths import read_regular
 CONFIG_VERSION = 1
 MAX_CONFIG_BYTES = 1024 * 1024
 MIB = 1024 * 1024
-DEFAULT_ANN_ABOVE_CHUNKS = 200_000
+DEFAULT_ANN_ABOVE_CHUNKS = 25_000
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]

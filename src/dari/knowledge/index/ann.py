@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _FILE = "ann.usearch"
 _CONNECTIVITY = 16
 _EXPANSION_ADD = 96
-_EXPANSION_SEARCH = 192
+_EXPANSION_SEARCH = 320
 _CANDIDATES = 100  # proposed at least: the exact scores choose among them
-_MAX_TAIL_ROWS = 20_000  # rows beyond the index are scored one by one, until there are so many
+_MAX_TAIL_ROWS = 10_000  # rows beyond the index are all scored, until there are so many
 _BATCH_ROWS = 50_000
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -113,18 +113,18 @@ class VectorIndex:
             return []
         query = self._checked(vector)
         if allowed is None:
-            return state.best_of(self._candidates(state, query, k), query, k)
+            return state.best_of(self._proposed(state, query, k), query, k)
         rows = state.rows_of(np.fromiter(allowed, np.int64, len(allowed)))
         rows = rows[rows >= 0]
         if len(rows) * _GATHER_SHARE <= state.count:
-            return state.best_of(rows, query, k)
-        found = self._candidates(state, query, 4 * k)
-        if found is not None:
-            kept = state.best_of(found[np.isin(found, rows)], query, k)
-            if len(kept) == k:
-                return kept
+            return state.best_of(_Proposed(rows, state.count), query, k)
         mask = np.zeros(state.count, np.bool_)
         mask[rows] = True
+        found = self._proposed(state, query, 4 * k)
+        if found is not None:
+            kept = state.best_of(found, query, k, mask)
+            if len(kept) == k:
+                return kept
         return state.best_of(None, query, k, mask)
 
     def scores(self, vector: Vectors, chunk_nos: Sequence[int]) -> dict[int, float]:
@@ -148,12 +148,12 @@ class VectorIndex:
         rows = state.rows_of(np.array(chunk_nos, np.int64)).tolist()
         return {number: state.vectors[row].copy() for number, row in zip(chunk_nos, rows, strict=True) if row >= 0}
 
-    def _candidates(self, state: _Rows, query: Vectors, k: int) -> NDArray[np.int64] | None:
+    def _proposed(self, state: _Rows, query: Vectors, k: int) -> _Proposed | None:
         """Rows that the approximate index proposes, and those it does not know yet; None: score all."""
         ann = self._ann
         if ann is None or ann.row_count > state.count:
             return None
-        return np.concatenate((ann.search(query, k), np.arange(ann.row_count, state.count)))
+        return _Proposed(ann.search(query, k), ann.row_count)
 
     def _checked(self, vector: Vectors) -> Vectors:
         query = np.ascontiguousarray(vector, np.float32).reshape(-1)
@@ -228,6 +228,13 @@ class VectorIndex:
             raise Conflict(f"the vectors of {self.model_key} were opened for reading", "open them with writable=True")
 
 
+class _Proposed(NamedTuple):
+    """Rows to score: some, and all from `tail_from` on, which lie together and need no gathering."""
+
+    rows: NDArray[np.int64]
+    tail_from: int
+
+
 class _Rows:
     """One mapped state of the files; replaced whole, so a search under way keeps its own."""
 
@@ -276,17 +283,18 @@ class _Rows:
         self.live = self.count - int(np.count_nonzero(self._is_dead))
 
     def best_of(
-        self, rows: NDArray[np.int64] | None, query: Vectors, k: int, mask: NDArray[np.bool_] | None = None
+        self, proposed: _Proposed | None, query: Vectors, k: int, mask: NDArray[np.bool_] | None = None
     ) -> list[tuple[int, float]]:
-        """The best of these rows, or of all (of `mask`), by exact cosine."""
-        if rows is not None:
-            scores = self.vectors[rows] @ query
-            scores[self._is_dead[rows]] = -np.inf
+        """The best of the proposed rows, or of all, by exact cosine; only those of `mask`."""
+        if proposed is None:
+            rows, scores = None, self._scores_from(0, query)
+            scores[self._is_dead if mask is None else self._is_dead | ~mask] = -np.inf
         else:
-            scores = self._all_scores(query)
-            scores[self._is_dead] = -np.inf
-            if mask is not None:
-                scores[~mask] = -np.inf
+            rows = np.concatenate((proposed.rows, np.arange(proposed.tail_from, self.count)))
+            scores = np.concatenate(
+                (self.vectors[proposed.rows] @ query, self._scores_from(proposed.tail_from, query)), dtype=np.float32
+            )
+            scores[self._is_dead[rows] if mask is None else self._is_dead[rows] | ~mask[rows]] = -np.inf
         k = min(k, len(scores))
         best = np.argpartition(scores, len(scores) - k)[len(scores) - k :] if k < len(scores) else np.arange(k)
         best = best[np.argsort(-scores[best], kind="stable")]
@@ -295,11 +303,12 @@ class _Rows:
         finite = np.isfinite(values) & (numbers > 0)
         return list(zip(numbers[finite].tolist(), values[finite].tolist(), strict=True))
 
-    def _all_scores(self, query: Vectors) -> Vectors:
-        scores = np.empty(self.count, np.float32)
+    def _scores_from(self, begin: int, query: Vectors) -> Vectors:
+        vectors = self.vectors[begin:]
+        scores = np.empty(len(vectors), np.float32)
         step = max(_BLOCK_BYTES // (4 * len(query)), 1)
-        for first in range(0, self.count, step):
-            np.dot(self.vectors[first : first + step], query, out=scores[first : first + step])
+        for first in range(0, len(vectors), step):
+            np.dot(vectors[first : first + step], query, out=scores[first : first + step])
         return scores
 
 
