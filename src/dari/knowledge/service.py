@@ -69,6 +69,7 @@ class OpenBase:
         model: EmbeddingModel | None,
         searcher: Searcher,
         signature: Signature,
+        english: EmbeddingModel | None = None,
     ) -> None:
         self.store = store
         self.lexical = lexical
@@ -76,6 +77,7 @@ class OpenBase:
         self.model = model
         self.searcher = searcher
         self.signature = signature
+        self.english = english
 
 
 def _counted(method: Callable[Concatenate[KnowledgeService, P], T]) -> Callable[Concatenate[KnowledgeService, P], T]:
@@ -219,7 +221,7 @@ class KnowledgeService:
         if request.mode is None:
             request = replace(request, mode=config.search.default_mode)
         cite = self.renderer().citation
-        asker = Asker(base.store, base.searcher, base.model, config.ask, llm or config.llm, cite)
+        asker = Asker(base.store, base.searcher, base.model, config.ask, llm or config.llm, cite, base.english)
         return asker.answer(request, sampler, events)
 
     # Documents
@@ -314,6 +316,7 @@ class KnowledgeService:
 
     def _open(self) -> OpenBase:
         from dari.knowledge.embed import model_for_search
+        from dari.knowledge.models.model import english_beside
         from dari.knowledge.search.searcher import Searcher
 
         settings, backend = self.settings, self.backend
@@ -336,7 +339,8 @@ class KnowledgeService:
             model.key if model is not None else "none",
             settings.config_file,
         )
-        return OpenBase(store, lexical, vectors, model, searcher, signature)
+        english = english_beside(model, settings.config.embedding, settings.data.data)
+        return OpenBase(store, lexical, vectors, model, searcher, signature, english)
 
     def _not_indexed(self) -> NotIndexed:
         where = self.backend.place if self.settings.config.store.url else self.settings.data.data

@@ -17,6 +17,7 @@ from dari.knowledge.ask.evidence import (
     read_evidence,
 )
 from dari.knowledge.ask.extractive import best_sentences
+from dari.knowledge.ask.nearness import Nearness
 from dari.knowledge.search.coverage import QuestionWords, read_question
 from dari.knowledge.search.request import Hit, SearchRequest
 from tests.support.knowledge_corpus import corpus_of
@@ -50,7 +51,8 @@ def _read(
     folder: Path, documents: dict[str, str], question: str, search: str, model: NearModel | None
 ) -> tuple[tuple[Hit, ...], tuple[Sentence, ...]]:
     result = corpus_of(folder, documents).searcher().search(SearchRequest(query=search))
-    return result.hits, read_evidence(question, read_question(question, result.query), result.hits, model)
+    nearness = None if model is None else Nearness(model)
+    return result.hits, read_evidence(question, read_question(question, result.query), result.hits, nearness)
 
 
 def test_a_sentence_is_compared_below_its_heading(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_a_sentence_is_compared_below_its_heading(tmp_path: Path) -> None:
     text = "The crossing takes fifty minutes. Dogs are welcome."
     hits, _ = _read(tmp_path, {"ferry.md": text}, "boat", "crossing", None)
     below = replace(hits[0], chunk=replace(hits[0].chunk, heading_path=("Boats", "Skarholm ferry")))
-    sentences = read_evidence("boat", QuestionWords((), 0.0), [below], model)
+    sentences = read_evidence("boat", QuestionWords((), 0.0), [below], Nearness(model))
     assert "Skarholm ferry: The crossing takes fifty minutes." in model.texts
     assert [one.cosine for one in sentences] == [1.0, 0.0]
 
@@ -68,6 +70,18 @@ def test_the_nearest_sentence_answers_where_no_word_is_shared(tmp_path: Path) ->
     hits, sentences = _read(tmp_path, {"ferry.md": text}, "배는 얼마나 걸리나요?", "crossing", NearModel("fifty"))
     chosen = best_sentences(sentences, hits, 1)
     assert [one.sentence.text for one in chosen] == ["The crossing takes fifty minutes."]
+
+
+def test_a_second_passage_is_heard_where_words_do_not_find_the_sentence(tmp_path: Path) -> None:
+    documents = {
+        "ferry.md": "The crossing takes fifty minutes. It leaves fifty times. Fifty dogs are welcome.",
+        "island.md": "The crossing is rough. Fifty people live on the island.",
+    }
+    hits, sentences = _read(tmp_path, documents, "배는 얼마나 걸리나요?", "crossing", NearModel("ifty"))
+    assert len({one.sentence.hit for one in best_sentences(sentences, hits, 3)}) == 2
+    assert len(best_sentences([one for one in sentences if one.hit == 0], hits, 3)) == len(
+        [one for one in sentences if one.hit == 0]
+    )
 
 
 def test_words_decide_without_a_model(tmp_path: Path) -> None:

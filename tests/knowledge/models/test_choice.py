@@ -47,7 +47,8 @@ def test_english_folders_get_minilm_and_all_others_use_m(languages: dict[str, in
 def test_one_model_for_each_kind_of_folder_is_installed_before_anything_is_indexed() -> None:
     assert default_names({}) == ("use-m", "minilm")
     assert default_names({"en": 5}) == ("minilm",)
-    assert default_names({"en": 5, "ko": 5}) == ("use-m",)
+    assert default_names({"en": 5, "ko": 5}) == ("use-m", "minilm")
+    assert default_names({"ko": 5, "und": 2}) == ("use-m",)
 
 
 def test_an_english_model_is_never_chosen_for_korean_documents() -> None:

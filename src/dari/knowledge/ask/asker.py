@@ -26,6 +26,7 @@ from dari.knowledge.ask.evidence import Sentence, narrow, read_evidence
 from dari.knowledge.ask.gate import Judgement, judge
 from dari.knowledge.ask.instructions import without_instructions
 from dari.knowledge.ask.multi_hop import gather
+from dari.knowledge.ask.nearness import Nearness
 from dari.knowledge.ask.prompt import NO_ANSWER, PROMPT_VERSION, answer_messages, count_tokens, pack
 from dari.knowledge.ask.verify import MARKER, check_answer, normalize_markers
 from dari.knowledge.config import AskSettings, LlmSettings
@@ -89,6 +90,7 @@ class Asker:
         ask: AskSettings,
         llm: LlmSettings,
         cite: Cite,
+        english: EmbeddingModel | None = None,
     ) -> None:
         self._store = store
         self._searcher = searcher
@@ -96,6 +98,7 @@ class Asker:
         self._ask = ask
         self._llm = llm
         self._cite = cite
+        self._english = english
 
     def answer(self, request: AskRequest, sampler: Sampler | None = None, events: AskEvents | None = None) -> AnswerV1:
         """An answer or a refusal; a refusal is an answer that is not grounded, never an error."""
@@ -178,7 +181,10 @@ class _Work:
     def _read_evidence(self, hits: tuple[Hit, ...], result: SearchResult) -> tuple[Sentence, ...]:
         words = read_question(self.question, result.query)
         try:
-            return read_evidence(self.question, words, hits, self._model_of(result))
+            model = self._model_of(result)
+            return read_evidence(
+                self.question, words, hits, None if model is None else Nearness(model, self._asker._english)
+            )
         except (DariError, OSError):
             # The search had its vectors; a model that fails now leaves the words.
             return read_evidence(self.question, words, hits)

@@ -14,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dari.knowledge.ask.instructions import instruction_spans
+from dari.knowledge.ask.nearness import is_latin
 from dari.knowledge.chunk import sentence_spans
 from dari.knowledge.document import Location
 from dari.knowledge.search.coverage import QuestionWords, terms_in
 from dari.knowledge.search.request import Hit
 
 if TYPE_CHECKING:
-    from dari.knowledge.models.model import EmbeddingModel
+    from dari.knowledge.ask.nearness import Nearness
 
 MAX_SENTENCE_CHARS = 600
 READ_HITS = 10
@@ -53,7 +54,7 @@ class Sentence(Struct, frozen=True):
 
 
 def read_evidence(
-    question: str, words: QuestionWords, hits: Sequence[Hit], model: EmbeddingModel | None = None
+    question: str, words: QuestionWords, hits: Sequence[Hit], nearness: Nearness | None = None
 ) -> tuple[Sentence, ...]:
     """The sentences of the best hits, in order. A model gives the most promising ones their cosine; all would take
     too long."""
@@ -64,7 +65,7 @@ def read_evidence(
         terms = terms_in(one.text)
         headed = words.share_in(terms | headings[one.hit])
         sentences.append(replace(one, share=words.share_in(terms), headed_share=headed))
-    if model is None or not sentences:
+    if nearness is None or not sentences:
         return tuple(sentences)
     top = max(hit.score for hit in read) or 1.0
 
@@ -76,9 +77,14 @@ def read_evidence(
     is_covered = max(one.headed_share for one in sentences) >= FULL_SHARE
     count = MAX_EMBEDDED_BESIDE_WORDS if is_covered else MAX_EMBEDDED_SENTENCES
     chosen = sorted(range(len(sentences)), key=promise)[:count]
-    vectors = model.embed_passages([_below_title(sentences[place], read) for place in chosen])
-    for place, cosine in zip(chosen, vectors @ model.embed_query(question), strict=True):
-        sentences[place] = replace(sentences[place], cosine=float(cosine))
+    cosines = nearness.cosines(
+        question,
+        [_below_title(sentences[place], read) for place in chosen],
+        [_is_english(sentences[place], read) for place in chosen],
+        second_opinion=not is_covered,
+    )
+    for place, cosine in zip(chosen, cosines, strict=True):
+        sentences[place] = replace(sentences[place], cosine=cosine)
     return tuple(sentences)
 
 
@@ -100,6 +106,10 @@ def _below_title(sentence: Sentence, hits: Sequence[Hit]) -> str:
     hit = hits[sentence.hit]
     title = hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.document.title
     return f"{title}: {sentence.text}" if title and not sentence.text.startswith(title) else sentence.text
+
+
+def _is_english(sentence: Sentence, hits: Sequence[Hit]) -> bool:
+    return hits[sentence.hit].document.lang in ("en", "und", "") and is_latin(sentence.text)
 
 
 def narrow(location: Location, text: str, start: int, end: int) -> Location:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -9,14 +10,16 @@ from msgspec import Struct
 from dari.knowledge.ask.evidence import FULL_SHARE, Sentence
 from dari.knowledge.search.request import Hit
 
-MODEL_ID = "extractive-v2"
+MODEL_ID = "extractive-v3"
 _HIT_WEIGHT = 0.4
 _HEADING_SHARE = 0.5  # what a word counts that stands only in the heading above the sentence
 # The less of the question the words of the best sentence cover, the more meaning decides.
 _COSINE_WEIGHT_BESIDE_WORDS = 1.0
-_COSINE_WEIGHT_ALONE = 4.0
+_COSINE_WEIGHT_ALONE = 6.0
 _NO_SHARE = 0.2
 _NOT_PROSE_PENALTY = 0.3
+# Where words do not find the sentence, the right passage is less sure than it looks: one more is heard.
+_MAX_OF_ONE_PASSAGE = 2
 
 
 class ScoredSentence(Struct, frozen=True):
@@ -31,15 +34,20 @@ def best_sentences(sentences: Sequence[Sentence], hits: Sequence[Hit], limit: in
     top = max(hit.score for hit in hits) or 1.0
     covered = (max(one.headed_share for one in sentences) - _NO_SHARE) / (FULL_SHARE - _NO_SHARE)
     fall = (_COSINE_WEIGHT_ALONE - _COSINE_WEIGHT_BESIDE_WORDS) * min(max(covered, 0.0), 1.0)
+    of_one_passage = limit if covered >= 1 else _MAX_OF_ONE_PASSAGE
     scored = [
         ScoredSentence(one, _score(one, hits[one.hit].score / top, _COSINE_WEIGHT_ALONE - fall)) for one in sentences
     ]
     scored.sort(key=lambda one: (-one.score, one.sentence.hit, one.sentence.start))
     chosen: dict[str, ScoredSentence] = {}
-    for one in scored:
-        chosen.setdefault(one.sentence.text, one)
-        if len(chosen) == limit:
-            break
+    for most in (of_one_passage, limit):
+        taken = Counter(one.sentence.hit for one in chosen.values())
+        for one in scored:
+            if len(chosen) == limit:
+                return list(chosen.values())
+            if one.sentence.text not in chosen and taken[one.sentence.hit] < most:
+                chosen[one.sentence.text] = one
+                taken[one.sentence.hit] += 1
     return list(chosen.values())
 
 

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from dari.knowledge.ask.evidence import Sentence
+from dari.knowledge.ask.nearness import is_latin
 from dari.knowledge.search.coverage import QuestionWords, read_question, terms_in
 from dari.knowledge.search.request import SearchResult
 
-GATE_VERSION = "gate-v2"
+GATE_VERSION = "gate-v3"
 DEFAULT_THRESHOLD = 0.5
 _JUDGED_HITS = 5
 _JUDGED_SENTENCES = 3
@@ -36,7 +37,7 @@ class DenseFit(Struct, frozen=True):
 # By model: cosines of each lie in a band of their own. Half a chance is the point that one in forty questions of
 # the house set about an absent topic passes.
 DENSE_FITS: dict[str, DenseFit] = {
-    "use-m": DenseFit(-8.4, 30.0),
+    "use-m": DenseFit(-8.25, 30.0),
     "potion-ml": DenseFit(-12.6, 20.0),
     "minilm": DenseFit(-9.2, 25.0, is_english=True),
 }
@@ -76,7 +77,7 @@ def judge(
     features = read_features(read_question(question, result.query), result, sentences)
     lexical = _lexical_chance(features)
     fit = DENSE_FITS.get(model_name, _NO_DENSE)
-    dense = 0.0 if fit.is_english and not _is_latin(question) else _dense_chance(features, fit)
+    dense = 0.0 if fit.is_english and not is_latin(question) else _dense_chance(features, fit)
     return Judgement(max(lexical, dense), DEFAULT_THRESHOLD if threshold is None else threshold, features)
 
 
@@ -106,10 +107,6 @@ def _lexical_chance(features: Features) -> float:
 
 def _dense_chance(features: Features, fit: DenseFit) -> float:
     return _logistic(fit.bias + fit.sentences * features.sentence_cosine)
-
-
-def _is_latin(text: str) -> bool:
-    return all(letter < "\u0250" for letter in text if letter.isalpha())
 
 
 def _logistic(value: float) -> float:

@@ -11,6 +11,7 @@ from dari.knowledge.config import Settings
 from dari.knowledge.eval.index import SetIndex
 from dari.knowledge.eval.run import AskFunction, AskOutcome
 from dari.knowledge.index.lexical import INDEX_VERSION
+from dari.knowledge.models.model import english_beside
 from dari.knowledge.render import Renderer
 
 
@@ -22,7 +23,8 @@ def extractive_asker(settings: Settings) -> Callable[[SetIndex], AskFunction]:
     def prepare(index: SetIndex) -> AskFunction:
         name = index.model.key if index.model is not None else ""
         renderer = Renderer(settings.config.search.stale_after_days, INDEX_VERSION, name)
-        asker = Asker(index.store, index.searcher, index.model, ask, llm, renderer.citation)
+        english = english_beside(index.model, settings.config.embedding, settings.data.data)
+        asker = Asker(index.store, index.searcher, index.model, ask, llm, renderer.citation, english)
 
         def answer(question: str) -> AskOutcome:
             found = asker.answer(AskRequest(question=question))

@@ -14,6 +14,7 @@ from msgspec import Struct
 from dari.errors import NotFound
 from dari.knowledge.models.manifest import ModelManifest
 
+MULTILINGUAL_NAME, ENGLISH_NAME = "use-m", "minilm"
 Recipe = Literal["copy", "bert-safetensors", "bert-onnx"]
 ENGLISH_SHARE = 0.98
 """A folder counts as English when at least this share of its documents is."""
@@ -194,13 +195,15 @@ _MANY_LANGUAGES = ("use-m", "potion-ml")
 
 def default_name(languages: Mapping[str, int]) -> str:
     """Which model to install for documents of these languages (count by ISO 639-1 code)."""
-    return "minilm" if is_english(languages) else "use-m"
+    return ENGLISH_NAME if is_english(languages) else MULTILINGUAL_NAME
 
 
 def default_names(languages: Mapping[str, int]) -> tuple[str, ...]:
-    """What `kebab models install` installs without a name: the model for these documents, or one for each kind of
-    folder where nothing is indexed yet."""
-    return (default_name(languages),) if languages else ("use-m", "minilm")
+    """What `kebab models install` installs without a name: the model for these documents, with the English one beside
+    it where some are English (`ask` hears both), or one for each kind of folder where nothing is indexed yet."""
+    if languages and (is_english(languages) or not languages.get("en")):
+        return (default_name(languages),)
+    return (MULTILINGUAL_NAME, ENGLISH_NAME)
 
 
 def preferred(languages: Mapping[str, int], installed: Sequence[str]) -> str | None:

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from dari.knowledge.errors import ModelNotInstalled
+from dari.knowledge.models.catalog import ENGLISH_NAME, MULTILINGUAL_NAME
 from dari.knowledge.models.installed import InstalledModel, active_model, find_installed, models_dir
 from dari.knowledge.models.manifest import ModelManifest
 from dari.knowledge.models.settings import AUTO, NONE, EmbeddingSettings
@@ -73,6 +74,14 @@ def load_model(settings: EmbeddingSettings, data_dir: Path) -> EmbeddingModel | 
                 f"run `kebab models install {settings.model}`",
                 model=settings.model,
             )
+    return None if found is None else open_model(found, settings)
+
+
+def english_beside(model: EmbeddingModel | None, settings: EmbeddingSettings, data_dir: Path) -> EmbeddingModel | None:
+    """The installed English model that `ask` hears beside a multilingual local one."""
+    if model is None or settings.provider != "local" or model.name != MULTILINGUAL_NAME:
+        return None
+    found = find_installed(models_dir(settings, data_dir), ENGLISH_NAME)
     return None if found is None else open_model(found, settings)
 
 
