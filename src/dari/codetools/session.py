@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from dari.codetools.analyser import Analyser
 from dari.codetools.edits.undo import UndoStore
 from dari.codetools.engines.locate import Engine
 from dari.codetools.workspace import Workspace
@@ -43,6 +44,7 @@ class CodeSession:
         self.began_at = time.time()
         self._find_roots = find_roots
         self._children = children
+        self.analyser = Analyser(children)
 
     async def workspace(self, context: Context, root: str | None = None) -> Workspace:
         """The caller's folders; relative names are below `root` where one is given."""

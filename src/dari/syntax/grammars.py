@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
+    from tree_sitter_language_pack import SupportedLanguage
 
 
 class Grammar(Struct, frozen=True):
@@ -37,6 +38,8 @@ def _grammar(
     )
 
 
+# Names of ours that tree-sitter-language-pack spells otherwise.
+_PACK_NAMES = {"go-mod": "gomod", "hcl": "terraform"}
 _JS_UNITS = (
     "function_declaration generator_function_declaration method_definition lexical_declaration variable_declaration "
     "public_field_definition field_definition type_alias_declaration enum_declaration abstract_method_signature"
@@ -97,12 +100,51 @@ _NAMES = frozenset(
 _FUNCTION_VALUES = frozenset(("arrow_function", "function_expression", "generator_function", "class", "function"))
 
 
+class UnknownLanguage(ImportError):
+    """There is no grammar of it, or none is installed."""
+
+
 @cache
 def parser_of(language: str) -> Parser:
-    from tree_sitter import Language, Parser
+    """One per language, for callers that parse in one thread."""
+    return new_parser(language)
 
-    grammar = GRAMMARS[language]
-    return Parser(Language(getattr(import_module(grammar.module), grammar.function)()))
+
+def new_parser(language: str) -> Parser:
+    from tree_sitter import Parser
+
+    return Parser(grammar_of(language))
+
+
+@cache
+def grammar_of(language: str) -> Language:
+    """The wheel of the language where it is installed, then the pack of many; UnknownLanguage without either."""
+    try:
+        from tree_sitter import Language
+    except ImportError as error:
+        raise UnknownLanguage("tree-sitter is not installed") from error
+
+    if (grammar := GRAMMARS.get(language)) is not None:
+        try:
+            return Language(getattr(import_module(grammar.module), grammar.function)())
+        except ImportError:
+            pass
+    try:
+        from tree_sitter_language_pack import get_language
+    except ImportError:
+        raise UnknownLanguage(f"no grammar of {language} is installed") from None
+    try:
+        return get_language(cast("SupportedLanguage", _PACK_NAMES.get(language, language)))
+    except (LookupError, ImportError, AttributeError):
+        raise UnknownLanguage(f"there is no grammar of {language}") from None
+
+
+def has_grammar(language: str) -> bool:
+    try:
+        grammar_of(language)
+    except UnknownLanguage:
+        return False
+    return True
 
 
 def qualified_name(prefix: str, name: str, grammar: Grammar) -> str:

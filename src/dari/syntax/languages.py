@@ -64,6 +64,47 @@ CODE_NAMES = {
     ".zshrc": "bash",
     ".profile": "bash",
 }
+# Only for grammars: the knowledge base reads these as text, as another language, or not at all.
+FURTHER_LANGUAGES = {
+    **dict.fromkeys((".m", ".mm"), "objc"),
+    **dict.fromkeys((".f", ".f90", ".f95", ".f03", ".f08"), "fortran"),
+    **dict.fromkeys((".pas", ".pp", ".dpr"), "pascal"),
+    **dict.fromkeys((".adb", ".ads"), "ada"),
+    **dict.fromkeys((".lisp", ".cl"), "commonlisp"),
+    **dict.fromkeys((".scm", ".ss"), "scheme"),
+    **dict.fromkeys((".sv", ".svh"), "verilog"),
+    **dict.fromkeys((".vhd", ".vhdl"), "vhdl"),
+    **dict.fromkeys((".glsl", ".vert", ".frag"), "glsl"),
+    **dict.fromkeys((".cu", ".cuh"), "cuda"),
+    **dict.fromkeys((".fs", ".fsx"), "fsharp"),
+    **dict.fromkeys((".bzl", ".star", "build", "build.bazel", "workspace"), "starlark"),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), "markdown"),
+    **dict.fromkeys((".html", ".htm"), "html"),
+    **dict.fromkeys((".jsonnet", ".libsonnet"), "jsonnet"),
+    **dict.fromkeys((".cljs", ".cljc", ".edn"), "clojure"),
+    **dict.fromkeys((".hrl",), "erlang"),
+    **{
+        f".{name}": name
+        for name in ("d", "elm", "gleam", "odin", "pony", "luau", "thrift", "tcl", "vim", "wgsl", "hlsl")
+    },
+    **{
+        f".{name}": name
+        for name in ("svelte", "vue", "astro", "scss", "solidity", "bicep", "cairo", "smithy", "prisma")
+    },
+    **{f".{name}": name for name in ("rego", "twig", "ron", "kdl", "smali", "capnp", "hack", "wat", "haxe", "nix")},
+    ".sol": "solidity",
+    ".el": "elisp",
+    ".rkt": "racket",
+    ".gd": "gdscript",
+    ".purs": "purescript",
+    ".mli": "ocaml_interface",
+    ".hx": "haxe",
+    ".ino": "arduino",
+    ".typ": "typst",
+    ".tex": "latex",
+    ".rst": "rst",
+    "meson.build": "meson",
+}
 _SHEBANG = re.compile(rb"#!\s{0,9}\S{0,255}?(?:/env\s{1,9}(?:-S\s{1,9})?)?([a-z]{1,32})[\d.]{0,16}\b[^\n/]{0,255}\n")
 _INTERPRETERS = {
     "python": "python",

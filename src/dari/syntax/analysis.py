@@ -1,0 +1,103 @@
+"""Questions about one source file, and a process that answers them.
+
+Grammars are C code that others wrote: some inputs of a few kilobytes keep one busy for half a minute, and nested YAML
+of 20 kB ends the process with a bus error (tree-sitter 0.25.2). So whoever serves others asks a process of its own:
+`python -m dari.syntax.analysis` reads a `Question` per frame from stdin and writes an `Answer` per frame to stdout.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from dari.syntax.definitions import find_definitions
+from dari.syntax.grammars import UnknownLanguage
+from dari.syntax.occurrences import Occurrence, find_occurrences
+from dari.syntax.parsing import parse_source
+from dari.syntax.summary import doc_line, signature_of
+
+FRAME = struct.Struct("<I")
+MAX_FRAME_BYTES = 64 << 20
+
+
+class Symbol(Struct, frozen=True, omit_defaults=True):
+    """A definition as an outline shows it. Lines are counted from 1, the last one is within."""
+
+    kind: str
+    symbol: str
+    line: int
+    end_line: int
+    depth: int
+    signature: str = ""
+    doc: str = ""
+
+
+class Question(Struct, frozen=True, omit_defaults=True):
+    """Definitions of a file, and where `name` stands where one is given."""
+
+    data: bytes
+    language: str
+    name: str = ""
+    wants_symbols: bool = True
+    wants_text: bool = True
+    """Signatures and first lines of docs."""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True):
+    symbols: list[Symbol] = []
+    occurrences: list[Occurrence] = []
+    is_unknown: bool = False
+    """There is no grammar of the language."""
+    is_partial: bool = False
+    has_errors: bool = False
+    """The source does not parse as a whole; what is found is what could be read."""
+
+
+def analyse(question: Question, should_stop: Callable[[], bool] = lambda: False) -> Answer:
+    try:
+        tree = parse_source(question.data, question.language, should_stop)
+    except UnknownLanguage:
+        return Answer(is_unknown=True)
+    definitions = find_definitions(tree, should_stop)
+    symbols: list[Symbol] = []
+    if question.wants_symbols:
+        for one in definitions:
+            signature, doc = (signature_of(one, tree), doc_line(one, tree)) if question.wants_text else ("", "")
+            symbols.append(Symbol(one.kind, one.symbol, one.line, one.end_line, one.depth, signature, doc))
+    return Answer(
+        symbols,
+        find_occurrences(tree, question.name, definitions, should_stop) if question.name else [],
+        is_partial=not tree.is_complete,
+        has_errors=tree.root.has_error,
+    )
+
+
+def main() -> None:
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # A library that prints must not write into our frames.
+    silent = os.open(os.devnull, os.O_RDWR)
+    os.dup2(silent, 0)
+    os.dup2(silent, 1)
+    questions, answers = msgspec.msgpack.Decoder(Question), msgspec.msgpack.Encoder()
+    while (frame := _read(requests)) is not None:
+        data = answers.encode(analyse(questions.decode(frame)))
+        replies.write(FRAME.pack(len(data)) + data)
+        replies.flush()
+
+
+def _read(pipe: IO[bytes]) -> bytes | None:
+    head = pipe.read(FRAME.size)
+    if len(head) < FRAME.size:
+        return None
+    size = FRAME.unpack(head)[0]
+    data = pipe.read(size) if size <= MAX_FRAME_BYTES else b""
+    return data if len(data) == size else None
+
+
+if __name__ == "__main__":
+    main()

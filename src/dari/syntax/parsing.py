@@ -1,0 +1,92 @@
+"""Source to syntax trees, in any language that a grammar is installed for, and within a bound of time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from dari.syntax.grammars import new_parser
+from dari.syntax.languages import FURTHER_LANGUAGES, code_language
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Range, Tree
+
+MAX_SOURCE_BYTES = 16 << 20
+_CHUNK_BYTES = 512
+_EMBEDDED = frozenset(("vue", "svelte", "astro", "html"))
+_SCRIPT = re.compile(rb"<script\b([^>]{0,400})>(.*?)</script\s*>", re.DOTALL | re.IGNORECASE)
+_TYPED = re.compile(rb"lang\s*=\s*[\"']?tsx?\b")
+
+
+class SourceTree:
+    """A parsed file. Text comes from `data` by byte offsets; `Node.text` would call into the parser's reader again."""
+
+    __slots__ = ("data", "language", "is_complete", "_tree")
+
+    def __init__(self, data: bytes, language: str, tree: Tree, *, is_complete: bool) -> None:
+        self.data = data
+        self.language = language
+        self.is_complete = is_complete
+        """False: it was stopped, and the tree is of the part before."""
+        self._tree = tree
+
+    @property
+    def root(self) -> Node:
+        return self._tree.root_node
+
+    def text(self, node: Node) -> str:
+        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def language_of(name: PurePath, head: bytes = b"") -> str:
+    """The language of a file for a parser; empty when neither its name nor its first line says one."""
+    if known := FURTHER_LANGUAGES.get(name.suffix.lower()) or FURTHER_LANGUAGES.get(name.name.lower()):
+        return known
+    return code_language(name, head)
+
+
+def parse_source(data: bytes, language: str, should_stop: Callable[[], bool] = lambda: False) -> SourceTree:
+    """Parse it; UnknownLanguage without a grammar.
+
+    `should_stop` is asked for every 512 bytes; once it says True, the rest of the source is not read. It does not stop
+    every source: some keep a grammar busy after the last byte was read. (A progress callback would be the parser's own
+    way; in tree-sitter 0.25.2 it ends in a segmentation fault.)
+    """
+    ranges: list[Range] = []
+    if language in _EMBEDDED:
+        language, ranges = _scripts(data)
+    parser = new_parser(language)
+    if ranges:
+        parser.included_ranges = ranges
+    data = data[:MAX_SOURCE_BYTES]
+    is_stopped = False
+
+    def read(offset: int, _: object) -> bytes:
+        nonlocal is_stopped
+        is_stopped = is_stopped or should_stop()
+        return b"" if is_stopped else data[offset : offset + _CHUNK_BYTES]
+
+    tree = parser.parse(read)
+    return SourceTree(data, language, tree, is_complete=not is_stopped and len(data) < MAX_SOURCE_BYTES)
+
+
+def _scripts(data: bytes) -> tuple[str, list[Range]]:
+    """The scripts of a page or component: ranges of it, so that lines and columns are those of the file."""
+    from tree_sitter import Point, Range
+
+    is_typed = False
+    found: list[Range] = []
+    for script in _SCRIPT.finditer(data):
+        is_typed = is_typed or bool(_TYPED.search(script[1]))
+        start, end = script.span(2)
+        places = []
+        for at in (start, end):
+            line_start = data.rfind(b"\n", 0, at) + 1
+            places.append(Point(data.count(b"\n", 0, at), at - line_start))
+        if end > start:
+            found.append(Range(places[0], places[1], start, end))
+    if not found:
+        found = [Range(Point(0, 0), Point(0, 0), 0, 0)]
+    return ("typescript" if is_typed else "javascript"), found
