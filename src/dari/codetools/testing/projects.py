@@ -1,0 +1,141 @@
+"""Which framework runs a file or a folder, and in which folder of the workspace it is started."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from dari.codetools.engines.locate import project_folders
+from dari.codetools.testing.request import Framework, Target
+from dari.codetools.workspace import Workspace
+from dari.errors import InvalidInput, NotFound
+
+Language = Literal["python", "node", "go", "rust"]
+SUFFIXES: Mapping[str, Language] = {
+    **dict.fromkeys((".py", ".pyi"), "python"),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte"), "node"),
+    ".go": "go",
+    ".rs": "rust",
+}
+FRAMEWORK_LANGUAGES: Mapping[Framework, Language] = {
+    "pytest": "python",
+    "unittest": "python",
+    "vitest": "node",
+    "jest": "node",
+    "go": "go",
+    "cargo": "rust",
+}
+MARKERS: Mapping[Language, tuple[str, ...]] = {
+    "python": ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "Pipfile", "requirements.txt"),
+    "node": ("package.json",),
+    "go": ("go.mod",),
+    "rust": ("Cargo.toml",),
+}
+_MAX_LOOKED_AT = 5000
+_TEST_FILE = re.compile(
+    r"test_.*\.py|.*_test\.py|tests?\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_test\.go|.*_test\.rs|tests?\.rs"
+)
+_MAX_PACKAGE_BYTES = 1 << 20
+
+
+class ProjectTargets(Struct, frozen=True):
+    language: Language
+    project: Path
+    targets: tuple[Target, ...]
+    """Empty: everything of the project."""
+
+
+def group_targets(workspace: Workspace, targets: Sequence[Target], wanted: Language | None) -> list[ProjectTargets]:
+    """The targets by language and project, in the order in which they were named."""
+    groups: dict[tuple[Language, Path], list[Target]] = {}
+    for target in targets or [Target(workspace.base)]:
+        for language in _languages_of(workspace, target.path, wanted):
+            project = find_project(workspace, target.path, language)
+            groups.setdefault((language, project), []).append(target)
+    return [
+        ProjectTargets(language, project, () if not targets or Target(project) in found else tuple(found))
+        for (language, project), found in groups.items()
+    ]
+
+
+def find_project(workspace: Workspace, path: Path, language: Language) -> Path:
+    """The nearest folder above with the language's project file; the base of the workspace where there is none."""
+    folder = path if path.is_dir() else path.parent
+    for place in project_folders(workspace, folder):
+        if any((place / marker).is_file() for marker in MARKERS[language]):
+            return place
+    return workspace.base if workspace.base in (folder, *folder.parents) else folder
+
+
+def node_frameworks(package: Mapping[str, Any], folder: Path) -> list[Framework]:
+    """What a package.json and the files beside it say: vitest, jest, or neither."""
+    found: list[Framework] = []
+    scripts = " ".join(map(str, _mapping(package.get("scripts")).values()))
+    needs = {name for key in ("dependencies", "devDependencies") for name in _mapping(package.get(key))}
+    names: tuple[Framework, ...] = ("vitest", "jest")
+    for name in names:
+        is_configured = any(folder.glob(f"{name}.config.*"))
+        if is_configured or name in package or name in needs or re.search(rf"\b{name}\b", scripts):
+            found.append(name)
+    return found
+
+
+def read_package(folder: Path) -> dict[str, Any]:
+    try:
+        with (folder / "package.json").open("rb") as file:
+            package = json.loads(file.read(_MAX_PACKAGE_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return package if isinstance(package, dict) else {}
+
+
+def is_test_file(name: str) -> bool:
+    """By the names that each framework looks for by itself."""
+    return _TEST_FILE.fullmatch(name) is not None
+
+
+def _languages_of(workspace: Workspace, path: Path, wanted: Language | None) -> list[Language]:
+    if wanted is not None:
+        return [wanted]
+    if not path.is_dir():
+        language = SUFFIXES.get(path.suffix)
+        if language is None:
+            raise InvalidInput(f"{path.name!r} is not a test file of a known framework", "name framework as well")
+        return [language]
+    for place in project_folders(workspace, path):
+        if found := list(_marked_languages(place)):
+            return found
+    return _languages_inside(workspace, path)
+
+
+def _marked_languages(folder: Path) -> Iterator[Language]:
+    for language, markers in MARKERS.items():
+        if any((folder / marker).is_file() for marker in markers):
+            if language == "node" and not node_frameworks(read_package(folder), folder):
+                continue  # a package.json for a formatter makes no JavaScript project
+            yield language
+
+
+def _languages_inside(workspace: Workspace, folder: Path) -> list[Language]:
+    """No project file above: the languages of the test files, else of any file."""
+    located = workspace.locate(str(folder))
+    names = [path.names[-1] for path in islice(workspace.files([str(located.absolute)]), _MAX_LOOKED_AT)]
+    found = _languages_by_name(filter(is_test_file, names)) or _languages_by_name(names)
+    if not found:
+        raise NotFound(f"{workspace.show(located)} has no tests of a known framework", "name a folder with tests")
+    return found
+
+
+def _languages_by_name(names: Iterable[str]) -> list[Language]:
+    suffixes = (Path(name).suffix for name in names)
+    return list(dict.fromkeys(SUFFIXES[suffix] for suffix in suffixes if suffix in SUFFIXES))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
