@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dari.codetools.session import CodeSession
 from dari.codetools.tools.agents import AgentTools
 from dari.codetools.tools.format import FormatTools
+from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
-FAMILIES = (FormatTools, UndoTools, AgentTools)
+FAMILIES = (FormatTools, UndoTools, AgentTools, TestingTools)
 
 
 def make_tools(session: CodeSession) -> Iterable[Tool]:

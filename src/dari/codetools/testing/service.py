@@ -1,0 +1,133 @@
+"""Run tests: what was named, or what touches what was named, by the project's own frameworks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from dari.codetools.session import CodeSession
+from dari.codetools.testing.frameworks import choose_framework, run_framework
+from dari.codetools.testing.last_failed import LastFailed
+from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, group_targets
+from dari.codetools.testing.report import ChosenTest, RunLog, RunReport
+from dari.codetools.testing.request import Framework, RunRequest, Target
+from dari.codetools.testing.targets import from_id, split_targets
+from dari.codetools.workspace import Workspace
+
+MAX_CHOSEN_SHOWN = 30
+OnProgress = Callable[[int, int | None, str], None]
+
+
+class RunOptions(Struct, frozen=True):
+    """The arguments of the tool, whole; defaults are declared there."""
+
+    targets: Sequence[str]
+    framework: Framework | None
+    keyword: str
+    fail_fast: bool
+    timeout_s: float
+    last_failed: bool
+    touching: Sequence[str]
+    max_failures: int
+    max_tokens: int
+    env: Mapping[str, str]
+
+
+async def run_tests(
+    session: CodeSession,
+    workspace: Workspace,
+    options: RunOptions,
+    on_progress: OnProgress,
+    last_failed: LastFailed | None = None,
+) -> RunReport:
+    """Cancelling ends everything that was started; at the time limit the result has what was run until then."""
+    store = last_failed or LastFailed()
+    log = RunLog(on_progress)
+    deadline = asyncio.get_running_loop().time() + options.timeout_s
+    targets, chosen = await _choose(workspace, options, log)
+    names: list[str] = []
+    versions: list[str] = []
+    for group in group_targets(workspace, targets, options.framework and FRAMEWORK_LANGUAGES[options.framework]):
+        left_s = deadline - asyncio.get_running_loop().time()
+        if log.stopped is not None or left_s <= 0:
+            log.stopped = log.stopped or "timed_out"
+            log.note(f"not begun: the tests in {group.project}")
+            continue
+        request = await _request(session, workspace, options, group, left_s, store, log)
+        before_failed, before_passed = set(log.failures), set(log.passed_ids)
+        await run_framework(request, log)
+        names.append(log.framework)
+        versions.append(log.version)
+        failed, passed = set(log.failures) - before_failed, log.passed_ids - before_passed
+        store.update(request.project, request.framework, _relative(request, failed), _relative(request, passed))
+    log.framework = ", ".join(dict.fromkeys(names))
+    log.version = ", ".join(dict.fromkeys(filter(None, versions)))
+    report = log.report(max_failures=options.max_failures, max_tokens=options.max_tokens)
+    return report if not chosen else _with_chosen(report, chosen)
+
+
+async def _choose(workspace: Workspace, options: RunOptions, log: RunLog) -> tuple[list[Target], list[ChosenTest]]:
+    targets, _symbols = split_targets(workspace, options.targets)
+    return targets, []
+
+
+async def _request(
+    session: CodeSession,
+    workspace: Workspace,
+    options: RunOptions,
+    group: ProjectTargets,
+    timeout_s: float,
+    store: LastFailed,
+    log: RunLog,
+) -> RunRequest:
+    framework = await choose_framework(session, workspace, group, options.framework)
+    request = RunRequest(
+        session=session,
+        workspace=workspace,
+        framework=framework,
+        project=group.project,
+        timeout_s=timeout_s,
+        targets=group.targets,
+        keyword=options.keyword,
+        fail_fast=options.fail_fast,
+        env=options.env,
+    )
+    if not options.last_failed:
+        return request
+    found = (from_id(group.project, one) for one in sorted(store.read(group.project, framework)))
+    again = tuple(one for one in found if one is not None and _is_within(one, group.targets))
+    if not again:
+        log.note(f"no failure of {framework} is recorded here: everything that was named ran")
+        return request
+    from msgspec.structs import replace
+
+    return replace(request, targets=again, may_be_gone=True)
+
+
+def _is_within(test: Target, targets: Sequence[Target]) -> bool:
+    return not targets or any(
+        (one.path == test.path and one.test in ("", test.test)) or one.path in test.path.parents for one in targets
+    )
+
+
+def _relative(request: RunRequest, ids: set[str]) -> list[str]:
+    """Ids of single tests with their path relative to the project, so that any root of the workspace reads them."""
+    found = []
+    for one in ids:
+        path, separator, test = one.partition("::")
+        if separator:
+            relative = os.path.relpath(os.path.join(request.workspace.base, path), request.project)
+            found.append(f"{Path(relative).as_posix()}::{test}")
+    return found
+
+
+def _with_chosen(report: RunReport, chosen: list[ChosenTest]) -> RunReport:
+    from msgspec.structs import replace
+
+    shown = chosen[:MAX_CHOSEN_SHOWN]
+    more = [f"{len(chosen) - len(shown)} more tests were chosen"] if len(chosen) > len(shown) else []
+    return replace(report, chosen=shown, notes=[*report.notes, *more])
