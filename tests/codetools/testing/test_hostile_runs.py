@@ -61,7 +61,8 @@ def test_a_conftest_that_exits_is_a_crash(tmp_path: Path) -> None:
 
 
 def test_a_test_that_kills_its_parent_does_not_kill_the_server(tmp_path: Path) -> None:
-    code = GOOD + "import os, signal\n\ndef test_kill():\n    os.kill(os.getppid(), signal.SIGKILL)\n"
+    kill = "    os.kill(os.getppid(), signal.SIGKILL)\n    signal.pause()\n"
+    code = f"{GOOD}import os, signal\n\ndef test_kill():\n{kill}"
     report = run(write(tmp_path, {"test_x.py": code}))
     assert (report["stopped"], report["passed"]) == ("crashed", 1)
 

@@ -139,7 +139,7 @@ def test_a_target_that_does_not_exist_is_named(tmp_path: Path) -> None:
     write(tmp_path, MIXED)
     with pytest.raises(NotFound, match="test_gone"):
         run(tmp_path, targets=["tests/test_prices.py::test_gone"])
-    with pytest.raises(NotFound, match="nowhere.py"):
+    with pytest.raises(NotFound, match=r"nowhere\.py"):
         run(tmp_path, targets=["tests/nowhere.py"])
     with pytest.raises(InvalidInput, match=r"notes\.txt"):
         run(write(tmp_path, {"notes.txt": "x"}), targets=["notes.txt"])
