@@ -63,6 +63,8 @@ class EngineInfo(Struct, frozen=True):
     program: str = ""
     """Where it differs from the name."""
     origins: tuple[Origin, ...] = ("project", "path", "dari")
+    needs_configuration: bool = False
+    """It refuses to work without: never chosen for a project that is silent."""
 
 
 _PRETTIERRC = tuple(
@@ -102,9 +104,12 @@ ENGINES = {
         ),
         (("package.json", "eslintConfig"),),
         origins=("project",),
+        needs_configuration=True,
     ),
     "gofmt": EngineInfo("apt-get install golang-go, or Go's own installer"),
-    "go vet": EngineInfo("apt-get install golang-go, or Go's own installer", ("go.mod",), program="go"),
+    "go vet": EngineInfo(
+        "apt-get install golang-go, or Go's own installer", ("go.mod",), program="go", needs_configuration=True
+    ),
     "rustfmt": EngineInfo("rustup component add rustfmt", ("rustfmt.toml", ".rustfmt.toml")),
     "clang-format": EngineInfo("pip install clang-format", (".clang-format", "_clang-format")),
     "shfmt": EngineInfo("pip install shfmt-py"),

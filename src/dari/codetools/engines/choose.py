@@ -53,7 +53,9 @@ class EngineChooser:
         key = (language.name, folder)
         if key not in self._linters:
             asked = [name for name in language.lint if self._asking_folder(name, folder)]
-            names = asked or self._silent(language.lint, folder)
+            names = asked or self._silent(
+                [name for name in language.lint if not ENGINES[name].needs_configuration], folder
+            )
             self._linters[key] = tuple(self.choose(name, folder) for name in names)
         return self._linters[key]
 
