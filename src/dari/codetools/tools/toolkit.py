@@ -7,11 +7,18 @@ from collections.abc import Iterable
 from dari.codetools.session import CodeSession
 from dari.codetools.tools.agents import AgentTools
 from dari.codetools.tools.format import FormatTools
+from dari.codetools.tools.lint import LintTools
 from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
-FAMILIES = (FormatTools, UndoTools, AgentTools, TestingTools)
+FAMILIES = (
+    FormatTools,
+    LintTools,
+    TestingTools,
+    UndoTools,
+    AgentTools,
+)
 
 
 def make_tools(session: CodeSession) -> Iterable[Tool]:

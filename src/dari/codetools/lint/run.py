@@ -1,0 +1,202 @@
+"""Lint files: all linters that a project asks for, their fixes, and what remains after those."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from dari.codetools.edits.change import FileChange
+from dari.codetools.engines.catalog import language_of
+from dari.codetools.engines.choose import EngineChoice, EngineChooser
+from dari.codetools.engines.mirror import Source
+from dari.codetools.engines.rewrite import FileError, Place, rewrite
+from dari.codetools.engines.usage import EngineUse, EngineUses, missing_engine
+from dari.codetools.format.run import read_sources
+from dari.codetools.lint.check import LintRunner
+from dari.codetools.lint.diagnostic import Diagnostic, sort_diagnostics
+from dari.codetools.lint.linters import LINTERS
+from dari.codetools.lint.rules import RuleFilter
+from dari.codetools.session import CodeSession
+from dari.codetools.workspace import Workspace, WorkspacePath
+
+FixLevel = Literal["none", "safe", "unsafe"]
+Tell = Callable[[int, int, str], Awaitable[None]]
+FILES_AT_ONCE = 1000
+MAX_PROBED_FILES = 100
+"""How many files are repaired on trial to tell whether biome could: its reports do not say."""
+
+_Found = dict[WorkspacePath, list[Diagnostic]]
+
+
+class LintPlan(Struct, frozen=True):
+    diagnostics: list[Diagnostic]
+    changes: list[FileChange]
+    errors: list[FileError]
+    engines: list[EngineUse]
+    fixed: int
+
+
+async def plan_lint(
+    session: CodeSession,
+    workspace: Workspace,
+    paths: Sequence[str],
+    *,
+    fix: FixLevel,
+    rules: RuleFilter,
+    include_ignored: bool,
+    tell: Tell,
+) -> LintPlan:
+    """What the project's linters say; with `fix`, what their fixes would change and what remains then."""
+    chooser = EngineChooser(session, workspace)
+    groups, errors = await asyncio.to_thread(_group, workspace, chooser, paths, include_ignored)
+    work = _Work(session, workspace, rules, fix)
+    uses = EngineUses(session)
+    total, done = sum(len(files) for _, files in groups), 0
+    for choice, files in groups:
+        if rules.of(choice.name) is None:
+            continue
+        if choice.engine is None:
+            errors.append(missing_engine(choice, [workspace.show(file) for file in files]))
+            continue
+        uses.count(choice, len(files))
+        for at in range(0, len(files), FILES_AT_ONCE):
+            await tell(done, total, f"{choice.name}: {workspace.show(files[at])}")
+            await work.lint(choice, files[at : at + FILES_AT_ONCE])
+            done += len(files[at : at + FILES_AT_ONCE])
+    await work.check_again()
+    await tell(total, total, "linted")
+    changes = [
+        FileChange(path, work.before[path], data)
+        for path, data in sorted(work.after.items())
+        if work.before[path] != data
+    ]
+    return LintPlan(work.diagnostics(), changes, errors + work.errors, await uses.list(), work.fixed)
+
+
+def _group(
+    workspace: Workspace, chooser: EngineChooser, paths: Sequence[str], include_ignored: bool
+) -> tuple[list[tuple[EngineChoice, list[WorkspacePath]]], list[FileError]]:
+    """Files by linter: a file may go to several."""
+    groups: dict[object, tuple[EngineChoice, list[WorkspacePath]]] = {}
+    errors: list[FileError] = []
+
+    def wants(name: str) -> bool:
+        language = language_of(name)
+        return language is not None and bool(language.lint)
+
+    named = {workspace.locate(path) for path in paths if not set("*?[").intersection(path)}
+    for file in workspace.files(paths, wants=wants, include_ignored=include_ignored):
+        language = language_of(file.names[-1])
+        choices = () if language is None else chooser.linters(language, file.absolute.parent)
+        if not choices and file in named:
+            errors.append(FileError(workspace.show(file), "no linter is known, or set up, for files of this name"))
+        for choice in choices:
+            if language and language.needs_configuration and file not in named and not choice.is_configured:
+                continue
+            groups.setdefault(choice.key, (choice, []))[1].append(file)
+    return list(groups.values()), errors
+
+
+class _Work:
+    """What was found and repaired so far. `after` has the content of files that a fix changed."""
+
+    def __init__(self, session: CodeSession, workspace: Workspace, rules: RuleFilter, fix: FixLevel) -> None:
+        self.before: dict[WorkspacePath, bytes] = {}
+        self.after: dict[WorkspacePath, bytes] = {}
+        self.errors: list[FileError] = []
+        self.fixed = 0
+        self._session = session
+        self._workspace = workspace
+        self._rules = rules
+        self._fix = fix
+        self._runner = LintRunner(session, workspace, rules)
+        self._found: list[tuple[EngineChoice, _Found]] = []
+        self._final: set[tuple[int, WorkspacePath]] = set()
+
+    async def lint(self, choice: EngineChoice, files: Sequence[WorkspacePath]) -> None:
+        checked = await self._runner.check(choice, files)
+        if checked.error:
+            self.errors.append(FileError(self._workspace.show(files[0]), checked.error))
+        found = checked.found
+        number = len(self._found)
+        self._found.append((choice, found))
+        if choice.name == "eslint" and self._fix != "none":
+            await self._fix_with_eslint(choice, number, found)
+        elif LINTERS[choice.name].fixer is not None:
+            if self._fix != "none":
+                await self._fix_with(choice, found)
+            elif choice.name == "biome":
+                await self._mark_fixable(choice, found)
+
+    def diagnostics(self) -> list[Diagnostic]:
+        return sort_diagnostics(one for _, found in self._found for some in found.values() for one in some)
+
+    async def check_again(self) -> None:
+        """What is left in the files that were repaired, and where it is now."""
+        for number, (choice, found) in enumerate(self._found):
+            changed = [path for path in found if path in self.after and (number, path) not in self._final]
+            if not changed:
+                continue
+            sources = [Source(path, self.after[path]) for path in changed]
+            again = (await self._runner.check_content(choice, sources)).found
+            self.fixed += sum(max(0, len(found[path]) - len(again.get(path, []))) for path in changed)
+            for path in changed:
+                found[path] = again.get(path, [])
+
+    async def _fix_with(self, choice: EngineChoice, found: _Found) -> None:
+        worth = [path for path, some in found.items() if choice.name == "biome" or any(map(self._can_fix, some))]
+        for path, data in (await self._rewrite(choice, worth, self._fix)).items():
+            self.after[path] = data
+
+    async def _fix_with_eslint(self, choice: EngineChoice, number: int, found: _Found) -> None:
+        """It looks at files where they are: what another linter has just repaired is left for the next call."""
+        worth = [path for path, some in found.items() if path not in self.after and any(one.fixable for one in some)]
+        if not worth:
+            return
+        sources, _ = await asyncio.to_thread(read_sources, self._workspace, worth)
+        checked = await self._runner.check(choice, [source.path for source in sources], fix_dry_run=True)
+        for source in sources:
+            self._final.add((number, source.path))
+            left = checked.found.get(source.path, [])
+            self.fixed += max(0, len(found[source.path]) - len(left))
+            found[source.path] = left
+            if source.path in checked.fixes:
+                self.before[source.path] = source.data
+                self.after[source.path] = checked.fixes[source.path]
+
+    async def _mark_fixable(self, choice: EngineChoice, found: _Found) -> None:
+        worth = list(found)[:MAX_PROBED_FILES]
+        changed = await self._rewrite(choice, worth, "safe")
+        if not changed:
+            return
+        sources = [Source(path, data) for path, data in changed.items()]
+        again = (await self._runner.check_content(choice, sources)).found
+        for path in changed:
+            left = Counter((one.rule, one.message) for one in again.get(path, []))
+            marked = []
+            for one in found[path]:
+                stays = left[one.rule, one.message] > 0
+                left[one.rule, one.message] -= 1
+                marked.append(one if stays else msgspec.structs.replace(one, fixable=True))
+            found[path] = marked
+
+    async def _rewrite(
+        self, choice: EngineChoice, paths: Sequence[WorkspacePath], level: FixLevel
+    ) -> dict[WorkspacePath, bytes]:
+        fixer, rules = LINTERS[choice.name].fixer, self._rules.of(choice.name)
+        if fixer is None or rules is None or choice.engine is None or not paths:
+            return {}
+        sources, _ = await asyncio.to_thread(read_sources, self._workspace, [p for p in paths if p not in self.after])
+        for source in sources:
+            self.before.setdefault(source.path, source.data)
+        sources += [Source(path, self.after[path]) for path in paths if path in self.after]
+        done = await rewrite(self._session, choice.engine, fixer(rules, level), sources, Place(choice.folder))
+        return {one.source.path: one.data for one in done if one.data is not None and one.data != one.source.data}
+
+    def _can_fix(self, one: Diagnostic) -> bool:
+        return one.fixable or (self._fix == "unsafe" and one.unsafe_fix)
