@@ -24,11 +24,16 @@ for line in sys.stdin:
     elif message.get("method") == "tools/call":
         name = message["params"]["name"]
 BODY
+AFTER
 """
 
 
-def server(body: str = "text(message, name)", before: str = "", name: str = "demo") -> ChildSpec:
+def server_source(body: str, before: str = "", after: str = "") -> str:
+    """A program that answers `initialize`, then does `body` with each call."""
     source = SOURCE.replace("BODY", textwrap.indent(textwrap.dedent(body), " " * 8))
-    source = source.replace("BEFORE", textwrap.dedent(before))
+    return source.replace("BEFORE", textwrap.dedent(before)).replace("AFTER", textwrap.dedent(after))
+
+
+def server(body: str = "text(message, name)", before: str = "", name: str = "demo") -> ChildSpec:
     patience = StopTimeouts(after_eof_s=1, after_term_s=0.1)
-    return ChildSpec(name, (sys.executable, "-c", source), patience=patience)
+    return ChildSpec(name, (sys.executable, "-c", server_source(body, before)), patience=patience)

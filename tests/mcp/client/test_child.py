@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +17,13 @@ from dari.process.stderr_tail import MAX_TAIL_BYTES
 from dari.transport.client import child as child_module
 from dari.transport.client.child import ChildChannel
 from dari.transport.connect import connect
+from tests.support.child_servers import server_source
 from tests.support.mcp_client import DEMO, DEMO_ENV, ERAS, open_files
 from tests.support.waiting import until
 
-# The smallest server there is: answers `initialize`, then whatever BODY does with each message.
-SERVER = """
-import json, os, sys, time
-def send(message):
-    sys.stdout.write(json.dumps(message) + "\\n"); sys.stdout.flush()
-def reply(message, result):
-    send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-def text(message, text):
-    reply(message, {"content": [{"type": "text", "text": text}]})
-BEFORE
-for line in sys.stdin:
-    message = json.loads(line)
-    if message.get("method") == "initialize":
-        info = {"name": "x", "version": "1"}
-        reply(message, {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info})
-    elif message.get("method") == "tools/call":
-        name = message["params"]["name"]
-BODY
-AFTER
-"""
-
 
 def child(body: str = "text(message, name)", *, before: str = "", after: str = "") -> list[str]:
-    source = SERVER.replace("BODY", textwrap.indent(textwrap.dedent(body), " " * 8))
-    source = source.replace("BEFORE", textwrap.dedent(before)).replace("AFTER", textwrap.dedent(after))
-    return [sys.executable, "-c", source]
+    return [sys.executable, "-c", server_source(body, before, after)]
 
 
 def client_of(command: list[str], **options: Any) -> Client:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from tests.support.origins.listener import listening
+
 
 @dataclass
 class Socks:
@@ -19,30 +21,12 @@ class Socks:
 async def socks(login: tuple[bytes, bytes] | None = None, refusal: int = 0) -> AsyncIterator[Socks]:
     """RFC 1928 and 1929; `refusal` is the code every request gets."""
     made = Socks()
-    tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await _serve(made, reader, writer, login, refusal)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            tasks.discard(task)
-            writer.close()
+        await _serve(made, reader, writer, login, refusal)
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(handle, asyncio.IncompleteReadError) as made.port:
         yield made
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
 
 
 async def _serve(

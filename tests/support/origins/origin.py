@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from tests.support.origins.listener import listening
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -125,28 +127,10 @@ async def origin(
 ) -> AsyncIterator[Origin]:
     made = Origin()
     handler = handle or answering(OK)
-    tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
         made.connections += 1
-        try:
-            await handler(Line(made, reader, writer))
-        except (Broken, ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            tasks.discard(task)
-            writer.close()
+        await handler(Line(made, reader, writer))
 
-    server = await asyncio.start_server(serve, host, 0, ssl=tls)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listening(serve, Broken, tls=tls, host=host) as made.port:
         yield made
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()

@@ -7,10 +7,20 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from dari.core.context import Context
+from dari.core.tool import INNER_LIMITS_ONLY, tool
 from dari.errors import Denied, NeedsApproval, TimedOut, Unavailable
 from dari.terminal.api.approvals import ApprovalsApi, call_for
 
 ELICIT_S = 600.0
+runs_commands = tool(
+    scope="control",
+    idempotent=False,
+    destructive=True,
+    open_world=True,
+    timeout_s=INNER_LIMITS_ONLY,
+    output="as_is",
+)
+"""Marks a tool whose call may run anything in a shell, and returns what that printed."""
 T = TypeVar("T")
 _SCHEMA = {
     "type": "object",

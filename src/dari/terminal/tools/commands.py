@@ -14,7 +14,7 @@ from dari.terminal.api.commands import ExecuteResult, InputResult, WaitResult
 from dari.terminal.api.screen import PaneOutput, Scrollback
 from dari.terminal.limits import DEFAULT_WAIT_MS, MAX_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
-from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.approval import runs_commands, with_approval
 from dari.terminal.tools.arguments import CommandId, MaxTokens, PaneId, Regex, WaitMs
 from dari.terminal.tools.output import DEFAULT_TOKENS, limit_lines, limit_output
 
@@ -29,14 +29,7 @@ class CommandTools:
         self._commands = terminal.commands
         self._screen = terminal.screen
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def execute_command(
         self,
         context: Context,
@@ -59,14 +52,7 @@ class CommandTools:
             max_tokens,
         )
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def send_keys(
         self,
         context: Context,
@@ -78,14 +64,7 @@ class CommandTools:
             self._approvals, context, lambda: self._commands.send_keys(keys, pane_id or "", False)
         )
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def send_text(
         self,
         context: Context,

@@ -10,12 +10,12 @@ from msgspec.structs import asdict, replace
 
 from dari.core.content import ImageContent, TextContent, ToolResult
 from dari.core.context import Context
-from dari.core.tool import INNER_LIMITS_ONLY, tool
+from dari.core.tool import tool
 from dari.errors import InvalidInput
 from dari.terminal.api.output_analysis import CaptureInfo, CaptureList, DetectedIntent, ParsedOutput
 from dari.terminal.limits import DEFAULT_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
-from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.approval import runs_commands, with_approval
 from dari.terminal.tools.arguments import CommandId, FirstLine, LineCount, MaxTokens, PaneId, WaitMs
 from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, MAX_TOKENS, limit_output
 from dari.text.sanitize import escape_hidden, sanitize_value_for_terminal
@@ -72,14 +72,7 @@ class OutputAnalysisTools:
         """List captures that are kept, oldest first: {captures}."""
         return await self._analysis.list_captures()
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def visual_diff(
         self,
         context: Context,

@@ -20,7 +20,7 @@ from dari.terminal.api.workflow import StepEvent, StepEvents, StepResult, Workfl
 from dari.terminal.api.workspaces import LoadedWorkspace, WorkspaceList
 from dari.terminal.limits import MAX_WAIT_MS, to_seconds
 from dari.terminal.service import TerminalService
-from dari.terminal.tools.approval import with_approval
+from dari.terminal.tools.approval import runs_commands, with_approval
 from dari.terminal.tools.arguments import MaxTokens, PaneId, Regex
 from dari.terminal.tools.output import CHARS_PER_TOKEN, DEFAULT_TOKENS, limit_output
 
@@ -138,14 +138,7 @@ class WorkflowTools:
         """List the workspaces that can be loaded, with their panes: {workspaces}."""
         return await self._workspaces.list_workspaces()
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def coordinate_panes(
         self,
         context: Context,
@@ -171,14 +164,7 @@ class WorkflowTools:
         each = max(1, max_tokens // len(done.steps))
         return replace(done, steps=[_shown(step, each) for step in done.steps])
 
-    @tool(
-        scope="control",
-        idempotent=False,
-        destructive=True,
-        open_world=True,
-        timeout_s=INNER_LIMITS_ONLY,
-        output="as_is",
-    )
+    @runs_commands
     async def stream_output(
         self,
         context: Context,
