@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dari.errors import DariError
-from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.multiplexer import MessageMultiplexer
 from dari.mcp.server import Server
 from dari.transport.client import http_connection
 from dari.transport.connect import connect
@@ -100,8 +100,8 @@ async def test_noise_of_a_server_is_read_in_slices_and_its_answer_arrives(
     script = tmp_path / "noisy.py"
     script.write_text(_NOISY)
     async with connect([sys.executable, str(script)]) as client, Heartbeat() as heartbeat:
-        received: Any = heartbeat.counted(Multiplexer.receive)
-        monkeypatch.setattr(Multiplexer, "receive", received)
+        received: Any = heartbeat.counted(MessageMultiplexer.receive)
+        monkeypatch.setattr(MessageMultiplexer, "receive", received)
         assert (await client.listing("tools")).items == []
     assert heartbeat.total > 50_000 and heartbeat.most < 25_000
 

@@ -55,7 +55,7 @@ class InstalledItem(NamedTuple):
     """A person wrote it."""
 
 
-class RunningProcess(NamedTuple):
+class DariProcess(NamedTuple):
     name: str
     pid: int
 
@@ -117,7 +117,7 @@ def _present(path: Path, what: str, is_setting: bool = False) -> Iterator[Instal
         yield InstalledItem(path, what, is_setting)
 
 
-def _running() -> list[RunningProcess]:
+def _running() -> list[DariProcess]:
     """What holds our files open, each process once."""
     hub = hub_on(app.socket_path())
     locks = {
@@ -126,19 +126,19 @@ def _running() -> list[RunningProcess]:
         "kebabd": KebabPaths().lock,
         "the bridge and its servers": BridgePlace().lock,
     }
-    held = [RunningProcess(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
+    held = [DariProcess(name, pid) for name, lock in locks.items() if (pid := lock_holder(lock)) is not None]
     if hub is not None:
-        held.insert(0, RunningProcess(f"dari up at {hub.url}", hub.pid))
+        held.insert(0, DariProcess(f"dari up at {hub.url}", hub.pid))
     held += _background_mcp()
     return list({one.pid: one for one in reversed(held)}.values())[::-1]
 
 
-def _background_mcp() -> list[RunningProcess]:
+def _background_mcp() -> list[DariProcess]:
     from dari.cli.proxy.mcp import McpProcess
 
     place = ProxyPlace()
     record = McpProcess(place).running() if place.run_dir.is_dir() else None
-    return [] if record is None else [RunningProcess(f"crab-mcp at {record.url}", record.pid)]
+    return [] if record is None else [DariProcess(f"crab-mcp at {record.url}", record.pid)]
 
 
 def _logins_in_keyring() -> list[str]:
@@ -151,7 +151,7 @@ async def _forget_logins() -> None:
         await store.login(login.profile, login.url).remove()
 
 
-def _list(items: list[InstalledItem], daemons: list[RunningProcess], logins: list[str]) -> None:
+def _list(items: list[InstalledItem], daemons: list[DariProcess], logins: list[str]) -> None:
     for daemon in daemons:
         print(f"runs     {daemon.name} (pid {daemon.pid}); it is stopped first")
     for item in items:
@@ -188,7 +188,7 @@ def _is_confirmed() -> bool:
         return False
 
 
-def _stop(daemons: list[RunningProcess]) -> None:
+def _stop(daemons: list[DariProcess]) -> None:
     """End them as a person would, and wait: one that still writes would make its files again."""
     for daemon in daemons:
         try:

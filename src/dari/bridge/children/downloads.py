@@ -46,7 +46,7 @@ _VALUED = frozenset(
 _NAMING = frozenset({"-p", "--package", "--from", "--spec"})
 
 
-class Download(Struct, frozen=True):
+class PackageDownload(Struct, frozen=True):
     """A command that may have to fetch what it runs."""
 
     program: str
@@ -57,7 +57,7 @@ class Download(Struct, frozen=True):
         return f"{self.program} may be downloading {self.package or 'what it runs'}"
 
 
-def download_of(command: Sequence[str]) -> Download | None:
+def download_of(command: Sequence[str]) -> PackageDownload | None:
     """How a command fetches its server; None when it does not."""
     # `cmd /c npx …` is how profiles for Windows are written.
     if len(command) > 2 and _name(command[0]) == "cmd" and command[1].lower() == "/c":
@@ -75,7 +75,7 @@ def download_of(command: Sequence[str]) -> Download | None:
     plain = [word for word in words if not word.startswith("-")]
     for form in _FETCHERS.get(program, ()):
         if tuple(plain[: len(form)]) == form:
-            return Download(" ".join((program, *form)), _package(words, len(form)))
+            return PackageDownload(" ".join((program, *form)), _package(words, len(form)))
     return None
 
 

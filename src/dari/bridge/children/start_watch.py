@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 
 from dari.bridge.children.channel import SupervisedChannel
-from dari.bridge.children.downloads import MAX_DOWNLOAD_S, Download
+from dari.bridge.children.downloads import MAX_DOWNLOAD_S, PackageDownload
 from dari.bridge.children.start_queue import StartTurn
 from dari.process.tag import children_of
 
@@ -71,7 +71,7 @@ class StartLimits(Struct, frozen=True):
     """How long a start may take, in seconds."""
 
     init_s: float
-    download: Download | None = None
+    download: PackageDownload | None = None
     is_first: bool = False
     """It has never answered: whatever it runs may have to be fetched."""
 
@@ -150,7 +150,7 @@ class StartWatch:
                 next_note_s = now_s + self._note_s
                 self._on_note(self._progress(limits.download, now_s - began_s))
 
-    def _progress(self, download: Download, so_far_s: float) -> str:
+    def _progress(self, download: PackageDownload, so_far_s: float) -> str:
         lines = self._channel.last_words().splitlines()
         said = f'; it says: "{lines[-1][:200]}"' if lines else ""
         return f"{download}, its first start here: {so_far_s:.0f} s of at most {MAX_DOWNLOAD_S:.0f} s{said}"

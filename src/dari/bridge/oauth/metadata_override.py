@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dari.bridge.config.profile import AuthSettings
 from dari.errors import Denied, InvalidInput
-from dari.mcp.client.oauth import Http, Refusal, answer, exchange
+from dari.mcp.client.oauth import Http, HttpRefusal, answer, exchange
 
 _ABOUT_RESOURCE = "/.well-known/oauth-protected-resource"
 _ABOUT_SERVER = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
@@ -50,7 +50,7 @@ class MetadataOverride:
         """Whether nothing is left to be discovered."""
         return bool(self._auth.metadata_url or self._auth.token_url)
 
-    def refusal(self, given: Refusal) -> Refusal:
+    def refusal(self, given: HttpRefusal) -> HttpRefusal:
         """The server's refusal with the profile's scopes, and without a way to metadata that the profile replaces."""
         challenge = given.headers.get(b"www-authenticate", b"")
         if self.are_complete:

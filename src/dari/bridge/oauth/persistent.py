@@ -11,7 +11,7 @@ from dari.bridge.oauth.keychain import Keychain, KeyringBackend
 from dari.bridge.oauth.store import Login, LoginStore, StoredLogin
 from dari.errors import DariError, TimedOut
 from dari.mcp.client.errors import Unauthorized
-from dari.mcp.client.oauth import FLOW_TIMEOUT_S, OAuth, Refusal
+from dari.mcp.client.oauth import FLOW_TIMEOUT_S, HttpRefusal, OAuth
 
 if TYPE_CHECKING:
     from dari.bridge.upstream.connect import MakeOAuth
@@ -44,7 +44,7 @@ class PersistentOAuth(OAuth):
             return super()._late()
         return TimedOut(f"the token for {self._url} was not renewed within {self._timeout_s:g} s", "try again later")
 
-    async def _obtain(self, refusal: Refusal) -> str:
+    async def _obtain(self, refusal: HttpRefusal) -> str:
         async with self._kept.turn(self._timeout_s - _EXPIRY_MARGIN_S):
             login = await self._kept.load() or Login(profile=self._kept.profile, url=self._kept.url)
             if login.kept.access_token and f"Bearer {login.kept.access_token}" != refusal.authorization:
@@ -62,7 +62,7 @@ class PersistentOAuth(OAuth):
         has_credentials = bool(self._auth.client_id and self._auth.client_secret)
         return bool(login.kept.refresh_token) or self._interact.can_ask or has_credentials
 
-    def _check_is_oauth(self, login: Login, refusal: Refusal) -> None:
+    def _check_is_oauth(self, login: Login, refusal: HttpRefusal) -> None:
         """A profile that names no auth gets OAuth only where the server offers it, or where a login exists."""
         challenge = refusal.headers.get(b"www-authenticate", b"")
         is_offered = self._auth.type == "oauth2" or login.saved_unix > 0 or b"resource_metadata" in challenge

@@ -22,7 +22,7 @@ from dari.bridge.oauth.provider import (
 from dari.bridge.oauth.store import Login, StoredLogin
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.errors import Unauthorized
-from dari.mcp.client.oauth import Refusal, run_flow
+from dari.mcp.client.oauth import HttpRefusal, run_flow
 from dari.text.redact import redact_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Renewal:
         self._listener: CallbackListener | None = None
         self._state = ""
 
-    async def run(self, refusal: Refusal) -> str:
+    async def run(self, refusal: HttpRefusal) -> str:
         """The new access token; it is saved already."""
         await load_sdk(self._kept.url)
         provider = self._provider()
@@ -87,7 +87,7 @@ class Renewal:
         login.grant = "code"
         return code_provider(self._url, auth, storage, self._show, self._take)
 
-    async def _begin(self, provider: OAuthClientProvider, refusal: Refusal) -> None:
+    async def _begin(self, provider: OAuthClientProvider, refusal: HttpRefusal) -> None:
         """No token that we have helps. Ask a person, if there is one."""
         status, reason = self._directions.last_status, self._directions.last_error
         if status == 429 or status >= 500:

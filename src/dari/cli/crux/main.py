@@ -142,12 +142,12 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     """The parser of one command."""
     import importlib
 
-    from dari.cli.crux.options import Parser, add_shared
+    from dari.cli.crux.options import CruxParser, add_shared
 
     module, help = COMMANDS[name]
     words: ModuleType = importlib.import_module(f"dari.cli.crux.{module}")
     word = name.replace("-", "_")
-    parser = Parser(name, help, words.EXAMPLES[name])
+    parser = CruxParser(name, help, words.EXAMPLES[name])
     getattr(words, f"add_{word}")(parser)
     add_shared(parser)
     parser.set_defaults(handle=getattr(words, f"run_{word}"), starts=name in getattr(words, "STARTS", ()))

@@ -63,7 +63,7 @@ class CruxOutput(Output):
         sys.stdout.flush()
 
 
-class Parser(argparse.ArgumentParser):
+class CruxParser(argparse.ArgumentParser):
     """Exits with 1 for what it does not understand, and says what was probably meant."""
 
     def __init__(self, name: str, help: str, examples: str) -> None:

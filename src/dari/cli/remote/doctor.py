@@ -38,7 +38,7 @@ _ILL = ("backoff", "crash-loop", "quarantined", "stopped")
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorCheck:
+class RemoteCheck:
     """One thing that was looked at, what was found, and the next step."""
 
     name: str
@@ -47,7 +47,7 @@ class DoctorCheck:
     hint: str = ""
 
 
-async def run_checks(context: CommandContext) -> list[DoctorCheck]:
+async def run_checks(context: CommandContext) -> list[RemoteCheck]:
     catalog = context.view.catalog()
     return [
         *_files(context, catalog),
@@ -62,18 +62,18 @@ async def run_checks(context: CommandContext) -> list[DoctorCheck]:
     ]
 
 
-def _files(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+def _files(context: CommandContext, catalog: Catalog) -> Iterator[RemoteCheck]:
     for file in catalog.files:
         yield _file(context, file)
     known_problems = {problem for file in catalog.files for problem in file.contents.problems}
     for problem in catalog.problems:
         if problem not in known_problems:
-            yield DoctorCheck("file", "warning", problem)
+            yield RemoteCheck("file", "warning", problem)
     if not catalog.files:
-        yield DoctorCheck("file", "ok", "no mcp.json exists yet", f"{context.program} add, or {context.program} import")
+        yield RemoteCheck("file", "ok", "no mcp.json exists yet", f"{context.program} add, or {context.program} import")
 
 
-def _file(context: CommandContext, file: LoadedFile) -> DoctorCheck:
+def _file(context: CommandContext, file: LoadedFile) -> RemoteCheck:
     contents = file.contents
     try:
         mode = f"{stat.S_IMODE(os.stat(contents.path).st_mode):04o}"
@@ -82,74 +82,74 @@ def _file(context: CommandContext, file: LoadedFile) -> DoctorCheck:
     count = len(contents.profiles)
     found = f"{contents.path} ({contents.layer}, mode {mode}): {count} server{'s' * (count != 1)}"
     if not contents.is_readable or file.is_kept:
-        return DoctorCheck("file", "failed", f"{contents.path}: {'; '.join(contents.problems)}", "correct the file")
+        return RemoteCheck("file", "failed", f"{contents.path}: {'; '.join(contents.problems)}", "correct the file")
     if contents.broken:
         first = contents.broken[0]
-        return DoctorCheck("file", "failed", f"{found}, {len(contents.broken)} broken: {first.message}", first.hint)
+        return RemoteCheck("file", "failed", f"{found}, {len(contents.broken)} broken: {first.message}", first.hint)
     if not file.is_trusted:
         changed = f", changed: {'; '.join(file.changes)}" if file.changes else ""
-        return DoctorCheck(
+        return RemoteCheck(
             "file", "warning", f"{found}, not trusted{changed}", f"look at it: {context.program} trust {contents.path}"
         )
     if contents.problems:
-        return DoctorCheck("file", "warning", f"{found}; {'; '.join(contents.problems)}")
-    return DoctorCheck("file", "ok", found)
+        return RemoteCheck("file", "warning", f"{found}; {'; '.join(contents.problems)}")
+    return RemoteCheck("file", "ok", found)
 
 
-async def _servers(context: CommandContext, catalog: Catalog) -> list[DoctorCheck]:
+async def _servers(context: CommandContext, catalog: Catalog) -> list[RemoteCheck]:
     states = Counter(one.state for one in catalog.listed)
     summary = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
-    checks = [DoctorCheck("servers", "ok", summary, "" if catalog.listed else f"{context.program} add")]
+    checks = [RemoteCheck("servers", "ok", summary, "" if catalog.listed else f"{context.program} add")]
     ready = [one for one in catalog.listed if one.state == "ready"]
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
             checks += await asyncio.to_thread(lambda: [check for one in ready for check in _server(context, one)])
     except TimeoutError:
         checks.append(
-            DoctorCheck(
+            RemoteCheck(
                 "servers", "warning", f"references did not resolve within {RESOLVE_TIMEOUT_S:g} s", "unlock the keyring"
             )
         )
     for status in context.bridge.statuses():
         if status.state in _ILL and status.last_error:
             found = f"{status.id} is in state {status.state}: {status.last_error}"
-            checks.append(DoctorCheck("servers", "warning", found, f"{context.program} test {status.id}"))
+            checks.append(RemoteCheck("servers", "warning", found, f"{context.program} test {status.id}"))
     return checks
 
 
-def _server(context: CommandContext, listed: CatalogEntry) -> Iterator[DoctorCheck]:
+def _server(context: CommandContext, listed: CatalogEntry) -> Iterator[RemoteCheck]:
     """Nothing is started: do its references resolve, is its program there?"""
     try:
         target = ResolvedServer.of(context.view.book.resolve(listed), context.view.around, listed)
         if (spec := target.spec) is not None:
             find_program(spec.command[0], build_environment(spec.env, spec.inherit_env, spec.environ), spec.cwd)
     except DariError as error:
-        yield DoctorCheck("servers", "failed", f"{listed.id}: {error.message}", error.hint)
+        yield RemoteCheck("servers", "failed", f"{listed.id}: {error.message}", error.hint)
 
 
-def _daemon(context: CommandContext) -> Iterator[DoctorCheck]:
+def _daemon(context: CommandContext) -> Iterator[RemoteCheck]:
     from dari.cli.hub.paths import BridgePaths
     from dari.daemon.unix_socket import answers
 
     path = BridgePaths().cli_socket
     if not isinstance(context.console, ProcessConsole):
         count = len(context.bridge.statuses())
-        yield DoctorCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")
+        yield RemoteCheck("daemon", "ok", f"runs (pid {os.getpid()}) on {path}; {count} servers used since its start")
     elif answers(path):
-        yield DoctorCheck("daemon", "ok", f"runs on {path}; this command runs with --no-daemon")
+        yield RemoteCheck("daemon", "ok", f"runs on {path}; this command runs with --no-daemon")
     else:
-        yield DoctorCheck("daemon", "ok", f"does not run; commands start it when they need it ({path})")
+        yield RemoteCheck("daemon", "ok", f"does not run; commands start it when they need it ({path})")
 
 
-async def _sandbox() -> list[DoctorCheck]:
+async def _sandbox() -> list[RemoteCheck]:
     from dari.sandbox.report import build_report
 
     found = await asyncio.to_thread(build_report)
     missing = [one for one in found.findings if one.is_wanted and not one.is_enforced]
-    lines = [DoctorCheck("sandbox", "warning" if one in missing else "ok", _verdict(one)) for one in found.findings]
+    lines = [RemoteCheck("sandbox", "warning" if one in missing else "ok", _verdict(one)) for one in found.findings]
     if missing:
         hint = "profiles with sandbox: enforce do not start here; install bubblewrap, or use a newer kernel"
-        lines.append(DoctorCheck("sandbox", "warning", f"{len(missing)} walls cannot be held on this machine", hint))
+        lines.append(RemoteCheck("sandbox", "warning", f"{len(missing)} walls cannot be held on this machine", hint))
     return lines
 
 
@@ -161,7 +161,7 @@ def _verdict(finding: object) -> str:
     return f"{finding.aspect}: {verdict}" + (f" ({finding.note})" if finding.note else "")
 
 
-def _programs(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck]:
+def _programs(context: CommandContext, catalog: Catalog) -> Iterator[RemoteCheck]:
     path = context.view.around.environ.get("PATH", os.defpath)
     used = {
         os.path.basename(profile.connection.command)
@@ -171,64 +171,64 @@ def _programs(context: CommandContext, catalog: Catalog) -> Iterator[DoctorCheck
     for name, hint in _LAUNCHERS.items():
         found = shutil.which(name, path=path)
         if found:
-            yield DoctorCheck("program", "ok", f"{name}: {found}")
+            yield RemoteCheck("program", "ok", f"{name}: {found}")
         elif name in used:
-            yield DoctorCheck("program", "failed", f"{name} is not on your PATH, and servers need it", hint)
+            yield RemoteCheck("program", "failed", f"{name} is not on your PATH, and servers need it", hint)
         else:
-            yield DoctorCheck("program", "ok", f"{name}: not on your PATH; no server needs it")
+            yield RemoteCheck("program", "ok", f"{name}: not on your PATH; no server needs it")
 
 
-def _extras() -> Iterator[DoctorCheck]:
+def _extras() -> Iterator[RemoteCheck]:
     from importlib import metadata
 
     for module, package, extra, loss in _EXTRAS:
         if find_spec(module) is None:
-            yield DoctorCheck("library", "warning", f"{package} is missing: {loss}", install_extra(extra))
+            yield RemoteCheck("library", "warning", f"{package} is missing: {loss}", install_extra(extra))
         else:
-            yield DoctorCheck("library", "ok", f"{package} {metadata.version(package)}")
+            yield RemoteCheck("library", "ok", f"{package} {metadata.version(package)}")
 
 
-async def _keyring() -> DoctorCheck:
+async def _keyring() -> RemoteCheck:
     from dari.bridge.oauth.keychain import Keychain
 
     if await Keychain().is_usable():
-        return DoctorCheck("keyring", "ok", "there is one: ${keyring:service/name} works, logins are kept in it")
-    return DoctorCheck("keyring", "ok", "none: logins are kept in a 0600 file, ${keyring:…} does not resolve")
+        return RemoteCheck("keyring", "ok", "there is one: ${keyring:service/name} works, logins are kept in it")
+    return RemoteCheck("keyring", "ok", "none: logins are kept in a 0600 file, ${keyring:…} does not resolve")
 
 
-def _waiting(context: CommandContext) -> Iterator[DoctorCheck]:
+def _waiting(context: CommandContext) -> Iterator[RemoteCheck]:
     held = Counter(one.server for one in context.bridge.pins.held() if not one.rejected_by)
     for server, count in held.items():
         found = f"{count} item{'s' * (count != 1)} of {server} changed, and wait for your look"
-        yield DoctorCheck("held", "warning", found, f"{context.program} approve {server}")
+        yield RemoteCheck("held", "warning", found, f"{context.program} approve {server}")
     if not held:
-        yield DoctorCheck("held", "ok", "no server changed what it shows")
+        yield RemoteCheck("held", "ok", "no server changed what it shows")
     pending = context.bridge.approvals.pending()
     if pending:
         names = ", ".join(dict.fromkeys(one.name for one in pending))
-        yield DoctorCheck("approvals", "warning", f"{len(pending)} calls wait: {names}", f"{context.program} approvals")
+        yield RemoteCheck("approvals", "warning", f"{len(pending)} calls wait: {names}", f"{context.program} approvals")
     else:
-        yield DoctorCheck("approvals", "ok", "no call waits for a person")
+        yield RemoteCheck("approvals", "ok", "no call waits for a person")
 
 
-async def _audit(context: CommandContext) -> DoctorCheck:
+async def _audit(context: CommandContext) -> RemoteCheck:
     from dari.core.audit.verify import verify
 
     directory = context.bridge.home / "audit"
     log = context.bridge.audit if "audit" in vars(context.bridge) else None
     if log is not None:
         if log.problem:
-            return DoctorCheck("audit", "failed", f"{directory} cannot be written: {log.problem}", "free disk space")
+            return RemoteCheck("audit", "failed", f"{directory} cannot be written: {log.problem}", "free disk space")
         await asyncio.to_thread(log.flush, 2.0)
     report = await asyncio.to_thread(verify, directory)
     if report.broken is not None:
         where = f"{report.broken.file}:{report.broken.line}" if report.broken.file else "its end"
-        return DoctorCheck("audit", "failed", f"{directory}: {where}: {report.broken.why}", "dari audit verify")
+        return RemoteCheck("audit", "failed", f"{directory}: {where}: {report.broken.why}", "dari audit verify")
     if report.torn and log is None:
-        return DoctorCheck(
+        return RemoteCheck(
             "audit", "warning", f"{directory}: the last line is not finished", "the next daemon mends it"
         )
-    return DoctorCheck("audit", "ok", f"{directory}: {report.records} records, the chain holds")
+    return RemoteCheck("audit", "ok", f"{directory}: {report.records} records, the chain holds")
 
 
 _MARKS = {"ok": ("ok  ", "green"), "warning": ("warn", "yellow"), "failed": ("FAIL", "red")}
@@ -253,7 +253,7 @@ async def run_doctor(arguments: argparse.Namespace, context: CommandContext) -> 
     return USAGE if worst == "failed" else 0
 
 
-def _lines(check: DoctorCheck, context: CommandContext) -> list[str]:
+def _lines(check: RemoteCheck, context: CommandContext) -> list[str]:
     word, style = _MARKS[check.mark]
     text_lines = [f"{paint(word, style, context.console)}  {check.name:<9} {one_line(check.found)}"]
     return text_lines + [f"      hint: {line}" for line in escape_hidden(name_program(check.hint)).splitlines()]

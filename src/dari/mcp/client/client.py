@@ -20,7 +20,7 @@ from dari.mcp.client.errors import RemoteError
 from dari.mcp.client.events import OnEvent
 from dari.mcp.client.input_required import answer_input_requests, is_input_required
 from dari.mcp.client.listing import Catalogue, Kind, fetch_list
-from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.multiplexer import MessageMultiplexer
 from dari.mcp.client.negotiation import PROBE_S, Agreement, Mode
 from dari.mcp.client.pending import FOREVER, OnProgress
 from dari.mcp.client.results import (
@@ -175,7 +175,7 @@ class Client:
         return await self._call(name, arguments, encoded, timeout_s, progress, answer_questions)
 
     @property
-    def pipe(self) -> Multiplexer | None:
+    def pipe(self) -> MessageMultiplexer | None:
         """For who asks without a task: the conversation, where a request needs nothing else and can leave now."""
         session = self._current
         if session is None or session.channel.carries_headers or session.is_stateless:

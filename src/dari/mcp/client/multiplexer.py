@@ -25,7 +25,7 @@ _MAX_NOISE_LINES = 20
 _log = logging.getLogger("dari.mcp.client")
 
 
-class Multiplexer:
+class MessageMultiplexer:
     """One server. Every answer goes to its caller by id; one that comes late is dropped."""
 
     def __init__(

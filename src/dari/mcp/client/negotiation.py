@@ -12,7 +12,7 @@ from dari.errors import DariError, Denied, Failed, Unavailable
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.decode import read
 from dari.mcp.client.errors import RemoteError, ServerRefused, Unauthorized
-from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.multiplexer import MessageMultiplexer
 from dari.mcp.client.pending import FOREVER
 from dari.mcp.client.results import Implementation
 from dari.mcp.client.versions import PREFIX, HandshakeEnvelope, StatelessEnvelope
@@ -57,7 +57,7 @@ class Negotiation:
 
     def __init__(
         self,
-        conversation: Multiplexer,
+        conversation: MessageMultiplexer,
         channel: Channel,
         *,
         info: dict[str, str],

@@ -30,7 +30,7 @@ Send = Callable[[Http, Any], Awaitable[Any]]
 Begin = Callable[[], Awaitable[None]]
 
 
-class Refusal(Struct, frozen=True):
+class HttpRefusal(Struct, frozen=True):
     """What the server said instead of an answer, and with which header it was asked."""
 
     status: int
@@ -60,7 +60,7 @@ class OAuth:
     async def load(self) -> None:
         """Called before the first request: a token that is known already saves a refusal. Never raises."""
 
-    async def authorize(self, refusal: Refusal) -> None:
+    async def authorize(self, refusal: HttpRefusal) -> None:
         """Get another token; one flow at a time, and none when the token was renewed meanwhile."""
         async with self._lock:
             if self.token and refusal.authorization != f"Bearer {self.token}":
@@ -79,7 +79,7 @@ class OAuth:
     def _late(self) -> DariError:
         return Unauthorized(f"the login to {self._url} was not finished within {self._timeout_s:g} s", "try again")
 
-    async def _obtain(self, refusal: Refusal) -> str:
+    async def _obtain(self, refusal: HttpRefusal) -> str:
         """A token that is not the refused one."""
         if self._provider is None and self._make_provider is not None:
             made = self._make_provider()
@@ -88,7 +88,7 @@ class OAuth:
 
 
 async def run_flow(
-    url: str, provider: Provider, refusal: Refusal, *, send: Send | None = None, begin: Begin | None = None
+    url: str, provider: Provider, refusal: HttpRefusal, *, send: Send | None = None, begin: Begin | None = None
 ) -> str:
     """The token at the end of the provider's flow.
 
@@ -183,6 +183,6 @@ def answer(request: Any, status: int, body: bytes, given: Any = None) -> Any:
     return response
 
 
-def _response(httpx2: Any, request: Any, refusal: Refusal) -> Any:
+def _response(httpx2: Any, request: Any, refusal: HttpRefusal) -> Any:
     headers = [(name, value) for name, value in refusal.headers.items() if name != b"content-encoding"]
     return httpx2.Response(refusal.status, headers=headers, content=refusal.body, request=request)

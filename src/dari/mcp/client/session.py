@@ -14,7 +14,7 @@ from dari.mcp.client.callbacks import Callbacks, ServerRequests
 from dari.mcp.client.channel import Channel
 from dari.mcp.client.errors import SessionExpired
 from dari.mcp.client.events import Feed
-from dari.mcp.client.multiplexer import Multiplexer
+from dari.mcp.client.multiplexer import MessageMultiplexer
 from dari.mcp.client.negotiation import Agreement, Mode, Negotiation
 from dari.mcp.client.pending import FOREVER, OnNotice, OnProgress
 from dari.mcp.client.versions import StatelessEnvelope
@@ -31,7 +31,7 @@ class ClientSession:
         self.answers = answers
         self.feed = Feed()
         self.agreement: Agreement | None = None
-        self.conversation = Multiplexer(
+        self.conversation = MessageMultiplexer(
             channel,
             ServerRequests(answers, self._send),
             self.feed,

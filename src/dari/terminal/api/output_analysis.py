@@ -123,7 +123,7 @@ class VisualDiff(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class OutputText:
+class PaneText:
     """A text of a pane, with the command that printed it where that is known."""
 
     pane_id: str
@@ -233,28 +233,28 @@ class OutputAnalysisApi:
 
     # Passages
 
-    def _passage(self, pane_id: str, command_id: str, offset: int | None, limit: int) -> OutputText:
+    def _passage(self, pane_id: str, command_id: str, offset: int | None, limit: int) -> PaneText:
         if command_id:
             if offset is not None or limit:
                 raise InvalidInput("both a command and lines were given", "give command_id, or offset and limit")
             return self._of_command(command_id)
         pane = self._all.find(pane_id)
         if offset is not None or limit:
-            return _cut(OutputText(pane.id, _lines(pane, offset, limit)))
+            return _cut(PaneText(pane.id, _lines(pane, offset, limit)))
         if pane.commands.records and not pane.engine.is_alternate:
             return self._of_record(pane, pane.commands.records[-1].id)
-        return _cut(OutputText(pane.id, last_lines(pane.engine, pane.engine.rows)))
+        return _cut(PaneText(pane.id, last_lines(pane.engine, pane.engine.rows)))
 
-    def _of_command(self, command_id: str) -> OutputText:
+    def _of_command(self, command_id: str) -> PaneText:
         pane_id, colon, own_id = command_id.partition(":")
         if not colon or pane_id not in self._all.panes:
             raise NotFound(f"no command has the id {command_id!r}", "use the command_id that crux_execute_command gave")
         return self._of_record(self._all.panes[pane_id], own_id)
 
-    def _of_record(self, pane: Pane, own_id: str) -> OutputText:
+    def _of_record(self, pane: Pane, own_id: str) -> PaneText:
         record = pane.commands.find(own_id)
         return _cut(
-            OutputText(
+            PaneText(
                 pane.id, record.output, record.command, f"{pane.id}:{own_id}", record.exit_code, record.is_truncated
             )
         )
@@ -311,11 +311,11 @@ def _lines(pane: Pane, offset: int | None, limit: int) -> str:
     return "\n".join(lines[:limit] if limit else lines)
 
 
-def _cut(passage: OutputText) -> OutputText:
+def _cut(passage: PaneText) -> PaneText:
     if len(passage.text) <= MAX_READ_CHARS:
         return passage
     text = passage.text[-MAX_READ_CHARS:]
-    return OutputText(
+    return PaneText(
         passage.pane_id,
         text[text.find("\n") + 1 :],
         passage.command,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dari.errors import DariError, Failed, Unavailable
 from dari.mcp.client.errors import SessionExpired
-from dari.mcp.client.oauth import Refusal
+from dari.mcp.client.oauth import HttpRefusal
 from dari.transport.client.http_connection import Headers, HttpConnection
 from dari.transport.client.http_errors import begins_as_json, is_lost_session, not_mcp, to_error
 from dari.transport.client.sse import EventReader, EventTooLong
@@ -207,7 +207,7 @@ class Post:
     async def _authorize(self, body: bytes) -> None:
         oauth = self._channel.oauth
         assert oauth is not None
-        refusal = Refusal(self._status, self._response, body, self._authorization, self._channel.version)
+        refusal = HttpRefusal(self._status, self._response, body, self._authorization, self._channel.version)
         inbox = self._channel.inbox
         inbox.hold()
         try:

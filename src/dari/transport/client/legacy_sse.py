@@ -10,7 +10,7 @@ from typing import Unpack
 
 from dari.errors import DariError, Unavailable
 from dari.mcp.client.channel import Inbox
-from dari.mcp.client.oauth import OAuth, Refusal
+from dari.mcp.client.oauth import HttpRefusal, OAuth
 from dari.transport.client.get_stream import GetStream
 from dari.transport.client.http import HttpChannel, HttpOptions
 from dari.transport.client.http_connection import Headers
@@ -110,7 +110,7 @@ class SseChannel(HttpChannel):
         self._limit.reschedule(None)
         self.inbox.hold()
         try:
-            await oauth.authorize(Refusal(status, stream.headers, b"", stream.authorization, self.version))
+            await oauth.authorize(HttpRefusal(status, stream.headers, b"", stream.authorization, self.version))
         finally:
             self.inbox.release()
             if not self._endpoint.done():
