@@ -8,11 +8,13 @@ from dari.codetools.session import CodeSession
 from dari.codetools.tools.agents import AgentTools
 from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.lint import LintTools
+from dari.codetools.tools.outline import OutlineTools
 from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
 FAMILIES = (
+    OutlineTools,
     FormatTools,
     LintTools,
     TestingTools,
