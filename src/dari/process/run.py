@@ -43,14 +43,11 @@ async def run_program(
     reads all of /proc.
     """
     child = await children.start(spec)
-    is_done = False
     try:
-        run = await _follow(child, stdin, timeout_s, max_output_bytes, on_output)
-        is_done = run.end == "exited"
-        return run
+        return await _follow(child, stdin, timeout_s, max_output_bytes, on_output)
     finally:
         child.kill()
-        if not (is_done and is_single):
+        if not (is_single and child.has_ended):
             await child.gone()
 
 
