@@ -35,7 +35,7 @@ class SearchTools:
         paths: Annotated[
             list[str],
             Meta(max_length=1000, description="files, folders or globs (src/**/*.ts); default: all of root"),
-        ] = ["."],  # noqa: B006 (a schema's default, never changed)
+        ] = [],  # noqa: B006 (a schema's default, never changed)
         globs: Annotated[
             list[str],
             Meta(max_length=100, description="narrow to files that match one (*.py, src/**); !glob leaves files out"),
@@ -67,7 +67,7 @@ class SearchTools:
             mode,
             case,
             output,
-            tuple(paths),
+            tuple(paths) or (".",),
             tuple(globs),
             lang,
             include_hidden,
