@@ -63,8 +63,12 @@ class CodeSession:
         env: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], bool | None] | None = None,
         is_single: bool = False,
+        limits: Mapping[str, int] | None = None,
     ) -> ProgramRun:
-        """Run an engine in a folder of the workspace, with next to nothing of the environment."""
+        """Run an engine in a folder of the workspace, with next to nothing of the environment.
+
+        `limits` are resource limits by their short names: as, cpu, nofile.
+        """
         spec = ChildSpec(
             engine.name,
             (*engine.command, *arguments),
@@ -72,6 +76,7 @@ class CodeSession:
             inherit_env=("TMPDIR", *TOOLCHAIN_NAMES, *NETWORK_NAMES),
             environ=self.environ,
             cwd=cwd,
+            limits=limits or {},
         )
         return await run_program(
             self._children,

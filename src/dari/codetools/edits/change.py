@@ -27,6 +27,8 @@ class FileChange(Struct, frozen=True):
     path: WorkspacePath
     before: bytes | None
     after: bytes | None
+    like: WorkspacePath | None = None
+    """A new file takes mode, owner and attributes of this one: it was moved from there."""
 
 
 class FileEdit(Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -83,9 +83,16 @@ def apply_changes(
 ) -> str:
     """Write all files; the undo token. What cannot be written takes the others back. Blocks."""
     states = [check_unchanged(change.path, change.before, workspace) for change in changes]
+    by_path = {change.path: state for change, state in zip(changes, states, strict=True)}
     folders = missing_folders(change.path for change in changes if change.after is not None)
     steps = [
-        Replacement(number, change.path, change.before, change.after, state)
+        Replacement(
+            number,
+            change.path,
+            change.before,
+            change.after,
+            state or (by_path.get(change.like) if change.like else None),
+        )
         for number, (change, state) in enumerate(zip(changes, states, strict=True))
     ]
     with undo.recording(changes, states, folders, workspace, what) as record:
