@@ -1,0 +1,301 @@
+"""Rename and move in Python, by rope: it knows scopes, imports and, as far as Python lets it, types."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dari.codetools.edits.undo import hash_content
+from dari.codetools.refactor.exports import rename_in_all
+from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
+from dari.codetools.refactor.mentions import count_mentions
+from dari.codetools.refactor.python_symbols import Place, find_place
+from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, language_of, planned, read_sources
+from dari.codetools.workspace import Workspace, WorkspacePath
+from dari.errors import Conflict, InvalidInput, NotFound
+
+_MAX_SHOWN = 5
+
+
+def rename_by_name(job: Job, workspace: Workspace) -> Plan:
+    """A name without a file: Python's where Python defines it, otherwise another language's."""
+    from dari.codetools.refactor import structural_rename
+
+    try:
+        return rename(job, workspace)
+    except NotFound:
+        return structural_rename.rename(job, workspace)
+
+
+def rename(job: Job, workspace: Workspace) -> Plan:
+    """Raises InvalidInput where rope cannot tell what the name is."""
+    if not job.new_name.isidentifier():
+        raise InvalidInput(f"newName must be a Python identifier, got {job.new_name!r}", "letters, digits and _")
+    sources = _python_sources(job, workspace)
+    place = find_place(job.symbol, sources, workspace)
+    unsure: list[str] = []
+
+    def decide(occurrence: Any) -> bool:
+        if _is_call_of_overridden(occurrence):
+            return True
+        unsure.append(f"{occurrence.resource.path}:{occurrence.lineno}")
+        return job.renames_unsure
+
+    with _open_project(workspace.base, sources) as project:
+        from rope.refactor.rename import Rename
+
+        refactoring = Rename(project, _resource(project, place.source, workspace), place.offset)
+        old = refactoring.get_old_name()
+        wanted = _in_paths(sources, job, workspace)
+        changes = refactoring.get_changes(
+            job.new_name,
+            in_hierarchy=True,
+            unsure=decide,
+            docs=job.renames_docs,
+            resources=[_resource(project, one, workspace) for one in wanted if old in one.text or one is place.source],
+        )
+        contents, moves = _collect(changes)
+    if place.offset is not None:
+        _check_free(job.new_name, old, place, contents)
+    texts = _texts(contents, sources, workspace)
+    if place.offset is not None:
+        texts = {source: rename_in_all(text, old, job.new_name) for source, text in texts.items()}
+    files = _plan(texts, moves, sources, workspace)
+    notes = _notes(unsure, job, old, workspace, {one.path for one in texts}, sources)
+    return Plan(files, notes, "rope", f"rename {old} to {job.new_name}")
+
+
+def move(job: Job, workspace: Workspace) -> Plan:
+    """A function, class or variable into another module, or a module into another folder; imports follow."""
+    if not job.to:
+        raise InvalidInput("to is missing", "name the module (a .py file) for a symbol, or the folder for a module")
+    sources = _python_sources(job, workspace)
+    place = find_place(job.symbol, sources, workspace)
+    target = workspace.locate(job.to)
+    with _snapshot(target, place, workspace, sources) as (base, copied), _open_project(base, copied) as project:
+        from rope.refactor.move import create_move
+
+        refactoring = create_move(project, _resource(project, place.source, workspace), place.offset)
+        name = _relative(target, workspace)
+        destination = project.get_resource(name)
+        if place.offset is None and not destination.is_folder():
+            raise InvalidInput(f"to must be a folder for a module, got {job.to!r}", "a module keeps its name")
+        if place.offset is not None and not hasattr(refactoring, "old_name"):
+            raise InvalidInput("a method cannot be moved to another module", "move its class, or rewrite it")
+        resources = [_resource(project, one, workspace) for one in copied]
+        if not destination.is_folder() and destination not in resources:
+            resources.append(destination)
+        contents, moves = _collect(refactoring.get_changes(destination, resources=resources))
+    known = {one.path for one in sources}
+    made = [WorkspacePath(target.root, target.relative)] if place.offset is not None and target not in known else []
+    texts = _texts(contents, sources, workspace)
+    files = _plan(texts, moves, sources, workspace)
+    for path in made:
+        text = contents.get(_relative(path, workspace))
+        if text is not None:
+            files.append(PlannedFile(os.fsencode(path.absolute), hash_content(None), text.encode()))
+    return Plan(files, [], "rope", f"move {place.name} to {job.to}")
+
+
+def _is_call_of_overridden(occurrence: Any) -> bool:
+    """`super().name` inside of a method of that name, which is renamed with its hierarchy."""
+    text = occurrence.resource.read()
+    start, end = occurrence.get_word_range()
+    if not re.search(r"\bsuper\([^()]*\)\s*\.\s*$", text[max(0, start - 100) : start]):
+        return False
+    row = text[text.rfind("\n", 0, start) + 1 : start]
+    indent = len(row) - len(row.lstrip())
+    for found in reversed(list(re.finditer(r"^([ \t]*)(?:async\s+)?def\s+(\w+)", text[:start], re.MULTILINE))):
+        if len(found[1]) < indent:
+            return bool(found[2] == text[start:end])
+    return False
+
+
+def _python_sources(job: Job, workspace: Workspace) -> list[Source]:
+    def wants(name: str) -> bool:
+        return name.endswith(".py")
+
+    paths = workspace.files(["."], wants=wants, include_ignored=job.include_ignored)
+    found = {one.path: one for one in read_sources(paths, workspace)}
+    if job.symbol.path and (path := workspace.locate(job.symbol.path)) not in found and path.absolute.is_file():
+        found[path] = next(read_sources([path], workspace))
+    if not found:
+        raise NotFound("there is no Python file in this workspace", "name root, or paths")
+    return list(found.values())
+
+
+def _in_paths(sources: Sequence[Source], job: Job, workspace: Workspace) -> list[Source]:
+    if not job.is_narrowed:
+        return list(sources)
+    chosen = set(workspace.files(job.paths, include_ignored=job.include_ignored))
+    return [one for one in sources if one.path in chosen]
+
+
+@contextmanager
+def _open_project(base: Path, sources: Sequence[Source]) -> Iterator[Any]:
+    """A project that reads no configuration (`.ropeproject/config.py` is code) and writes nothing."""
+    import rope.base.project
+    from rope.base import exceptions
+    from rope.base.prefs import Prefs
+
+    class NoConfig:
+        @staticmethod
+        def parse() -> Prefs:
+            return Prefs()
+
+    rope.base.project.get_config = lambda root, folder: NoConfig()
+    project = rope.base.project.Project(str(base), ropefolder=None, ignore_syntax_errors=True, save_objectdb=False)
+    folders = [project.get_resource(name) for name in _source_folders(base, sources)]
+    project.pycore._find_source_folders = lambda folder: folders
+    try:
+        yield project
+    except exceptions.ModuleSyntaxError as error:
+        raise InvalidInput(f"{error.filename} does not parse: line {error.lineno}", "correct it first") from error
+    except exceptions.RopeError as error:
+        raise InvalidInput(f"rope cannot do this: {' '.join(str(error).split())}", "check line and col") from error
+    finally:
+        project.close()
+
+
+def _source_folders(base: Path, sources: Sequence[Source]) -> list[str]:
+    """Where imports begin: above the outermost package of every file. rope would walk all folders to find them."""
+    packages = {one.path.absolute.parent for one in sources if one.path.absolute.name == "__init__.py"}
+    found = {base, base / "src"}
+    for source in sources:
+        folder = source.path.absolute.parent
+        while folder in packages and folder != base:
+            folder = folder.parent
+        found.add(folder)
+    inside = [one for one in found if one.is_dir() and (one == base or base in one.parents)]
+    return ["" if one == base else str(one.relative_to(base)) for one in sorted(inside, key=lambda one: len(one.parts))]
+
+
+def _relative(path: WorkspacePath, workspace: Workspace) -> str:
+    try:
+        relative = path.absolute.relative_to(workspace.base)
+    except ValueError:
+        raise InvalidInput(f"{path.absolute} is outside of {workspace.base}", "name a wider root") from None
+    return "" if str(relative) == "." else str(relative)
+
+
+def _resource(project: Any, source: Source, workspace: Workspace) -> Any:
+    return project.get_resource(_relative(source.path, workspace))
+
+
+def _collect(change: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """New contents by path, and files or folders that move."""
+    from rope.base.change import ChangeContents, ChangeSet, MoveResource
+
+    contents: dict[str, str] = {}
+    moves: list[tuple[str, str]] = []
+    for one in change.changes if isinstance(change, ChangeSet) else [change]:
+        if isinstance(one, ChangeSet):
+            inner, inner_moves = _collect(one)
+            contents |= inner
+            moves += inner_moves
+        elif isinstance(one, ChangeContents):
+            contents[one.resource.path] = one.new_contents
+        elif isinstance(one, MoveResource):
+            moves.append((one.resource.path, one.new_resource.path))
+        else:
+            raise InvalidInput(f"rope wants to {str(one)[:80]}", "this is not supported; change it by hand")
+    return contents, moves
+
+
+def _texts(contents: dict[str, str], sources: Sequence[Source], workspace: Workspace) -> dict[Source, str]:
+    """With the line ends of each file, checked to parse."""
+    found: dict[Source, str] = {}
+    for source in sources:
+        plain = contents.get(_relative(source.path, workspace))
+        if plain is None:
+            continue
+        text = source.with_plain(plain.removeprefix("\ufeff"))
+        if text != source.text:
+            check_parses(source, text, workspace.show(source.path))
+            found[source] = text
+    return found
+
+
+def _plan(
+    texts: dict[Source, str], moves: Sequence[tuple[str, str]], sources: Sequence[Source], workspace: Workspace
+) -> list[PlannedFile]:
+    files: dict[WorkspacePath, PlannedFile] = {source.path: planned(source, text) for source, text in texts.items()}
+    for old, new in moves:
+        start = workspace.locate(str(workspace.base / old))
+        for path in workspace.files([str(start.absolute)]):
+            below = os.path.relpath(path.absolute, start.absolute)
+            to = os.path.join(workspace.base, new, below) if below != "." else os.path.join(workspace.base, new)
+            if os.path.lexists(to):
+                raise Conflict(
+                    f"{os.path.relpath(to, workspace.base)} exists already", "move it away, or choose another name"
+                )
+            data = workspace.read(path)
+            after = files[path].after if path in files else data
+            files[path] = PlannedFile(os.fsencode(path.absolute), hash_content(data), None)
+            made = WorkspacePath(path.root, os.path.relpath(to, path.root))
+            files[made] = PlannedFile(os.fsencode(to), hash_content(None), after, os.fsencode(path.absolute))
+    return list(files.values())
+
+
+def _check_free(new: str, old: str, place: Place, contents: dict[str, str]) -> None:
+    """A module that has the new name already would have two meanings of it."""
+    from dari.codetools.refactor.exports import module_names
+
+    if (
+        place.source.path.relative
+        and new in module_names(place.source.plain)
+        and old in module_names(place.source.plain)
+    ):
+        raise Conflict(f"{place.source.path.relative} has a {new!r} already", "choose another newName")
+
+
+def _notes(
+    unsure: Sequence[str],
+    job: Job,
+    old: str,
+    workspace: Workspace,
+    changed: set[WorkspacePath],
+    sources: Sequence[Source],
+) -> list[str]:
+    notes = []
+    places = list(dict.fromkeys(unsure))
+    if places:
+        shown = ", ".join(places[:_MAX_SHOWN]) + (" …" if len(places) > _MAX_SHOWN else "")
+        did = "renamed" if job.renames_unsure else "left: unsure true renames them"
+        notes.append(f"{len(places)} attribute uses of {old!r} on objects of unknown type were {did} ({shown})")
+    if not job.renames_docs:
+        notes += count_mentions(old, workspace, job.include_ignored)
+    broken = [workspace.show(one.path) for one in sources if old in one.text and find_syntax_error(one.text, "python")]
+    if broken:
+        notes.append(f"files that do not parse were not looked into: {', '.join(broken[:_MAX_SHOWN])}")
+    return notes
+
+
+@contextmanager
+def _snapshot(
+    target: WorkspacePath, place: Place, workspace: Workspace, sources: Sequence[Source]
+) -> Iterator[tuple[Path, list[Source]]]:
+    """The base; for a module that does not exist yet a private copy of the Python files with it, empty."""
+    if place.offset is None or target.absolute.exists():
+        yield workspace.base, list(sources)
+        return
+    if language_of(target.relative) != "python":
+        raise InvalidInput(f"to must be a Python file for a symbol, got {target.relative!r}", "for example pkg/new.py")
+    folder = Path(tempfile.mkdtemp(prefix="dari-refactor-"))
+    try:
+        for source in sources:
+            copy = folder / _relative(source.path, workspace)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(source.data)
+        made = folder / _relative(target, workspace)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.write_bytes(b"")
+        yield folder, list(sources)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
