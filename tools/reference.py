@@ -18,6 +18,10 @@ from dari.cli.approvals import make_parser as make_approvals_parser
 from dari.cli.audit import make_parser as make_audit_parser
 from dari.cli.crab_mcp import make_parser as make_crab_mcp_parser
 from dari.cli.crabd import make_parser as make_crabd_parser
+from dari.cli.crewx_tools.commands import COMMANDS as CODE_TOOLS_COMMANDS
+from dari.cli.crewx_tools.commands import describe as describe_code_tool
+from dari.cli.crewx_tools.commands import overview as code_tools_overview
+from dari.cli.crewx_tools.serve import USAGE as CODE_TOOLS_USAGE
 from dari.cli.crux.main import COMMANDS
 from dari.cli.crux.main import make_help as make_crux_help
 from dari.cli.crux.main import make_parser as make_crux_parser
@@ -39,7 +43,7 @@ from dari.settings import ServeSettings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "<!-- Written by `python -m tools.reference`; edit the code instead. -->\n"
-_CRAB, _CRUX, _KEBAB = "crab_", "crux_", "kebab_"
+_CRAB, _CRUX, _KEBAB, _CODE = "crab_", "crux_", "kebab_", "crewx_tools_"
 
 
 def pages() -> dict[str, str]:
@@ -51,6 +55,7 @@ def pages() -> dict[str, str]:
         "crux.md": _crux(),
         "kebab-tools.md": _kebab_tools(),
         "kebab.md": _kebab(),
+        "code-tools.md": _code_tools(),
         "commands.md": _commands(),
         "proxy.md": _proxy(),
         "remote.md": _remote(),
@@ -61,10 +66,10 @@ def pages() -> dict[str, str]:
 
 def _tools() -> str:
     parts = [_NOTE, "# Tools\n", "Every tool that `dari mcp` and `dari up` serve by themselves; they also serve"]
-    parts.append("[those of the proxy](crab-tools.md), [of the terminal](crux-tools.md) and")
-    parts.append("[of the knowledge base](kebab-tools.md).\n")
+    parts.append("[those of the proxy](crab-tools.md), [of the terminal](crux-tools.md),")
+    parts.append("[of the knowledge base](kebab-tools.md) and [for code](code-tools.md).\n")
     for tool in _served():
-        if tool.name.startswith((_CRAB, _CRUX, _KEBAB)):
+        if tool.name.startswith((_CRAB, _CRUX, _KEBAB, _CODE)):
             continue
         parts += _heading(tool)
         parts.append(_schema("Arguments", tool.input_schema))
@@ -112,6 +117,20 @@ def _kebab_tools() -> str:
         return "\n".join([*parts, *_family(_KEBAB)])
     finally:
         del os.environ["KEBAB_TOOLS"]
+
+
+def _code_tools() -> str:
+    tools = {tool.name: tool for tool in _served()}
+    parts = [_NOTE, "# Code tools\n", "Served by `crewx-tools serve`, and by `dari mcp` and `dari up` beside their own."]
+    parts.append("People call them with `crewx-tools` and `crewx tool`. The guide is")
+    parts.append("[code-tools.md](../guide/code-tools.md).\n")
+    parts += _family(_CODE)
+    parts.append(f"# Commands of `crewx-tools`\n\n```text\n{code_tools_overview('crewx-tools')}```\n")
+    parts.append(f"## `crewx-tools serve`\n\n```text\n{CODE_TOOLS_USAGE}```\n")
+    for command in CODE_TOOLS_COMMANDS:
+        text = describe_code_tool("crewx-tools", command, tools[_CODE + command.tool])
+        parts.append(f"## `crewx-tools {command.name}`\n\n```text\n{text}```\n")
+    return "\n".join(parts)
 
 
 def _kebab() -> str:

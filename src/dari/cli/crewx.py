@@ -1,28 +1,31 @@
-"""The `crewx` command of design 001: `crewx mcp remote …` for other people's servers, `crewx mcp …` for our own."""
+"""The `crewx` command of design 001: `crewx mcp remote …` for other people's servers, `crewx mcp …` for our own, and
+`crewx tool …` for the code tools (§16.6)."""
 
 import sys
 
 HELP = """\
-usage: crewx mcp COMMAND …
+usage: crewx mcp COMMAND … | crewx tool COMMAND …
 
-MCP servers from the shell.
+MCP servers and code tools from the shell.
 
 commands:
   mcp remote …      other people's servers: list, call, watch and trust them
   mcp list_tools    the tools that are built in
   mcp call_tool     call one of them
+  tool …            code tools: search, symbols, fmt, lint, test, check, refactor, undo
 
 examples:
   crewx mcp remote servers
   crewx mcp remote list-tools --server fs
   crewx mcp remote call-tool fs/read_file --path README.md
   crewx mcp list_tools
+  crewx tool fmt src --write
 
 Every command has examples of its own: crewx mcp remote --help
 `dari remote …` is the same as `crewx mcp remote …`. Guide: docs/guide/remote.md
 """
 _OWN = ("list_tools", "call_tool")
-_WORDS = {"mcp": ("remote", *_OWN), "": ("mcp", "--help", "--version")}
+_WORDS = {"mcp": ("remote", *_OWN), "": ("mcp", "tool", "--help", "--version")}
 _REMOTE = (
     *("servers", "list-tools", "call-tool", "describe", "list-resources", "read-resource", "list-prompts"),
     *("get-prompt", "prewarm", "daemon", "add", "remove", "enable", "disable", "import", "trust", "test", "doctor"),
@@ -39,6 +42,10 @@ def main(argv: list[str] | None = None) -> int:
         from dari.cli.remote.fast_client import main as run_remote
 
         return run_remote("crewx mcp", [words[1].replace("-", "_"), *words[2:]], leaves=argv is None)
+    if words[:1] == ["tool"]:
+        from dari.cli.crewx_tools.commands import main as run_tool
+
+        return run_tool("crewx tool", words[1:])
     if words in (["--version"], ["-V"], ["mcp", "--version"]):
         from dari.version import VERSION
 

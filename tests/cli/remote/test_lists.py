@@ -14,10 +14,11 @@ async def test_servers_are_listed_with_kind_state_default_address_and_line(tmp_p
     async with shop(tmp_path) as run:
         run.write(run.entry("shop", default=True), {"id": "web", "baseUrl": "https://user:pw@mcp.example.com/?key=1"})
         done = await run("servers")
-        head, shop_row, web_row = (line.split() for line in done.out.splitlines())
+        head, shop_row, web_row, own_row = (line.split() for line in done.out.splitlines())
         assert head == ["SERVER", "KIND", "STATE", "NOW", "DEFAULT", "ADDRESS", "WRITTEN", "IN"]
         assert shop_row[:5] == ["shop", "stdio", "ready", "-", "yes"] and shop_row[-1] == f"{run.file}:1"
         assert web_row == ["web", "http", "ready", "-", "https://mcp.example.com/", f"{run.file}:1"]
+        assert own_row[:3] == ["crewx-tools", "stdio", "ready"] and own_row[-2:] == ["built", "in"]
         assert (done.code, done.err) == (0, "")
 
 
@@ -36,6 +37,7 @@ async def test_servers_as_json_have_no_secrets(tmp_path: Path) -> None:
         assert [(one["id"], one["kind"], one["default"]) for one in done.json] == [
             ("web", "http", False),
             ("shop", "stdio", True),
+            ("crewx-tools", "stdio", False),
         ]
         assert done.json[0]["source"] == {"file": str(run.file), "line": 1, "layer": "user"}
         assert "literal-secret" not in done.out and "also" not in done.out
