@@ -121,13 +121,16 @@ def _kebab_tools() -> str:
 
 def _code_tools() -> str:
     tools = {tool.name: tool for tool in _served()}
-    parts = [_NOTE, "# Code tools\n", "Served by `crewx-tools serve`, and by `dari mcp` and `dari up` beside their own."]
+    parts = [_NOTE, "# Code tools\n"]
+    parts.append("Served by `crewx-tools serve`, and by `dari mcp` and `dari up` beside their own.")
     parts.append("People call them with `crewx-tools` and `crewx tool`. The guide is")
     parts.append("[code-tools.md](../guide/code-tools.md).\n")
     parts += _family(_CODE)
     parts.append(f"# Commands of `crewx-tools`\n\n```text\n{code_tools_overview('crewx-tools')}```\n")
     parts.append(f"## `crewx-tools serve`\n\n```text\n{CODE_TOOLS_USAGE}```\n")
     for command in CODE_TOOLS_COMMANDS:
+        if _CODE + command.tool not in tools:
+            continue
         text = describe_code_tool("crewx-tools", command, tools[_CODE + command.tool])
         parts.append(f"## `crewx-tools {command.name}`\n\n```text\n{text}```\n")
     return "\n".join(parts)
