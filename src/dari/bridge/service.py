@@ -103,7 +103,7 @@ class Bridge:
         self._protected = (*protected, self.home)
         self._waits_s = (first_wait_s, long_wait_s)
         self._audits = audits
-        self._is_guest = is_guest
+        self.is_guest = is_guest
         self.make_oauth = make_oauth or self._make_oauth
         self._views: dict[ClientEnvironment | tuple[object, ...], ServerView] = {}
         self.pool = BridgeUpstreams(lambda: self._parts)
@@ -147,7 +147,7 @@ class Bridge:
         if not self._audits:
             return None
         beside = [f"audit-beside/{number}" for number in range(1, MAX_SIDE_LOGS + 1)]
-        for folder in beside if self._is_guest else ["audit", *beside]:
+        for folder in beside if self.is_guest else ["audit", *beside]:
             try:
                 return AuditLog(self.home / folder)
             except Conflict as error:

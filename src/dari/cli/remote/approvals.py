@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -13,8 +15,10 @@ from dari.cli.kit.console import paint, print_json, print_lines
 from dari.cli.kit.parser import Command
 from dari.cli.kit.table import one_line
 from dari.cli.remote.context import CommandContext, decisions
+from dari.core.approval_service import MAX_WAIT_S
 from dari.core.approvals import Approval, ApprovalEvent
-from dari.errors import DariError, InvalidInput, NotFound
+from dari.core.hub_client import hub_approvals
+from dari.errors import DariError, InvalidInput, NeedsApproval, NotFound, TimedOut
 
 _WATCHED = 1000
 
@@ -85,6 +89,36 @@ def answer_approval(
     word = "approved" if approves else "denied"
     what = question.name if question.expires_unix else question.message
     context.console.err(f"{word} {one_line(what)}{' for the session' if is_wide else ''}\n")
+
+
+async def ask_hub(question: Approval, on_waiting: Callable[[str], None]) -> str:
+    """Have a person decide in the hub's queue about a call of this process, which runs without a daemon.
+
+    Returns who approved it; raises Denied, TimedOut, or Unavailable where no hub can be had.
+    """
+    # A hub that a server of ours starts would have that server's sandbox, and end with it.
+    hub = hub_approvals("cli", starts=not os.environ.get("DARI_CHILD"))
+
+    async def ask() -> Approval:
+        return await hub.ask(
+            server=question.server,
+            tool=question.tool,
+            arguments=question.arguments,
+            who=question.who,
+            session=question.session,
+            client=question.client,
+            message=question.message,
+            lifetime_s=max(1.0, question.expires_unix - time.time()),
+        )
+
+    try:
+        return (await ask()).by
+    except NeedsApproval as need:
+        on_waiting(need.approval_id)
+        found = await hub.wait(need.approval_id, min(MAX_WAIT_S, max(0.0, question.expires_unix - time.time())))
+    if found.state not in ("approved", "denied"):
+        raise TimedOut(f"nobody answered for {question.name}", "call again when a person is there to answer")
+    return (await ask()).by  # which uses the answer up, or says that it is no
 
 
 def _find(start: str, context: CommandContext) -> Approval:

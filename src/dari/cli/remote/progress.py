@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -230,15 +230,11 @@ class _Person:
             return
         self._waits.enter_context(self._deadline.paused())
         if self._can_ask:
-            task = asyncio.get_running_loop().create_task(self._approve(event.approval))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(self._approve(event.approval))
+        elif self._context.bridge.is_guest:
+            self._begin(self._ask_hub(event.approval))
         else:
-            self._meter.clear()
-            self._context.warn(
-                f"{event.approval.name} waits for a person (approval {event.approval.id})",
-                f"in a terminal: {_remote(self._context)} approvals",
-            )
+            self._say_that_it_waits(event.approval.name, event.approval.id)
 
     def close(self) -> None:
         self._waits.close()
@@ -250,8 +246,31 @@ class _Person:
     def _can_ask(self) -> bool:
         return self._context.console.stdin_is_tty and self._context.console.stderr_is_tty
 
-    async def _approve(self, question: Approval) -> None:
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
+    def _say_that_it_waits(self, name: str, id: str) -> None:
+        self._meter.clear()
+        self._context.warn(
+            f"{name} waits for a person (approval {id})", f"in a terminal: {_remote(self._context)} approvals"
+        )
+
+    async def _ask_hub(self, question: Approval) -> None:
+        """A command without a daemon: people see what waits in the hub's queue alone."""
+        from dari.cli.remote.approvals import ask_hub
+
+        queue = self._context.bridge.approvals
+        try:
+            by = await ask_hub(question, lambda id: self._say_that_it_waits(question.name, id))
+            queue.approve(question.id, by=by)
+        except (Conflict, NotFound):
+            pass  # the time is over
+        except DariError as error:  # denied, or nobody can be asked: the call is refused
+            queue.deny(question.id, by="the hub", reason=error.message)
+
+    async def _approve(self, question: Approval) -> None:
         async with self._turn:
             self._meter.clear()
             self._context.note(f"{question.name} needs your approval. Its arguments:")
