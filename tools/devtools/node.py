@@ -25,6 +25,7 @@ PACKAGES = (
     "@biomejs/biome@2.6.7",
     "eslint@10.15.0",
     "prettier@3.10.1",
+    "pyright@1.1.414",
     "typescript@7.0.2",
 )
 NPM_DIR = DEV / "npm"

@@ -14,17 +14,20 @@ class Language(Struct, frozen=True):
     suffixes: tuple[str, ...]
     format: tuple[str, ...] = ()
     lint: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    """Checked by `crewx_tools_check`, where the project asks for it."""
     needs_configuration: bool = False
     """Found in a folder, its files are taken only where the project asks for an engine; named, they always are."""
 
 
 LANGUAGES = (
-    Language("python", (".py", ".pyi"), ("ruff", "black"), ("ruff", "flake8")),
+    Language("python", (".py", ".pyi"), ("ruff", "black"), ("ruff", "flake8"), ("mypy", "pyright")),
     Language(
         "javascript",
         (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"),
         ("biome", "prettier"),
         ("biome", "eslint"),
+        ("tsc",),
     ),
     Language(
         "web data",
@@ -41,7 +44,7 @@ LANGUAGES = (
     ),
     Language("components", (".vue", ".svelte", ".astro"), ("prettier",), ("eslint",), needs_configuration=True),
     Language("go", (".go",), ("gofmt",), ("go vet",)),
-    Language("rust", (".rs",), ("rustfmt",)),
+    Language("rust", (".rs",), ("rustfmt",), (), ("cargo check",)),
     Language(
         "c",
         (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".m", ".mm", ".proto"),
@@ -81,6 +84,18 @@ ENGINES = {
     "black": EngineInfo("pip install black", (), (("pyproject.toml", "tool.black"),)),
     "isort": EngineInfo("pip install isort", (".isort.cfg",), (("pyproject.toml", "tool.isort"),)),
     "flake8": EngineInfo("pip install flake8", (".flake8",), (("setup.cfg", "flake8"), ("tox.ini", "flake8"))),
+    "mypy": EngineInfo(
+        "pip install mypy",
+        ("mypy.ini", ".mypy.ini"),
+        (("pyproject.toml", "tool.mypy"), ("setup.cfg", "mypy")),
+        needs_configuration=True,
+    ),
+    "pyright": EngineInfo(
+        "npm install --save-dev pyright, or pip install pyright",
+        ("pyrightconfig.json",),
+        (("pyproject.toml", "tool.pyright"), ("pyproject.toml", "tool.basedpyright")),
+        needs_configuration=True,
+    ),
     "biome": EngineInfo(
         "npm install --save-dev --save-exact @biomejs/biome",
         ("biome.json", "biome.jsonc", ".biome.json", ".biome.jsonc"),
@@ -106,11 +121,17 @@ ENGINES = {
         origins=("project",),
         needs_configuration=True,
     ),
+    "tsc": EngineInfo(
+        "npm install --save-dev typescript", ("tsconfig.json",), origins=("project", "path"), needs_configuration=True
+    ),
     "gofmt": EngineInfo("apt-get install golang-go, or Go's own installer"),
     "go vet": EngineInfo(
         "apt-get install golang-go, or Go's own installer", ("go.mod",), program="go", needs_configuration=True
     ),
     "rustfmt": EngineInfo("rustup component add rustfmt", ("rustfmt.toml", ".rustfmt.toml")),
+    "cargo check": EngineInfo(
+        "apt-get install cargo, or rustup", ("Cargo.toml",), program="cargo", needs_configuration=True
+    ),
     "clang-format": EngineInfo("pip install clang-format", (".clang-format", "_clang-format")),
     "shfmt": EngineInfo("pip install shfmt-py"),
     "shellcheck": EngineInfo("apt-get install shellcheck", (".shellcheckrc", "shellcheckrc")),

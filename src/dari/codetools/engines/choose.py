@@ -40,6 +40,7 @@ class EngineChooser:
         self._found: dict[tuple[str, Path], Engine | None] = {}
         self._formatters: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
         self._linters: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
+        self._type_checkers: dict[tuple[str, Path], tuple[EngineChoice, ...]] = {}
 
     def formatters(self, language: Language, folder: Path) -> tuple[EngineChoice, ...]:
         """One formatter, after isort where the project asks for it."""
@@ -58,6 +59,14 @@ class EngineChooser:
             )
             self._linters[key] = tuple(self.choose(name, folder) for name in names)
         return self._linters[key]
+
+    def type_checkers(self, language: Language, folder: Path) -> tuple[EngineChoice, ...]:
+        """All that the project asks for, and no other: types without the project's settings say little."""
+        key = (language.name, folder)
+        if key not in self._type_checkers:
+            asked = [name for name in language.types if self._asking_folder(name, folder)]
+            self._type_checkers[key] = tuple(self.choose(name, folder) for name in asked)
+        return self._type_checkers[key]
 
     def choose(self, name: str, folder: Path) -> EngineChoice:
         asking = self._asking_folder(name, folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError, InvalidInput
 
 Style = Literal["project", "default"]
-Tell = Callable[[int, int, str], Awaitable[None]]
+Tell = Callable[[int, int, str], None]
 """Done, total, what."""
 FILES_AT_ONCE = 400
 """Per process of an engine: a tree of any size is held in memory in parts of this many files."""
@@ -64,12 +64,12 @@ async def plan_format(
             uses.count(step, len(files))
         for at in range(0, len(files), FILES_AT_ONCE):
             part = files[at : at + FILES_AT_ONCE]
-            await tell(done, total, f"{steps[-1].name}: {workspace.show(part[0])}")
+            tell(done, total, f"{steps[-1].name}: {workspace.show(part[0])}")
             changed, failed = await _format(session, workspace, chooser, steps, part, line_range)
             changes += changed
             errors += failed
             done += len(part)
-    await tell(total, total, "formatted")
+    tell(total, total, "formatted")
     failed_files = {error.path for error in errors}
     changes.sort(key=lambda change: change.path)
     return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), errors, await uses.list())

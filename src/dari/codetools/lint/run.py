@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -25,7 +25,7 @@ from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 
 FixLevel = Literal["none", "safe", "unsafe"]
-Tell = Callable[[int, int, str], Awaitable[None]]
+Tell = Callable[[int, int, str], None]
 FILES_AT_ONCE = 1000
 MAX_PROBED_FILES = 100
 """How many files are repaired on trial to tell whether biome could: its reports do not say."""
@@ -65,11 +65,11 @@ async def plan_lint(
             continue
         uses.count(choice, len(files))
         for at in range(0, len(files), FILES_AT_ONCE):
-            await tell(done, total, f"{choice.name}: {workspace.show(files[at])}")
+            tell(done, total, f"{choice.name}: {workspace.show(files[at])}")
             await work.lint(choice, files[at : at + FILES_AT_ONCE])
             done += len(files[at : at + FILES_AT_ONCE])
     await work.check_again()
-    await tell(total, total, "linted")
+    tell(total, total, "linted")
     changes = [
         FileChange(path, work.before[path], data)
         for path, data in sorted(work.after.items())

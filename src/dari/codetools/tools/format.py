@@ -69,9 +69,6 @@ class FormatTools:
         """Format files with the project's formatter; returns {changed, unchanged, errors, applied, hash, undoToken}."""
         workspace = await self._session.workspace(context, root)
 
-        async def tell(done: int, total: int, what: str) -> None:
-            await context.progress(done, total, what)
-
         plan = await plan_format(
             self._session,
             workspace,
@@ -79,7 +76,7 @@ class FormatTools:
             style=style,
             line_range=range,
             include_ignored=include_ignored,
-            tell=tell,
+            tell=context.report,
         )
         written = await write_changes(
             plan.changes,

@@ -81,9 +81,6 @@ class LintTools:
         """Run the project's linters; returns {diagnostics, summary}, with fix {edits, applied, hash, undoToken}."""
         workspace = await self._session.workspace(context, root)
 
-        async def tell(done: int, total: int, what: str) -> None:
-            await context.progress(done, total, what)
-
         wanted = rules or LintRules()
         plan = await plan_lint(
             self._session,
@@ -92,7 +89,7 @@ class LintTools:
             fix=fix,
             rules=make_filter(wanted.select, wanted.ignore),
             include_ignored=include_ignored,
-            tell=tell,
+            tell=context.report,
         )
         start = _read_cursor(cursor, plan.diagnostics)
         page = plan.diagnostics[start : start + max_diagnostics]

@@ -1,0 +1,182 @@
+"""How each type checker is called and read. What it remembers between runs is in our folder, not in the project."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from dari.codetools.engines.choose import EngineChoice
+from dari.codetools.engines.configured import ProjectConfig
+from dari.codetools.lint.diagnostic import SYNTAX, Diagnostic, Severity
+from dari.paths import home, private_dir
+
+
+class TypeCheck(Struct, frozen=True):
+    """One run: a checker in the folder of its configuration, for these files of it."""
+
+    choice: EngineChoice
+    files: Sequence[str]
+    config: ProjectConfig
+
+    @property
+    def cache(self) -> Path:
+        key = hashlib.sha256(str(self.choice.folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return private_dir(home() / "codetools" / "cache" / f"{self.choice.name.replace(' ', '-')}-{key}")
+
+
+class TypeChecker(Struct, frozen=True):
+    arguments: Callable[[TypeCheck], Sequence[str]]
+    read: Callable[[bytes], list[Diagnostic]]
+    """Paths are relative to the folder, or absolute."""
+    success: frozenset[int] = frozenset({0, 1, 2})
+    env: Mapping[str, str] = {}
+
+
+def _mypy(check: TypeCheck) -> list[str]:
+    fixed = ["--no-error-summary", "--no-color-output", "--show-column-numbers", "--show-error-codes"]
+    fixed += ["--hide-error-context", "--no-pretty", f"--cache-dir={check.cache}"]
+    folder = check.choice.folder
+    python = folder / ".venv" / "bin" / "python"
+    if check.choice.engine is not None and check.choice.engine.origin != "project" and python.exists():
+        fixed.append(f"--python-executable={python}")  # the packages that the project's code imports
+    has_files = check.config.has_section(folder / "pyproject.toml", "tool.mypy.files")
+    # A change of a signature breaks callers, so all files of the project are checked where it says which those are.
+    return fixed if has_files else [*fixed, "--", *check.files]
+
+
+_MYPY_LINE = re.compile(
+    r"^(?P<path>[^:\n]+):(?P<line>\d+)(?::(?P<col>\d+))?(?::\d+:\d+)?: (?P<level>error|warning): "
+    r"(?P<message>.*?)(?:  \[(?P<rule>[\w-]+)\])?$"
+)
+
+
+def read_mypy(output: bytes) -> list[Diagnostic]:
+    found = []
+    for row in output.decode("utf-8", "replace").splitlines():
+        if line := _MYPY_LINE.match(row):
+            rule = line["rule"] or "mypy"
+            level: Severity = "warning" if line["level"] == "warning" else "error"
+            col = int(line["col"] or 1)
+            found.append(
+                Diagnostic(
+                    line["path"], int(line["line"]), col, SYNTAX if rule == "syntax" else rule, level, line["message"]
+                )
+            )
+    return found
+
+
+class _Position(Struct, frozen=True):
+    line: int = 0
+    character: int = 0
+
+
+class _Range(Struct, frozen=True):
+    start: _Position = _Position()
+
+
+class _PyrightDiagnostic(Struct, frozen=True):
+    file: str
+    message: str
+    severity: str = "error"
+    rule: str = ""
+    range: _Range = _Range()
+
+
+class _PyrightReport(Struct, frozen=True, rename="camel"):
+    general_diagnostics: list[_PyrightDiagnostic] = []
+
+
+def read_pyright(output: bytes) -> list[Diagnostic]:
+    found = []
+    for one in msgspec.json.decode(output, type=_PyrightReport).general_diagnostics:
+        level: Severity = "error" if one.severity == "error" else "warning" if one.severity == "warning" else "info"
+        at = one.range.start
+        rule = one.rule or SYNTAX
+        found.append(Diagnostic(one.file, at.line + 1, at.character + 1, rule, level, " ".join(one.message.split())))
+    return found
+
+
+_TSC_LINE = re.compile(
+    r"^(?P<path>.+?)\((?P<line>\d+),(?P<col>\d+)\): (?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.*)$"
+)
+
+
+def read_tsc(output: bytes) -> list[Diagnostic]:
+    found = []
+    for row in output.decode("utf-8", "replace").splitlines():
+        if line := _TSC_LINE.match(row):
+            # TS1000 to TS1999 are of the parser.
+            rule = SYNTAX if len(line["rule"]) == 6 and line["rule"].startswith("TS1") else line["rule"]
+            level: Severity = "warning" if line["level"] == "warning" else "error"
+            found.append(Diagnostic(line["path"], int(line["line"]), int(line["col"]), rule, level, line["message"]))
+    return found
+
+
+def _tsc(check: TypeCheck) -> list[str]:
+    # `--incremental` also where the project has it off: a project that has it on may not turn it off.
+    memory = check.cache / "tsconfig.tsbuildinfo"
+    project = check.choice.folder / "tsconfig.json"
+    return ["--noEmit", "--pretty", "false", "--incremental", "--tsBuildInfoFile", str(memory), "-p", str(project)]
+
+
+class _Span(Struct, frozen=True):
+    file_name: str
+    line_start: int
+    column_start: int
+    is_primary: bool = False
+
+
+class _Code(Struct, frozen=True):
+    code: str = ""
+
+
+class _RustMessage(Struct, frozen=True):
+    message: str
+    level: str = "error"
+    spans: list[_Span] = []
+    code: _Code | None = None
+
+
+class _CargoLine(Struct, frozen=True):
+    reason: str
+    message: _RustMessage | None = None
+
+
+def read_cargo(output: bytes) -> list[Diagnostic]:
+    found = []
+    for row in output.splitlines():
+        if not row.startswith(b'{"reason":"compiler-message"'):
+            continue
+        message = msgspec.json.decode(row, type=_CargoLine).message
+        span = next((span for span in message.spans if span.is_primary), None) if message else None
+        if message and span:
+            level: Severity = "error" if message.level.startswith("error") else "warning"
+            rule = message.code.code if message.code else SYNTAX if level == "error" else "rustc"
+            found.append(Diagnostic(span.file_name, span.line_start, span.column_start, rule, level, message.message))
+    return found
+
+
+CHECKERS = {
+    "mypy": TypeChecker(_mypy, read_mypy),
+    "pyright": TypeChecker(lambda check: ["--outputjson"], read_pyright),
+    "tsc": TypeChecker(_tsc, read_tsc),
+    # Neither the network nor Cargo.lock is touched; build scripts are code of the project and run.
+    "cargo check": TypeChecker(
+        lambda check: [
+            "check",
+            "--message-format=json",
+            "--quiet",
+            "--offline",
+            "--locked",
+            "--all-targets",
+            f"--target-dir={check.cache}",
+        ],
+        read_cargo,
+        frozenset({0, 101}),
+    ),
+}
