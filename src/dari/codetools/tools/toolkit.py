@@ -9,8 +9,8 @@ from dari.codetools.tools.agents import AgentTools
 from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.lint import LintTools
 from dari.codetools.tools.outline import OutlineTools
-from dari.codetools.tools.search import SearchTools
 from dari.codetools.tools.refactor import RefactorTools
+from dari.codetools.tools.search import SearchTools
 from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
