@@ -27,6 +27,9 @@ PACKAGES = (
     "prettier@3.10.1",
     "pyright@1.1.414",
     "typescript@7.0.2",
+    # Test frameworks that they run.
+    "jest@30.5.2",
+    "vitest@5.1.0",
 )
 NPM_DIR = DEV / "npm"
 
