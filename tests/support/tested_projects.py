@@ -24,26 +24,30 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def run(folder: Path, **arguments: object) -> dict[str, Any]:
+def run(folder: Path, *, environ: Mapping[str, str] | None = None, **arguments: object) -> dict[str, Any]:
     """One call, in a session of its own; with the environment of these tests, whose pytest is ours."""
-    return asyncio.run(_run(folder, arguments))
+    return asyncio.run(_run(folder, environ, arguments))
 
 
-def run_with_progress(folder: Path, **arguments: object) -> tuple[dict[str, Any], list[Any]]:
+def run_with_progress(
+    folder: Path, *, environ: Mapping[str, str] | None = None, **arguments: object
+) -> tuple[dict[str, Any], list[Any]]:
     told: list[Any] = []
-    return asyncio.run(_run(folder, arguments, told)), told
+    return asyncio.run(_run(folder, environ, arguments, told)), told
 
 
 def listing(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def environ() -> dict[str, str]:
+def own_environ() -> dict[str, str]:
     return {**os.environ, "VIRTUAL_ENV": sys.prefix}
 
 
-async def _run(folder: Path, arguments: Mapping[str, object], told: list[Any] | None = None) -> dict[str, Any]:
-    async with asyncio.timeout(MAX_RUN_S), code_tools(folder, environ=environ()) as tools:
+async def _run(
+    folder: Path, environ: Mapping[str, str] | None, arguments: Mapping[str, object], told: list[Any] | None = None
+) -> dict[str, Any]:
+    async with asyncio.timeout(MAX_RUN_S), code_tools(folder, environ=environ or own_environ()) as tools:
         # Without the plugins of our own environment, which take a second to import.
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         report = await tools.call("test", **{"env": env, **arguments})

@@ -11,7 +11,7 @@ import pytest
 
 from dari.codetools.testing import launch
 from tests.support.codetools import code_tools
-from tests.support.tested_projects import environ, listing, run, write
+from tests.support.tested_projects import listing, own_environ, run, write
 from tests.support.waiting import until
 
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -100,7 +100,7 @@ async def test_cancelling_ends_the_whole_tree(tmp_path: Path) -> None:
         """
     write(tmp_path, {"test_x.py": code})
     pid = tmp_path / "pid"
-    async with code_tools(tmp_path, environ=environ()) as tools:
+    async with code_tools(tmp_path, environ=own_environ()) as tools:
         running = asyncio.ensure_future(tools.call("test", env=QUICK))
         await until(lambda: pid.exists() and pid.read_text() != "")
         running.cancel()

@@ -25,6 +25,9 @@ _RUNNING = re.compile(r"^\s*Running (?:unittests |benches )?(?P<path>\S+\.rs) \(
 _DOC_TESTS = re.compile(r"^\s*Doc-tests (?P<crate>\S+)$")
 _COUNT = re.compile(r"^running (?P<count>\d+) tests?$")
 _TEST = re.compile(r"^test (?P<name>.+?)(?: - should panic)? \.\.\. ?(?P<rest>.*)$")
+# Behind what a test printed without an end of line.
+_TEST_BEHIND = re.compile(r"test (?P<name>[\w:]+) \.\.\. (?P<rest>ok|FAILED|ignored)$")
+_LISTED = re.compile(r" {4}(?P<name>\S.*)")
 _END = re.compile(r"(?P<word>ok|FAILED|ignored)(?:, .*)?(?: <[\d.]+s>)?$")
 _SLOW = re.compile(r"^test (?P<name>.+) has been running for over \d+ seconds$")
 _BLOCK = re.compile(r"^---- (?P<name>.+?)(?: stdout)? ----$")
@@ -52,7 +55,9 @@ class _CargoRun:
         self._source = ""
         """The file whose tests run now; empty for doc tests, whose names have their own."""
         self._failed: list[str] = []
-        self._ended: set[str] = set()
+        self._named: list[str] = []
+        """The list at the end: a test may print a line that looks like a failed one."""
+        self._is_list = False
         self._pending = ""
         self._block = ""
         self._blocks: dict[str, str] = {}
@@ -92,8 +97,12 @@ class _CargoRun:
             log.add_total(int(found["count"]))
         elif found := _SLOW.match(line):
             log.start(self._id(found["name"]))
-        elif found := _TEST.match(line):
+        elif self._is_list and (found := _LISTED.fullmatch(line)):
+            self._named.append(found["name"])
+        elif found := _TEST.match(line) or _TEST_BEHIND.search(line):
             self._test(found["name"], found["rest"])
+        elif line == "failures:":
+            self._is_list = True
         elif found := _BLOCK.match(line):
             self._block = found["name"]
         elif found := _RESULT.match(line):
@@ -105,7 +114,7 @@ class _CargoRun:
 
     def _begin(self, source: str) -> None:
         self._source = source
-        self._failed, self._ended, self._blocks, self._pending = [], set(), {}, ""
+        self._failed, self._named, self._blocks, self._pending, self._is_list = [], [], {}, "", False
 
     def _test(self, name: str, rest: str) -> None:
         """A test that prints past libtest has its word further down."""
@@ -115,7 +124,6 @@ class _CargoRun:
             self._log.start(self._id(name))
             return
         self._pending = ""
-        self._ended.add(name)
         if end["word"] == "FAILED":
             self._failed.append(name)
             self._log.running.pop(self._id(name), None)
@@ -127,7 +135,7 @@ class _CargoRun:
         if found := _BLOCK.match(line):
             self._block = found["name"]
         elif line == "failures:" or _RESULT.match(line):
-            self._block = ""
+            self._block, self._is_list = "", True
             if found := _RESULT.match(line):
                 self._result(found)
         else:
@@ -136,7 +144,7 @@ class _CargoRun:
 
     def _result(self, result: re.Match[str]) -> None:
         """libtest's own count is the truth: what a test printed may have hidden its line."""
-        for name in dict.fromkeys((*self._failed, *self._blocks)):
+        for name in dict.fromkeys(self._named or (*self._failed, *self._blocks)):
             self._log.finish(self._id(name), "failed", 0, self._failure(name))
         if self._pending and self._pending not in self._blocks:
             self._log.finish(self._id(self._pending), "passed")

@@ -109,8 +109,6 @@ class _GoRun:
     def _package_failed(self, key: str, package: str, said: str) -> None:
         """Without a failed test: it does not compile, TestMain failed, or a panic ended it with tests still running."""
         log = self._log
-        if _TIMED_OUT in said:
-            log.stopped = "timed_out"
         mine = [one for one in log.running if one.partition("::")[0] == key]
         for test in mine:
             text = self._output.pop(test, "") + said
@@ -134,6 +132,9 @@ class _GoRun:
         if panic:
             message = panic[0]
             own = [one for one in _FRAME.finditer(text) if request.is_inside(one["path"])]
+            if _TIMED_OUT in text:
+                self._log.stopped = "timed_out"  # all goroutines are in it: the test's own come first
+                own.sort(key=lambda one: not one["path"].endswith("_test.go"))
             if own:
                 path, line = request.show(own[0]["path"]), int(own[0]["line"])
             text = self._own_frames(text)

@@ -15,6 +15,7 @@ from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, group_targets
 from dari.codetools.testing.report import ChosenTest, RunLog, RunReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
+from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
 from dari.codetools.workspace import Workspace
 
@@ -60,6 +61,8 @@ async def run_tests(
         request = await _request(session, workspace, options, group, left_s, store, log)
         before_failed, before_passed = set(log.failures), set(log.passed_ids)
         await run_framework(request, log)
+        if log.stopped == "timed_out":
+            blame_running(request, log)
         names.append(log.framework)
         versions.append(log.version)
         failed, passed = set(log.failures) - before_failed, log.passed_ids - before_passed
