@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,7 @@ from dari.core.scopes import ADMIN, CONTROL, READ
 from dari.daemon.caller_scopes import current_caller, is_person, require_person
 from dari.daemon.person import AGENT_HOSTS
 from dari.daemon.stub import expose
-from dari.errors import Conflict, Denied, InvalidInput, NeedsApproval, NotFound
+from dari.errors import Conflict, DariError, Denied, InvalidInput, NeedsApproval, NotFound
 from dari.rpc.codec import encode as encode_any
 
 if TYPE_CHECKING:
@@ -213,22 +214,35 @@ def _asker_pid() -> int:
 
 
 class RefusalReporter:
-    """`on_refused` of a daemon that is not the hub: has the hub record what only a person may do and was refused."""
+    """`on_refused` of a daemon that is not the hub: has the hub record what only a person may do and was refused. Where
+    no hub can be trusted (one that was started in a pane, say) the record waits in a spool for one."""
 
     def __init__(self, hub: ApprovalService, daemon: str) -> None:
         self._hub = hub
         self._daemon = daemon
-        self._reports: set[asyncio.Future[bool]] = set()
+        self._reports: set[asyncio.Task[None]] = set()
 
     def __call__(self, refusal: Refusal) -> None:
-        report = self._hub.report_refusal(
-            self._daemon, refusal.method, refusal.principal, refusal.pid or 0, refusal.reason
-        )
-        task = asyncio.ensure_future(report)
+        task = asyncio.get_running_loop().create_task(self._report(refusal))
         self._reports.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._reports.discard)
 
-    def _forget(self, task: asyncio.Future[bool]) -> None:
-        self._reports.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("daemon=%s event=unrecorded error=%s", self._daemon, error)
+    async def _report(self, refusal: Refusal) -> None:
+        pid = refusal.pid or 0
+        try:
+            await self._hub.report_refusal(self._daemon, refusal.method, refusal.principal, pid, refusal.reason)
+        except (DariError, OSError) as error:
+            _log.warning("daemon=%s event=refusal_spooled error=%s", self._daemon, error)
+            await asyncio.to_thread(self._spool, refusal)
+
+    def _spool(self, refusal: Refusal) -> None:
+        from dari.core.audit.record import PendingRecord
+        from dari.core.audit.spool import process_spool
+
+        detail: dict[str, Any] = {"event": "refused", "method": refusal.method, "daemon": self._daemon}
+        detail |= {"pid": refusal.pid or 0, "reason": refusal.reason}
+        spool = process_spool()
+        spool.add(
+            PendingRecord(at=time.time(), kind="decision", outcome="denied", who=refusal.principal, detail=detail)
+        )
+        spool.close()
