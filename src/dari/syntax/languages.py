@@ -136,6 +136,14 @@ def language_of_name(name: str) -> str:
     return CODE_LANGUAGES.get(extension, "")
 
 
+def has_language(name: str) -> bool:
+    """Whether the name of a file says a language that there may be a grammar of, or could be a script's."""
+    dot = name.rfind(".")
+    if dot <= 0:
+        return True
+    return bool(language_of_name(name)) or name[dot:].lower() in FURTHER_LANGUAGES or name.lower() in FURTHER_LANGUAGES
+
+
 def language_of_script(head: bytes) -> str:
     """By the interpreter that its first line names; empty when there is none."""
     found = _SHEBANG.match(head)

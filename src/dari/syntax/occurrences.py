@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -134,7 +135,7 @@ def _classify(
 def _kind(tree: SourceTree, node: Node, above: list[Node]) -> tuple[str, bool]:
     types = [one.type for one in above]
     if any(_IMPORT_NODES.search(kind) for kind in types[:6]):
-        return "import", False
+        return "module" if _is_module_part(tree, node, above) else "import", False
     if any("export_specifier" in kind or "export_clause" in kind for kind in types[:3]):
         return "export", False
     if not above:
@@ -162,6 +163,13 @@ def _kind(tree: SourceTree, node: Node, above: list[Node]) -> tuple[str, bool]:
     if node.type == "type_identifier" or "type" in types[0]:
         return "type", False
     return "use", False
+
+
+def _is_module_part(tree: SourceTree, node: Node, above: list[Node]) -> bool:
+    """Of `from a.b import c` and `use a::b::c` the parts before `c`: names of modules, not of what is in them."""
+    if tree.data[node.end_byte : node.end_byte + 2].startswith((b".", b"::")):
+        return True
+    return any(one.child_by_field_name("module_name") == inner for inner, one in pairwise([node, *above[:3]]))
 
 
 def _is_field(parent: Node, node: Node, *fields: str) -> bool:

@@ -15,7 +15,7 @@ from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.core.context import Context
 from dari.core.tool import tool
 from dari.errors import InvalidInput
-from dari.syntax.languages import FURTHER_LANGUAGES, language_of_name
+from dari.syntax.languages import has_language
 
 MAX_FILES = 400
 """More would not fit into any result."""
@@ -70,10 +70,9 @@ class OutlineTools:
 def _choose(workspace: Workspace, patterns: list[str]) -> list[WorkspacePath]:
     """A file that is named itself is taken whatever it is; of folders and globs those in a known language."""
     named = {workspace.locate(pattern) for pattern in patterns}
-    known = (one for one in workspace.files(patterns) if one in named or _is_known(one.relative.rpartition("/")[2]))
+    known = (
+        one
+        for one in workspace.files(patterns)
+        if one in named or ("." in one.names[-1][1:] and has_language(one.names[-1]))
+    )
     return list(islice(known, MAX_FILES + 1))
-
-
-def _is_known(name: str) -> bool:
-    suffix = name[name.rfind(".") :].lower() if "." in name else ""
-    return bool(language_of_name(name)) or suffix in FURTHER_LANGUAGES or name.lower() in FURTHER_LANGUAGES

@@ -11,11 +11,13 @@ from dari.codetools.tools.lint import LintTools
 from dari.codetools.tools.outline import OutlineTools
 from dari.codetools.tools.refactor import RefactorTools
 from dari.codetools.tools.search import SearchTools
+from dari.codetools.tools.symbols import SymbolTools
 from dari.codetools.tools.testing import TestingTools
 from dari.codetools.tools.undo import UndoTools
 from dari.core.tool import Tool, tools_of
 
 FAMILIES = (
+    SymbolTools,
     OutlineTools,
     SearchTools,
     FormatTools,
