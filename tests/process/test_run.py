@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -129,3 +130,23 @@ def test_what_a_program_left_behind_is_gone_when_the_run_ends(tmp_path: Path, en
 
     asyncio.run(main())
     assert state_of(int(pid_file.read_text())) in ("", "Z")
+
+
+def test_a_run_may_be_cancelled_at_every_step_and_leaves_no_pipe_open() -> None:
+    """A pipe that nobody closes is a ResourceWarning, and warnings are errors."""
+
+    async def cancel_after(turns: int) -> bool:
+        async with running() as children:
+            task = asyncio.create_task(
+                run_program(children, python("import time; time.sleep(60)"), timeout_s=20, max_output_bytes=MAX_BYTES)
+            )
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return not children.running
+
+    for turns in range(1, 9):
+        assert asyncio.run(cancel_after(turns))
+    gc.collect()

@@ -61,10 +61,11 @@ async def _follow(
     loop = asyncio.get_running_loop()
     reader = _OutputReader(max_output_bytes, on_output)
     inbox, outbox = child.take_pipes()
-    reading, _ = await loop.connect_read_pipe(lambda: reader, outbox)
+    reading: asyncio.ReadTransport | None = None
     writing: asyncio.WriteTransport | None = None
     feeding = _InputFeed()
     try:
+        reading, _ = await loop.connect_read_pipe(lambda: reader, outbox)
         if stdin:
             writing, _ = await loop.connect_write_pipe(lambda: feeding, inbox)
             writing.write(stdin)
@@ -83,8 +84,10 @@ async def _follow(
             child.kill()
             await child.ended(REAP_S)
     finally:
-        reading.close()
-        if writing is not None and not feeding.is_lost:
+        (outbox if reading is None else reading).close()
+        if writing is None:
+            inbox.close()
+        elif not feeding.is_lost:
             writing.abort()
     return ProgramRun(child.returncode or 0, bytes(reader.data), await child.last_words(), end)
 
