@@ -15,7 +15,7 @@ from dari.codetools.search.line_search import SearchClock, make_matcher, search_
 from dari.codetools.search.query import Scope, SearchQuery, has_overlap, path_key
 from dari.codetools.search.ripgrep_events import EventReader, FileHits
 from dari.codetools.search.rows import FoundLine
-from dari.codetools.search.rust_regex import bad_pattern
+from dari.codetools.search.rust_regex import bad_pattern, compile_pattern
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import VERSION_CONTROL, Workspace
 from dari.errors import DariError, Failed, InvalidInput
@@ -158,6 +158,12 @@ class RipgrepSearch:
 def explain(pattern: str, said: str) -> DariError:
     """What ripgrep wrote, as an error with the place in the pattern."""
     if found := _CARET.search(said):
+        if "group" in found["what"]:
+            # ripgrep puts a group around the pattern, and names that one's place.
+            try:
+                compile_pattern(pattern, is_literal=False, ignore_case=False)
+            except InvalidInput as error:
+                return error
         wrapper = len("(?:") if found["pattern"] != pattern and found["pattern"].startswith("(?:") else 0
         return bad_pattern(pattern, max(0, len(found["before"]) - wrapper), found["what"])
     first = said.strip().partition("\n")[0].removeprefix("rg: ").strip()

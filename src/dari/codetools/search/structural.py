@@ -91,7 +91,7 @@ class StructuralSearch:
         # A file without the longest word of the pattern need not be parsed.
         words = _WORD.findall(_VARIABLE.sub(" ", pattern))
         self._needle = max(words, key=len, default="")
-        self._broken: dict[str, bool] = {}
+        self._languages: set[str] = set()
         self.skipped = 0
         """Files that were too large."""
 
@@ -113,6 +113,7 @@ class StructuralSearch:
         source = self._read(path) if language is not None else None
         if language is None or source is None:
             return []
+        self._languages.add(language)
         if self._needle not in source:
             return []
         nodes = self._find(source, language)
@@ -126,8 +127,8 @@ class StructuralSearch:
 
     def check_pattern(self) -> None:
         """Called when nothing was found: InvalidInput when the pattern is no code in any language that was tried."""
-        if self._broken and all(self._broken.values()):
-            languages = ", ".join(sorted(self._broken))
+        if self._languages and all(_is_broken(self._pattern, one) for one in self._languages):
+            languages = ", ".join(sorted(self._languages))
             raise InvalidInput(
                 f"pattern {self._pattern[:200]!r} must be code of {languages}: it has a syntax error",
                 "write one whole expression or statement, with $NAME for one part and $$$NAME for several",
@@ -152,8 +153,6 @@ class StructuralSearch:
     def _find(self, source: str, language: str) -> list[Any]:
         from ast_grep_py import SgRoot
 
-        if language not in self._broken:
-            self._broken[language] = _is_broken(self._pattern, language)
         try:
             return list(SgRoot(source, language).root().find_all(pattern=self._pattern))
         except RuntimeError as error:
