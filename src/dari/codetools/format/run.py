@@ -13,6 +13,7 @@ from dari.codetools.engines.catalog import language_of
 from dari.codetools.engines.choose import EngineChoice, EngineChooser
 from dari.codetools.engines.mirror import Source
 from dari.codetools.engines.rewrite import FileError, Place, rewrite
+from dari.codetools.engines.select import Selection
 from dari.codetools.engines.usage import EngineUse, EngineUses, missing_engine
 from dari.codetools.format.formatters import FormatRequest, LineRange, make_rewriter
 from dari.codetools.session import CodeSession
@@ -38,16 +39,15 @@ class FormatPlan(Struct, frozen=True):
 async def plan_format(
     session: CodeSession,
     workspace: Workspace,
-    paths: Sequence[str],
+    selection: Selection,
     *,
     style: Style,
     line_range: LineRange | None,
-    include_ignored: bool,
     tell: Tell,
 ) -> FormatPlan:
     """What the project's formatters would change. A file or an engine that fails is an entry, the rest is done."""
     chooser = EngineChooser(session, workspace, is_project=style == "project")
-    groups, errors = await asyncio.to_thread(_group, workspace, chooser, paths, include_ignored)
+    groups, errors = await asyncio.to_thread(_group, workspace, chooser, selection)
     total = sum(len(files) for _, files in groups)
     if line_range is not None and total != 1:
         raise InvalidInput(f"range needs exactly one file, got {total}", "name one file in paths, or leave range out")
@@ -75,25 +75,22 @@ async def plan_format(
     return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), errors, await uses.list())
 
 
-def _group(
-    workspace: Workspace, chooser: EngineChooser, paths: Sequence[str], include_ignored: bool
-) -> tuple[list[_Group], list[FileError]]:
+def _group(workspace: Workspace, chooser: EngineChooser, selection: Selection) -> tuple[list[_Group], list[FileError]]:
     """Files by the engines that they go through, in order."""
     groups: dict[tuple[object, ...], _Group] = {}
     errors: list[FileError] = []
-
-    def wants(name: str) -> bool:
-        language = language_of(name)
-        return language is not None and bool(language.format)
-
-    named = {workspace.locate(path) for path in paths if not set("*?[").intersection(path)}
-    for file in workspace.files(paths, wants=wants, include_ignored=include_ignored):
+    for file in selection.files:
         language = language_of(file.names[-1])
         if language is None or not language.format:
-            errors.append(FileError(workspace.show(file), "no formatter is known for files of this name"))
+            if file in selection.named:
+                errors.append(FileError(workspace.show(file), "no formatter is known for files of this name"))
             continue
         steps = chooser.formatters(language, file.absolute.parent)
-        if language.needs_configuration and file not in named and not any(step.is_configured for step in steps):
+        if (
+            language.needs_configuration
+            and file not in selection.named
+            and not any(step.is_configured for step in steps)
+        ):
             continue
         groups.setdefault(tuple(step.key for step in steps), (steps, []))[1].append(file)
     return list(groups.values()), errors

@@ -15,6 +15,7 @@ from dari.codetools.engines.catalog import language_of
 from dari.codetools.engines.choose import EngineChoice, EngineChooser
 from dari.codetools.engines.mirror import Source
 from dari.codetools.engines.rewrite import FileError, Place, rewrite
+from dari.codetools.engines.select import Selection
 from dari.codetools.engines.usage import EngineUse, EngineUses, missing_engine
 from dari.codetools.format.run import read_sources
 from dari.codetools.lint.check import LintRunner
@@ -44,16 +45,15 @@ class LintPlan(Struct, frozen=True):
 async def plan_lint(
     session: CodeSession,
     workspace: Workspace,
-    paths: Sequence[str],
+    selection: Selection,
     *,
     fix: FixLevel,
     rules: RuleFilter,
-    include_ignored: bool,
     tell: Tell,
 ) -> LintPlan:
     """What the project's linters say; with `fix`, what their fixes would change and what remains then."""
     chooser = EngineChooser(session, workspace)
-    groups, errors = await asyncio.to_thread(_group, workspace, chooser, paths, include_ignored)
+    groups, errors = await asyncio.to_thread(_group, workspace, chooser, selection)
     work = _Work(session, workspace, rules, fix)
     uses = EngineUses(session)
     total, done = sum(len(files) for _, files in groups), 0
@@ -79,24 +79,18 @@ async def plan_lint(
 
 
 def _group(
-    workspace: Workspace, chooser: EngineChooser, paths: Sequence[str], include_ignored: bool
+    workspace: Workspace, chooser: EngineChooser, selection: Selection
 ) -> tuple[list[tuple[EngineChoice, list[WorkspacePath]]], list[FileError]]:
     """Files by linter: a file may go to several."""
     groups: dict[object, tuple[EngineChoice, list[WorkspacePath]]] = {}
     errors: list[FileError] = []
-
-    def wants(name: str) -> bool:
-        language = language_of(name)
-        return language is not None and bool(language.lint)
-
-    named = {workspace.locate(path) for path in paths if not set("*?[").intersection(path)}
-    for file in workspace.files(paths, wants=wants, include_ignored=include_ignored):
+    for file in selection.files:
         language = language_of(file.names[-1])
         choices = () if language is None else chooser.linters(language, file.absolute.parent)
-        if not choices and file in named:
+        if not choices and file in selection.named:
             errors.append(FileError(workspace.show(file), "no linter is known, or set up, for files of this name"))
         for choice in choices:
-            if language and language.needs_configuration and file not in named and not choice.is_configured:
+            if language and language.needs_configuration and file not in selection.named and not choice.is_configured:
                 continue
             groups.setdefault(choice.key, (choice, []))[1].append(file)
     return list(groups.values()), errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -9,6 +10,7 @@ from msgspec import Meta, Struct
 from dari.codetools.edits.change import FileEdit, fit_edits
 from dari.codetools.edits.write import write_changes
 from dari.codetools.engines.rewrite import FileError
+from dari.codetools.engines.select import select_files
 from dari.codetools.engines.usage import EngineUse
 from dari.codetools.format.formatters import LineRange
 from dari.codetools.format.run import Style, plan_format
@@ -69,13 +71,15 @@ class FormatTools:
         """Format files with the project's formatter; returns {changed, unchanged, errors, applied, hash, undoToken}."""
         workspace = await self._session.workspace(context, root)
 
+        selection = await asyncio.to_thread(
+            select_files, workspace, paths, lambda language: language.format, include_ignored=include_ignored
+        )
         plan = await plan_format(
             self._session,
             workspace,
-            paths,
+            selection,
             style=style,
             line_range=range,
-            include_ignored=include_ignored,
             tell=context.report,
         )
         written = await write_changes(

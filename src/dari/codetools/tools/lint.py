@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from msgspec import Meta, Struct
 from dari.codetools.edits.change import FileEdit, fit_edits
 from dari.codetools.edits.write import write_changes
 from dari.codetools.engines.rewrite import FileError
+from dari.codetools.engines.select import select_files
 from dari.codetools.engines.usage import EngineUse
 from dari.codetools.lint.diagnostic import Diagnostic, LintSummary, summarize
 from dari.codetools.lint.rules import make_filter
@@ -82,13 +84,15 @@ class LintTools:
         workspace = await self._session.workspace(context, root)
 
         wanted = rules or LintRules()
+        selection = await asyncio.to_thread(
+            select_files, workspace, paths, lambda language: language.lint, include_ignored=include_ignored
+        )
         plan = await plan_lint(
             self._session,
             workspace,
-            paths,
+            selection,
             fix=fix,
             rules=make_filter(wanted.select, wanted.ignore),
-            include_ignored=include_ignored,
             tell=context.report,
         )
         start = _read_cursor(cursor, plan.diagnostics)

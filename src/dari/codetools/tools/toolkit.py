@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dari.codetools.session import CodeSession
 from dari.codetools.tools.agents import AgentTools
+from dari.codetools.tools.check import CheckTools
 from dari.codetools.tools.format import FormatTools
 from dari.codetools.tools.lint import LintTools
 from dari.codetools.tools.outline import OutlineTools
@@ -23,6 +24,7 @@ FAMILIES = (
     FormatTools,
     LintTools,
     TestingTools,
+    CheckTools,
     RefactorTools,
     UndoTools,
     AgentTools,

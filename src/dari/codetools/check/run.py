@@ -1,0 +1,151 @@
+"""Format, lint, types and the tests that a change touches, side by side: nothing of it writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from dari.codetools.check.steps import NextStep, order_steps
+from dari.codetools.engines.rewrite import FileError
+from dari.codetools.engines.select import Selection
+from dari.codetools.engines.usage import EngineUse
+from dari.codetools.format.run import FormatPlan, plan_format
+from dari.codetools.lint.diagnostic import SYNTAX
+from dari.codetools.lint.rules import RuleFilter
+from dari.codetools.lint.run import LintPlan, plan_lint
+from dari.codetools.session import CodeSession
+from dari.codetools.testing.report import RunReport
+from dari.codetools.testing.service import RunOptions, run_tests
+from dari.codetools.types.run import TypesFound, check_types
+from dari.codetools.workspace import Workspace, WorkspacePath
+from dari.errors import DariError
+
+Part = Literal["format", "lint", "types", "tests"]
+PARTS: tuple[Part, ...] = ("format", "lint", "types", "tests")
+MAX_FAILURES = 10
+Tell = Callable[[float, float | None, str | None], None]
+
+
+class CheckFound(Struct, frozen=True):
+    steps: list[NextStep]
+    engines: list[EngineUse]
+    errors: list[FileError]
+    tests: RunReport | None
+    """None when they were not run; `notes` say why."""
+    notes: list[str]
+
+
+class CheckRequest(Struct, frozen=True):
+    files: Sequence[WorkspacePath]
+    parts: Collection[Part]
+    timeout_s: float
+    """Of the tests."""
+    max_tokens: int
+    """Of tracebacks."""
+
+
+async def check(session: CodeSession, workspace: Workspace, request: CheckRequest, tell: Tell) -> CheckFound:
+    """All parts at once. Tests are stopped when a file does not parse: they would only say so again."""
+    selection = Selection(request.files)
+    names = [workspace.show(file) for file in request.files]
+    done: list[str] = []
+
+    def say(what: str) -> None:
+        done.append(what)
+        tell(len(done), len(request.parts), f"{what} done")
+
+    async with asyncio.TaskGroup() as group:
+        tests = group.create_task(_tests(session, workspace, names, request)) if "tests" in request.parts else None
+        formatting = group.create_task(_format(session, workspace, selection, request))
+        typing = group.create_task(_types(session, workspace, request))
+        linting = group.create_task(_lint(session, workspace, selection, request))
+        lint = await linting
+        say("lint")
+        broken = [one for one in lint.diagnostics if one.rule == SYNTAX]
+        if broken and tests is not None:
+            tests.cancel()
+        if tests is not None:
+            tests.add_done_callback(lambda _: say("tests"))
+        formatting.add_done_callback(lambda _: say("format"))
+        typing.add_done_callback(lambda _: say("types"))
+    plan, types = formatting.result(), typing.result()
+    report, notes = None, []
+    if tests is not None:
+        report, problem = (None, "") if tests.cancelled() else tests.result()
+        notes += ["tests were not run: a file does not parse"] if tests.cancelled() else [problem] if problem else []
+    unparsed = [(error.path, error.line, error.message) for error in plan.errors if error.line]
+    steps = order_steps(
+        set(names),
+        lint.diagnostics,
+        types.diagnostics,
+        unparsed,
+        report.failures if report else (),
+        [workspace.show(change.path) for change in plan.changes],
+    )
+    errors = [error for error in (*plan.errors, *lint.errors, *types.errors) if not error.line]
+    return CheckFound(steps, _join(plan.engines, lint.engines, types.engines), errors, report, notes)
+
+
+async def _format(
+    session: CodeSession, workspace: Workspace, selection: Selection, request: CheckRequest
+) -> FormatPlan:
+    if "format" not in request.parts:
+        return FormatPlan([], 0, [], [])
+    try:
+        return await plan_format(
+            session, workspace, selection, style="project", line_range=None, tell=lambda done, total, what: None
+        )
+    except DariError as error:
+        return FormatPlan([], 0, [FileError(".", f"format: {error.message}")], [])
+
+
+async def _lint(session: CodeSession, workspace: Workspace, selection: Selection, request: CheckRequest) -> LintPlan:
+    if "lint" not in request.parts:
+        return LintPlan([], [], [], [], 0)
+    try:
+        return await plan_lint(
+            session, workspace, selection, fix="none", rules=RuleFilter(), tell=lambda done, total, what: None
+        )
+    except DariError as error:
+        return LintPlan([], [], [FileError(".", f"lint: {error.message}")], [], 0)
+
+
+async def _types(session: CodeSession, workspace: Workspace, request: CheckRequest) -> TypesFound:
+    if "types" not in request.parts:
+        return TypesFound([], [], [])
+    try:
+        return await check_types(session, workspace, request.files)
+    except DariError as error:
+        return TypesFound([], [FileError(".", f"types: {error.message}")], [])
+
+
+async def _tests(
+    session: CodeSession, workspace: Workspace, names: Sequence[str], request: CheckRequest
+) -> tuple[RunReport | None, str]:
+    options = RunOptions(
+        targets=(),
+        framework=None,
+        keyword="",
+        fail_fast=False,
+        timeout_s=request.timeout_s,
+        last_failed=False,
+        touching=names,
+        max_failures=MAX_FAILURES,
+        max_tokens=request.max_tokens,
+        env={},
+    )
+    try:
+        return await run_tests(session, workspace, options, lambda done, total, what: None), ""
+    except DariError as error:
+        return None, f"tests: {error.message}"
+
+
+def _join(*uses: Sequence[EngineUse]) -> list[EngineUse]:
+    """Each engine once: ruff formats and lints."""
+    files: dict[tuple[str, str], int] = {}
+    for use in (use for some in uses for use in some):
+        files[use.name, use.version] = max(files.get((use.name, use.version), 0), use.files)
+    return [EngineUse(name, version, count) for (name, version), count in files.items()]

@@ -1,0 +1,34 @@
+"""The files that a call is about, and which of them its caller named one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from dari.codetools.engines.catalog import Language, language_of
+from dari.codetools.workspace import Workspace, WorkspacePath
+
+
+class Selection(Struct, frozen=True):
+    files: Sequence[WorkspacePath]
+    named: frozenset[WorkspacePath] = frozenset()
+    """A file that is named itself is asked for: no engine for it is an error, where one in a folder is passed over."""
+
+
+def select_files(
+    workspace: Workspace,
+    paths: Sequence[str],
+    engines: Callable[[Language], Sequence[str]],
+    *,
+    include_ignored: bool = False,
+) -> Selection:
+    """What files, folders and globs stand for; of folders and globs, files that `engines` has any for."""
+
+    def wants(name: str) -> bool:
+        language = language_of(name)
+        return language is not None and bool(engines(language))
+
+    files = list(workspace.files(paths, wants=wants, include_ignored=include_ignored))
+    literal = {workspace.locate(path) for path in paths}
+    return Selection(files, frozenset(literal.intersection(files)))
