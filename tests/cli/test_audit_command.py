@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from dari.cli.audit import moment
+from dari.cli.audit_logs import settle
 from dari.cli.main import main
-from dari.core.audit.log import AuditLog
+from dari.core.audit.log import BATCH_S, AuditLog
 from dari.core.audit.spool import SPOOL_FOLDER, AuditSpool
 from tests.support.processes import wait_for_line
 
@@ -270,6 +271,13 @@ def test_calls_of_one_part_are_asked_for_and_older_records_are_the_bridge_s(
     assert numbers(capsys.readouterr().out) == [8, 6, 5, 3, 2]
     assert main(["audit", "--part", "crux"]) == 0
     assert "ok         crux_list_panes  mcp:claude" in capsys.readouterr().out
+
+
+def test_a_listing_waits_for_what_a_running_hub_has_gathered(log: Log) -> None:
+    waits: list[float] = []
+    settle(log.folder.parent, waits.append)
+    settle(log.folder.parent / "nowhere", waits.append)
+    assert len(waits) == 1 and waits[0] > BATCH_S
 
 
 def test_records_that_wait_for_a_hub_are_shown_without_a_number(

@@ -114,7 +114,9 @@ def test_a_plain_process_elsewhere_is_a_persons(judge: Judge) -> None:
         ["/venv/bin/python3", "/venv/bin/crux-mcp-bridge"],
         ["python3.11", "-P", "-m", "dari.cli.crab_mcp"],
         ["/venv/bin/python", "/venv/bin/kebab", "mcp", "--config", "x"],
+        ["/venv/bin/python", "/venv/bin/kebab", "--config", "x", "mcp"],
         ["dari", "knowledge", "mcp"],
+        ["dari", "knowledge", "--config=x", "mcp"],
     ],
 )
 def test_command_lines_of_mcp_servers_are_recognised(argv: list[str]) -> None:

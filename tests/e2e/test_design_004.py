@@ -127,6 +127,14 @@ def text_of(result: Json) -> Any:
 # Surface 1: the command
 
 
+async def test_the_configuration_may_stand_before_the_word(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    words = (KEBAB, "--config", str(place.config), "mcp")
+    async with Client(ChildChannel(words, env=place.environ)) as client:
+        found = await client.call_tool("search", {"query": "backups"})
+    assert "backups.md" in found.text
+
+
 @pytest.mark.parametrize("words", [("--port", "3"), ("--http",), ("serve",), ("--config",)])
 async def test_surface_1_no_flag_besides_config(tmp_path: Path, words: tuple[str, ...]) -> None:
     """«--config 외 추가 flag 없음»"""

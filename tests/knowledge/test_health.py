@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -14,38 +12,8 @@ from dari.knowledge.ask.prompt import PROMPT_VERSION
 from dari.knowledge.health import run_doctor
 from dari.knowledge.service import KnowledgeService
 from dari.knowledge.wire.reports import DoctorCheck
+from tests.support.http_replies import Reply, send, serving
 from tests.support.knowledge_folder import make_settings
-
-Reply = Callable[[BaseHTTPRequestHandler], None]
-
-
-@contextmanager
-def _serving(reply: Reply) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            reply(self)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, location: str = "") -> None:
-    handler.send_response(status)
-    handler.send_header("content-length", str(len(body)))
-    if location:
-        handler.send_header("location", location)
-    handler.end_headers()
-    handler.wfile.write(body)
 
 
 def _check_llm(folder: Path, endpoint: str, **more: str) -> DoctorCheck:
@@ -64,11 +32,11 @@ def test_the_doctor_does_not_carry_the_key_to_where_a_redirect_leads(
 
     def elsewhere(handler: BaseHTTPRequestHandler) -> None:
         arrived.append(str(handler.headers["authorization"]))
-        _send(handler, 200, b'{"data": [{"id": "small"}]}')
+        send(handler, 200, b'{"data": [{"id": "small"}]}')
 
-    with _serving(elsewhere) as other:
-        redirect: Reply = lambda handler: _send(handler, 302, b"", f"{other}/models")  # noqa: E731
-        with _serving(redirect) as endpoint:
+    with serving(elsewhere) as other:
+        redirect: Reply = lambda handler: send(handler, 302, b"", f"{other}/models")  # noqa: E731
+        with serving(redirect) as endpoint:
             check = _check_llm(tmp_path, endpoint, KEBAB_LLM_API_KEY_ENV="MY_KEY")
     assert arrived == []
     assert not check.ok
@@ -77,7 +45,7 @@ def test_the_doctor_does_not_carry_the_key_to_where_a_redirect_leads(
 
 @pytest.mark.parametrize(("listed", "ok"), [(b'{"data": [{"id": "small"}]}', True), (b'{"data": []}', False)])
 def test_the_doctor_looks_for_the_model_in_the_server_s_list(tmp_path: Path, listed: bytes, ok: bool) -> None:
-    with _serving(lambda handler: _send(handler, 200, listed)) as endpoint:
+    with serving(lambda handler: send(handler, 200, listed)) as endpoint:
         check = _check_llm(tmp_path, endpoint)
     assert check.ok is ok
     assert ok or "small" in check.detail

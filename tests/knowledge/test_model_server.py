@@ -3,44 +3,16 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from dari.errors import TimedOut
 from dari.knowledge.errors import ConfigInvalid, ModelNotInstalled, ModelUnreachable
 from dari.knowledge.model_server import ModelServer
-
-Reply = Callable[[BaseHTTPRequestHandler], None]
-
-
-@contextmanager
-def _serving(reply: Reply) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            reply(self)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
-    handler.send_response(status)
-    handler.send_header("content-length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
+from tests.support.http_replies import send, serving
 
 
 def _body(handler: BaseHTTPRequestHandler) -> dict[str, object]:
@@ -52,9 +24,9 @@ def test_a_request_carries_its_body_and_the_key_of_the_named_variable(monkeypatc
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         seen = {"path": handler.path, "key": handler.headers["authorization"], "body": _body(handler)}
-        _send(handler, 200, json.dumps(seen).encode())
+        send(handler, 200, json.dumps(seen).encode())
 
-    with _serving(reply) as endpoint:
+    with serving(reply) as endpoint:
         assert ModelServer(endpoint, "MY_KEY").post("/embeddings", {"input": "다리"}) == {
             "path": "/v1/embeddings",
             "key": "Bearer s3cret",
@@ -65,9 +37,9 @@ def test_a_request_carries_its_body_and_the_key_of_the_named_variable(monkeypatc
 def test_a_stream_gives_its_events_until_done() -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         _body(handler)
-        _send(handler, 200, b': hello\n\ndata: {"n": 1}\n\ndata: {"n": 2}\n\ndata: [DONE]\n\ndata: {"n": 3}\n\n')
+        send(handler, 200, b': hello\n\ndata: {"n": 1}\n\ndata: {"n": 2}\n\ndata: [DONE]\n\ndata: {"n": 3}\n\n')
 
-    with _serving(reply) as endpoint:
+    with serving(reply) as endpoint:
         assert list(ModelServer(endpoint).stream("/chat/completions", {})) == [{"n": 1}, {"n": 2}]
 
 
@@ -82,9 +54,9 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 def test_an_unknown_model_is_not_installed() -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         _body(handler)
-        _send(handler, 404, b'{"error": {"message": "model \'x\' not found"}}')
+        send(handler, 404, b'{"error": {"message": "model \'x\' not found"}}')
 
-    with _serving(reply) as endpoint, pytest.raises(ModelNotInstalled) as failure:
+    with serving(reply) as endpoint, pytest.raises(ModelNotInstalled) as failure:
         ModelServer(endpoint).post("/chat/completions", {})
     assert "'x' not found" in failure.value.message
 
@@ -94,9 +66,9 @@ def test_a_refused_key_is_a_fault_of_the_configuration_and_is_not_shown(monkeypa
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         _body(handler)
-        _send(handler, 401, b'{"error": "bad key"}')
+        send(handler, 401, b'{"error": "bad key"}')
 
-    with _serving(reply) as endpoint, pytest.raises(ConfigInvalid) as failure:
+    with serving(reply) as endpoint, pytest.raises(ConfigInvalid) as failure:
         ModelServer(endpoint, "MY_KEY").post("/chat/completions", {})
     assert "s3cret" not in failure.value.message + failure.value.hint
 
@@ -114,7 +86,7 @@ def test_a_silent_server_times_out() -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         release.wait(30)
 
-    with _serving(reply) as endpoint:
+    with serving(reply) as endpoint:
         try:
             with pytest.raises(TimedOut):
                 ModelServer(endpoint, timeout_s=0.2).post("/x", {})
@@ -126,9 +98,9 @@ def test_a_silent_server_times_out() -> None:
 def test_a_reply_that_is_not_json_is_unreachable(body: bytes) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         _body(handler)
-        _send(handler, 200, body)
+        send(handler, 200, body)
 
-    with _serving(reply) as endpoint, pytest.raises(ModelUnreachable):
+    with serving(reply) as endpoint, pytest.raises(ModelUnreachable):
         ModelServer(endpoint).post("/x", {})
 
 
@@ -155,7 +127,7 @@ def _endless(piece: bytes, *, head: bytes = b"", every_s: float = 0.01) -> Itera
             handler.close_connection = True
             ended.set()
 
-    with _serving(reply) as endpoint:
+    with serving(reply) as endpoint:
         try:
             yield endpoint, ended
         finally:
@@ -192,9 +164,9 @@ def test_a_stream_of_more_bytes_than_allowed_is_ended() -> None:
 def test_json_that_no_decoder_takes_is_unreachable(body: bytes) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         _body(handler)
-        _send(handler, 200, body)
+        send(handler, 200, body)
 
-    with _serving(reply) as endpoint, pytest.raises(ModelUnreachable):
+    with serving(reply) as endpoint, pytest.raises(ModelUnreachable):
         ModelServer(endpoint).post("/x", {})
 
 
@@ -203,7 +175,7 @@ def test_a_reply_that_is_not_http_is_unreachable() -> None:
         _body(handler)
         handler.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
 
-    with _serving(reply) as endpoint, pytest.raises(ModelUnreachable):
+    with serving(reply) as endpoint, pytest.raises(ModelUnreachable):
         ModelServer(endpoint).post("/x", {})
 
 

@@ -12,7 +12,18 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from dari.cli.audit_logs import Filters, Follower, Found, Log, logs_in, newest, reader_has_left, record_of, waiting
+from dari.cli.audit_logs import (
+    Filters,
+    Follower,
+    Found,
+    Log,
+    logs_in,
+    newest,
+    reader_has_left,
+    record_of,
+    settle,
+    waiting,
+)
 from dari.core.audit.files import Head
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, encode
 from dari.core.audit.spool import SPOOL_FOLDER, SpoolReport, check_spools
@@ -140,6 +151,8 @@ def _list(find: Callable[[], list[Log]], arguments: argparse.Namespace) -> int:
     follows = is_tail and arguments.follow
     if follows:
         follower.mark()
+    if not arguments.directory:
+        settle(home() / "bridge")
     unwritten = [] if arguments.directory else waiting(home() / "bridge", filters)
     found = newest(find(), filters, arguments.limit or (20 if is_tail else 100), unwritten)
     if is_tail:

@@ -13,12 +13,14 @@ from pathlib import Path
 import msgspec
 
 from dari.core.audit.files import LogFile, log_files, torn_bytes
+from dari.core.audit.log import BATCH_S
 from dari.core.audit.query import query
 from dari.core.audit.record import AuditRecord, Outcome, RecordKind, decode, part_of
 from dari.core.audit.spool import SPOOL_FOLDER, read_spool, spooled
 from dari.core.audit.verify import records_backwards
 
 POLL_S = 0.25
+_WRITE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,13 @@ def logs_in(home: Path) -> list[Log]:
     others = [path for path in beside.iterdir() if path.name.isdigit()] if beside.is_dir() else []
     found = sorted(others, key=lambda path: int(path.name))
     return [Log(home / "audit"), *(Log(path, f"{path.name}/") for path in found)]
+
+
+def settle(home: Path, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Let a hub write what it has gathered, so that a call that has just ended is shown. Whether one runs is not asked
+    for: looking at its lock could keep another from starting."""
+    if (home / "audit").is_dir():
+        sleep(BATCH_S + _WRITE_S)
 
 
 def waiting(home: Path, filters: Filters) -> list[Found]:

@@ -79,7 +79,11 @@ def is_mcp_server(argv: Sequence[str]) -> bool:
     `crux-mcp-bridge`, `crewx-tools serve`), however Python runs it."""
     if runs(argv, _MCP_COMMANDS):
         return True
-    words = [word for word in argv if not word.startswith("-")]
+    words = [
+        word
+        for before, word in zip(("", *argv), argv, strict=False)
+        if not word.startswith("-") and before != "--config"
+    ]
     at = next((at for at, word in enumerate(words[:4]) if _names(word, (*_COMMANDS_WITH_MCP, *_CODE_TOOLS))), -1)
     if at < 0:
         return False

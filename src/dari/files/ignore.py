@@ -89,8 +89,11 @@ class IgnoreRules:
         return None if found is None else not found.is_negated
 
 
-NO_RULES, TOO_LONG = IgnoreRules(()), IgnoreRules(())
+NO_RULES, TOO_LONG, UNREADABLE = IgnoreRules(()), IgnoreRules(()), IgnoreRules(())
 TOO_LONG.is_cut = True
+# A file that is not there, that is no file, or that leads to none has no rules. Of any other failure nobody knows which
+# files it would have kept out.
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO)
 
 
 class IgnoreLevel(Struct, frozen=True):
@@ -101,6 +104,8 @@ class IgnoreLevel(Struct, frozen=True):
     own: IgnoreRules = NO_RULES
     cut: tuple[str, ...] = ()
     """Names of those that are too long to be obeyed as a whole."""
+    unreadable: tuple[str, ...] = ()
+    """Names of those that are there and cannot be read: what they keep out is not known."""
 
 
 def read_level(folder: str, depth: int, *, gitignore: bool, own: str = "") -> IgnoreLevel | None:
@@ -117,7 +122,10 @@ def read_level(folder: str, depth: int, *, gitignore: bool, own: str = "") -> Ig
             MAX_PATTERNS,
             MAX_IGNORE_BYTES,
         )
-    return IgnoreLevel(depth, git, ours, cut)
+    unreadable = tuple(name for name, rules in ((GITIGNORE, git), (own, ours)) if rules is UNREADABLE)
+    for name in unreadable:
+        _log.warning("files event=ignore_file_unreadable file=%r", os.path.join(folder, name))
+    return IgnoreLevel(depth, git, ours, cut, unreadable)
 
 
 def ignored_by(levels: Sequence[IgnoreLevel], names: Sequence[str], is_folder: bool) -> IgnoredBy | None:
@@ -137,7 +145,9 @@ def _read(path: str) -> IgnoreRules:
     try:
         text = read_regular(Path(path), MAX_IGNORE_BYTES).decode("utf-8", "replace")
     except OSError as error:
-        return TOO_LONG if error.errno == errno.EFBIG else NO_RULES
+        if error.errno == errno.EFBIG:
+            return TOO_LONG
+        return NO_RULES if error.errno in _ABSENT else UNREADABLE
     return IgnoreRules(text.removeprefix("\ufeff").splitlines())
 
 

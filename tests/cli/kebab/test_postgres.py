@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +18,15 @@ from dari.knowledge.config import load_settings
 from dari.knowledge.ingest.writer import open_writer
 from dari.knowledge.service import ServiceCache
 from dari.knowledge.tools.server import build_server
+from dari.mcp.client import Client
+from dari.transport.client.child import ChildChannel
 from tests.support.kebab_command import Kebab, kebab_home
 from tests.support.knowledge_base import write_notes
 from tests.support.mcp_client import memory_client
 from tests.support.postgres_server import PASSWORD
 
+KEBAB = str(Path(sys.executable).with_name("kebab"))
+DEADLINE_S = 90
 pytestmark = pytest.mark.xdist_group("postgres")
 
 
@@ -156,3 +165,42 @@ async def test_an_agent_searches_and_asks_over_mcp(kebab: Kebab, postgres_url: s
     assert '"grounded":true' in answer.text.replace(" ", "")
     assert PASSWORD not in found.text + answer.text + health.text
     assert "postgresql://127.0.0.1" in health.text
+
+
+async def test_an_agent_is_served_over_real_stdio(kebab: Kebab, postgres_url: str) -> None:
+    kebab.environ["KEBAB_STORE_URL"] = postgres_url
+    await kebab("init", "notes")
+    await kebab("ingest")
+    environ = {**kebab.environ, "PATH": os.environ["PATH"]}
+    async with asyncio.timeout(DEADLINE_S), Client(ChildChannel((KEBAB, "mcp"), env=environ)) as client:
+        found = await client.call_tool("search", {"query": "when are backups made"})
+        answer = await client.call_tool("ask", {"query": "When are backups made?"})
+    assert "backups.md" in found.text
+    assert json.loads(answer.text)["grounded"] is True
+
+
+async def test_watch_follows_a_folder_into_the_server(kebab: Kebab, postgres_url: str) -> None:
+    kebab.environ |= {"KEBAB_STORE_URL": postgres_url, "KEBAB_INGEST_WATCH_DEBOUNCE_MS": "50"}
+    await kebab("init", "notes")
+    process = await asyncio.create_subprocess_exec(
+        *(KEBAB, "watch", "--json", "--quiet"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        env={**kebab.environ, "PATH": os.environ["PATH"]},
+        cwd=kebab.root,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            first = json.loads(await process.stdout.readline())
+            (kebab.notes / "airship.md").write_text("# Airship\n\nThe zeppelin lands at noon.\n")
+            later = json.loads(await process.stdout.readline())
+            found = await kebab("search", "zeppelin", "--json")
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert (first["new"], later["new"]) == (3, 1)
+    assert found.json["hits"][0]["doc_path"] == "airship.md"

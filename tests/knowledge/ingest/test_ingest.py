@@ -6,11 +6,12 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dari.knowledge.config import IngestSettings, Settings, Source
 from dari.knowledge.errors import IngestFatal, InvalidArgument, ReadonlyMode, StoreLocked
@@ -271,7 +272,52 @@ def test_a_file_without_extension_that_cannot_be_opened_is_unreadable_not_foreig
         write_old(home / "notes/deploy", "#!/bin/sh\necho numbat\n").chmod(0)
         walk = Walk(Source(id="default", root=home / "notes"), IngestSettings())
         assert list(walk.files()) == []
-        assert (walk.unreadable, walk.skips.total) == (["deploy"], 0)
+        assert (list(walk.unreadable), walk.skips.total) == (["deploy"], 0)
+
+
+def test_a_folder_whose_ignore_file_cannot_be_read_stays_as_it_is_known_and_is_named() -> None:
+    """Nobody knows what the file keeps out: nothing new is read, and nothing is forgotten."""
+    with _ordinary_user() as home:
+        settings = make_settings(home)
+        write_old(home / "notes/closed/a.md", note("a"))
+        write_old(home / "notes/b.md", note("b"))
+        ignore = write_old(home / "notes/closed/.gitignore", "private.md\n")
+        run(settings)
+        write_old(home / "notes/closed/private.md", note("private"))
+        ignore.chmod(0)
+        report = run(settings)
+        assert (report.new, report.removed, report.unchanged, report.errors) == (0, 0, 1, 1)
+        (failed,) = [item for item in report.items or () if item.kind == "error"]
+        assert failed.doc_path == "closed" and ".gitignore" in str(failed.error)
+        ignore.chmod(0o600)
+        assert (run(settings).new, run(settings).errors) == (0, 0)
+
+
+def test_a_source_whose_own_ignore_file_cannot_be_read_is_not_indexed() -> None:
+    with _ordinary_user() as home:
+        settings = make_settings(home)
+        write_old(home / "notes/a.md", note("a"))
+        write_old(home / "notes/.kebabignore", "private.md\n").chmod(0)
+        with pytest.raises(IngestFatal, match="kebabignore"):
+            run(settings)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_what_is_no_file_is_no_ignore_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    settings = make_settings(tmp_path)
+    write_old(tmp_path / "notes/deep/a.md", note("a"))
+    make(tmp_path / "notes/deep/.gitignore")
+    assert (run(settings).new, run(settings).errors) == (1, 0)
+
+
+def test_files_that_the_settings_leave_out_have_a_field_of_their_own(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    for name in ("a.md", "b.txt", "drafts/c.md"):
+        write_old(tmp_path / "notes" / name, note(name))
+    config = settings.config
+    workspace = replace(config.workspace, include=("*.md",), exclude=("drafts/",))
+    report = run(replace(settings, config=replace(config, workspace=workspace)))
+    assert (report.new, report.skipped, report.skipped_excluded) == (1, 2, 2)
 
 
 def test_a_file_that_cannot_be_parsed_costs_that_file_only_and_is_not_tried_twice(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ def _main(program: str, argv: list[str]) -> int:
     if command == "mcp":
         from dari.cli.kebab.mcp import main as serve
 
-        # First of all words, so that `dari.daemon.person` knows this process as a server that an agent's host started.
-        return serve(argv[1:] if argv[0] == "mcp" else argv)
+        # Only --config may stand before it: `dari.daemon.agent_hosts` knows such a process as an agent's server.
+        return serve([*argv[:at], *argv[at + 1 :]])
     if command == "daemon":
         from dari.cli.kebab.daemon import main as run_daemon_word
 

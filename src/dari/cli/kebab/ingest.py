@@ -24,7 +24,6 @@ _OTHER_SKIPS = {
     "special": "files that are neither text nor folder",
     "name_not_utf8": "names that are not UTF-8",
     "binary": "binary files",
-    "excluded": "excluded ones",
     "too_deep": "folders too deep",
     "ocr_unavailable": "pictures without OCR",
 }
@@ -184,6 +183,7 @@ def _show(context: KebabContext, report: IngestReportV1) -> None:
         "by .gitignore": report.skipped_gitignore,
         "by .kebabignore": report.skipped_kebabignore,
         "keys and secrets": report.skipped_secret,
+        "by exclude or include": report.skipped_excluded,
         "generated": report.skipped_generated,
         "too large": report.skipped_size_exceeded,
         "tools' own folders": report.skipped_builtin_blacklist,

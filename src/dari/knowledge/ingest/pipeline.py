@@ -297,6 +297,8 @@ class _ScopeRun:
                 f"the folder {self.source.root} of source {self.source.id!r} cannot be read: {_describe(error)}",
                 "check that it exists and is mounted; its documents are kept",
             ) from error
+        for relative, reason in walk.unreadable.items():
+            self.tell.failed(self.source.document_path(relative), f"cannot be read: {reason}", was_candidate=False)
         if not self.run_of.is_cancelled():
             self._note_gone(walk, seen)
             self._forget_failures(failed)

@@ -119,6 +119,7 @@ class ReportWriter:
             skipped_generated=skips["generated"],
             skipped_size_exceeded=skips["size_exceeded"],
             skipped_secret=skips["secret"],
+            skipped_excluded=skips["excluded"],
             skip_examples={kind: tuple(paths) for kind, paths in self.skips.examples.items()} or UNSET,
             items=tuple(self._items) if self._items is not None else UNSET,
             aborted=aborted,

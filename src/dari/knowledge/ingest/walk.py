@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
@@ -97,8 +98,8 @@ class Skips:
 
 @dataclass(slots=True)
 class Walk:
-    """One walk over a source. `unreadable` are files and folders that could not be looked at: whether they
-    are there, and what they hold, is not known."""
+    """One walk over a source. `unreadable` are files and folders that could not be looked at, with the reason: whether
+    they are there, and what they hold, is not known."""
 
     source: Source
     settings: IngestSettings
@@ -108,7 +109,7 @@ class Walk:
     forbidden: tuple[str, ...] = ()
     """Real paths that are never entered: kebab's own data."""
     is_cancelled: Callable[[], bool] = lambda: False
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     entries: int = 0
     _excluded: IgnoreRules = NO_RULES
     _included: tuple[Words, ...] = ()
@@ -120,6 +121,10 @@ class Walk:
         self._included = tuple(compile_glob(pattern) for pattern in self.source.include)
         above, repo = _levels_above(root) if self.settings.gitignore else ((), "")
         top = self._read_level(root, "", len(_names(root)))
+        for level in (*above, *([top] if top else [])):
+            if level.unreadable:
+                folder = "/" + "/".join(_names(root)[: level.depth])
+                raise PermissionError(errno.EACCES, "its ignore file cannot be read", f"{folder}/{level.unreadable[0]}")
         repo = Path(root).name if os.path.exists(os.path.join(root, ".git")) else repo
         yield from self._folder(root, "", (*above, *([top] if top else [])), _names(root), repo, is_root=True)
 
@@ -129,10 +134,10 @@ class Walk:
         try:
             with os.scandir(folder) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
             if is_root:
                 raise
-            self.unreadable.append(relative)
+            self._note_unreadable(relative, error)
             return
         for entry in entries:
             if self.is_cancelled():
@@ -146,15 +151,19 @@ class Walk:
                 info = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # it was removed after the listing
-            except OSError:
+            except OSError as error:
                 # A network mount that is stale, a disk that fails: it may be a folder, and nobody said it is gone.
-                self.unreadable.append(path)
+                self._note_unreadable(path, error)
                 continue
             if stat.S_ISDIR(info.st_mode):
                 if (kind := self._skip_folder(entry, path, levels, inside)) is not None:
                     self.skips.add(kind, path + "/")
                     continue
                 level = self._read_level(entry.path, path, len(inside))
+                if level is not None and level.unreadable:
+                    # It may keep secrets out: what is in the folder stays as it is known, and nothing new is read.
+                    self.unreadable[path] = f"{level.unreadable[0]} of this folder cannot be read"
+                    continue
                 has_git = os.path.lexists(os.path.join(entry.path, ".git"))
                 yield from self._folder(
                     entry.path,
@@ -166,6 +175,9 @@ class Walk:
                 )
             elif (found := self._file(entry, path, levels, inside, info, repo)) is not None:
                 yield found
+
+    def _note_unreadable(self, path: str, error: OSError) -> None:
+        self.unreadable[path] = error.strerror or type(error).__name__
 
     def _read_level(self, folder: str, relative: str, depth: int) -> IgnoreLevel | None:
         level = read_level(folder, depth, gitignore=self.settings.gitignore, own=KEBABIGNORE)
@@ -207,7 +219,7 @@ class Walk:
             media = self._media(entry, path)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
-                self.unreadable.append(path)
+                self._note_unreadable(path, error)
             return None
         if media is None:
             self.skips.add_extension(path)

@@ -65,6 +65,7 @@ class IngestReportV1(Struct, frozen=True, kw_only=True):
     skipped_generated: int = 0
     skipped_size_exceeded: int = 0
     skipped_secret: int = 0
+    skipped_excluded: int = 0
     skip_examples: dict[str, tuple[str, ...]] | UnsetType = UNSET
     items: tuple[IngestItem, ...] | UnsetType = UNSET
     aborted: bool = False
