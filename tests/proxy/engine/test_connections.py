@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from dataclasses import replace
 
 import pytest
 
 from dari.proxy.engine.client import ClientConnection
+from dari.proxy.engine.exchange import Exchange
 from tests.support.origins.origin import OK, Handler, Line, answering, origin
 from tests.support.proxy_engine import FAST, Memory, proxy, request, wire
 from tests.support.waiting import until
@@ -21,6 +23,20 @@ async def test_one_connection_to_the_origin_serves_many_clients_in_turn() -> Non
                 for _ in range(4):
                     assert (await line.get(there.url())).status == 200
         assert (there.connections, len(there.requests)) == (1, 12)
+
+
+async def test_a_request_that_is_over_is_freed_at_once_and_not_left_to_the_garbage_collector() -> None:
+    async with origin() as there, proxy() as engine, wire(engine) as line:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                assert (await line.get(there.url())).status == 200
+            left = sum(type(one) is Exchange for one in gc.get_objects())
+        finally:
+            gc.enable()
+        # The last one may still be on its way out of the frames that wrote its end.
+        assert left <= 1
 
 
 async def test_a_response_that_says_close_is_not_reused() -> None:

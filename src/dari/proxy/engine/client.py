@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -51,7 +51,8 @@ def _route_to(scheme: str, authority: Authority) -> Route:
 
 
 class ClientConnection(FlowControlledProtocol):
-    make_writer: Callable[[asyncio.Transport], ResponseWriter] = Http1Writer
+    writer: ResponseWriter
+    """For one exchange after another."""
 
     def __init__(
         self, core: EngineContext, peer: str, via: Via | None = None, owner: ConnectionOwner | None = None
@@ -81,6 +82,7 @@ class ClientConnection(FlowControlledProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.writer = Http1Writer(self.transport)
         self.core.connections.add(self)
         self.deadline = self.core.clock() + self.core.config.idle_timeout_s
         session = transport.get_extra_info("ssl_object")

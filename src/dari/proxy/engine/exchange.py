@@ -70,7 +70,7 @@ class Exchange:
         self.is_over = False
         self.keeps = head.keep_alive
         """Whether the client's connection serves another request after this one."""
-        self.writer = client.make_writer(client.transport)
+        self.writer = client.writer
         self.dechunks = self.writer.is_http2
         """The body goes out without its chunks: for HTTP/1.0, or because a stream frames its data itself."""
         self.is_muted = False
@@ -248,6 +248,8 @@ class Exchange:
         if self.throttle_up is not None and self.throttle_down is not None:
             self.throttle_up.close()
             self.throttle_down.close()
+        # Both refer to this exchange: as a cycle it would wait for the garbage collector, with its heads and bodies.
+        del self.upload, self.download
         self.core.finish(self.flow, (time.perf_counter() - self.began) * 1000)
         self.client.exchange_over(self.keeps, self.is_request_done)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from h2.errors import ErrorCodes
 from h2.events import Event, RequestReceived
@@ -38,8 +38,8 @@ class StreamWriter:
 
     is_http2 = True
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._stream = cast("Http2Stream", transport)
+    def __init__(self, stream: Http2Stream) -> None:
+        self._stream = stream
         self._status = 0
         self._headers: Headers = []
 
@@ -174,8 +174,6 @@ class ClientSession(Http2Session):
 class ClientStream(ClientConnection):
     """One request: a client whose transport is a stream, and who asks once."""
 
-    make_writer = StreamWriter
-
     def __init__(self, session: ClientSession, number: int) -> None:
         super().__init__(session.core, session.peer, session.via, session.owner)
         self._tls_facts = session.tls_facts
@@ -183,6 +181,7 @@ class ClientStream(ClientConnection):
         self._is_chunked = False
         self._is_grpc = False
         self.transport = self.stream = Http2Stream(session, self, number)
+        self.writer = StreamWriter(self.stream)
         # Until the whole read is met: a small body then goes up together with its head.
         self.stream.pause_reading()
 
