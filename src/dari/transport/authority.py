@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 # Names as DNS and hosts files have them.
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,255}))(?::([0-9]{1,5}))?")
@@ -20,7 +21,7 @@ class BadAuthority(ValueError):
     """The text names no place."""
 
 
-class Authority(NamedTuple):
+class Authority(Struct, frozen=True, gc=False, cache_hash=True):
     host: str
     """Lower case, without brackets."""
     port: int | None

@@ -150,7 +150,7 @@ class TrafficApi:
         except (InvalidInput, NotFound) as error:
             hint = "find one with crab_traffic_search or crab_traffic_tail"
             raise NotFound(f"request_id not found in current log window: {request_id}", hint) from error
-        slot = recording.ring.get(flow.id) or Slot.of(flow)
+        slot = recording.ring.get(flow.id) or Slot(flow)
         found = entries.entry(slot, EntryOptions(include_headers, include_body_sample_b64), recording.redactor)
         return EntryFound(recording.ring.last_seq, log.count_of(slot), str(flow.id), found)
 

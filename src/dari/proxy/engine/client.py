@@ -91,7 +91,7 @@ class ClientConnection(FlowControlledProtocol):
             self._tls_facts = sni, session.version(), session.selected_alpn_protocol()
 
     def data_received(self, data: bytes) -> None:
-        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody)):
+        if self._sliced or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody)):
             self.in_slices(data, self._received)
         else:
             self._received(data)
@@ -184,13 +184,17 @@ class ClientConnection(FlowControlledProtocol):
         if self._is_advancing:
             return
         self._is_advancing = True
-        until = time.perf_counter() + SLICE_S
+        until = 0.0
         try:
             # Nor while the client leaves its answers unread: each new one would only add to what waits for it.
             while self._buffer and self._exchange is None and not (self._is_lingering or self.is_full):
                 if not self._next():
                     break
-                if time.perf_counter() >= until and self._buffer:
+                if not self._buffer:
+                    continue  # most clients send one request at a time
+                now = time.perf_counter()
+                until = until or now + SLICE_S
+                if now >= until:
                     self.hold(PIPELINED)
                     self.core.loop.call_soon(self._advance_again)
                     return
@@ -264,8 +268,7 @@ class ClientConnection(FlowControlledProtocol):
     def _target(self, head: RequestHead) -> RequestTarget:
         target = target_of(head.url, self._scheme, head.authority)
         # An absolute URL inside a tunnel may repeat where the tunnel leads, and name nothing else.
-        is_same = target.authority == head.authority and target.scheme == self._scheme
-        if self.via is not None and not is_same:
+        if self.via is not None and (target.authority != head.authority or target.scheme != self._scheme):
             raise BadTarget("the URL and the tunnel differ")
         return target
 

@@ -56,7 +56,7 @@ class Connector:
 
     def forwarder(self, route: Route) -> UpstreamProxy | None:
         """The same, where it is sent requests with their whole URL instead of a tunnel."""
-        if route.scheme != "http" or route.is_multiplexed:
+        if self._proxy is None or route.scheme != "http" or route.is_multiplexed:
             return None
         proxy = self.proxy_for(route)
         return proxy if proxy is not None and proxy.forwards else None

@@ -25,7 +25,7 @@ from dari.proxy.engine.hooks import (
 )
 from dari.proxy.engine.pool import UpstreamPool
 from dari.proxy.engine.tunnel import Tunnel
-from dari.proxy.flow import Flow
+from dari.proxy.flow import Body, Flow
 
 if TYPE_CHECKING:
     from dari.proxy.ca import CertificateAuthority  # 60 ms of cryptography that a start can do without
@@ -97,10 +97,10 @@ class EngineContext:
     def finish(self, flow: Flow, total_ms: float | None = None) -> None:
         flow.state = "done"
         flow.total_ms = max(time.time() * 1000 - flow.started_unix_ms, 0.0) if total_ms is None else total_ms
-        for body in (flow.request_body, flow.response_body):
-            if body.outcome == "open":
-                body.outcome = "error" if flow.error is not None else "complete"
-                body.error = flow.error
+        if flow.request_body.outcome == "open":
+            _close_body(flow.request_body, flow.error)
+        if flow.response_body.outcome == "open":
+            _close_body(flow.response_body, flow.error)
         if flow.is_recorded:
             self.recorder.finished(flow)
 
@@ -151,3 +151,8 @@ class EngineContext:
             await asyncio.sleep(0)
             if not self.connections and not self.tunnels:
                 break
+
+
+def _close_body(body: Body, error: str | None) -> None:
+    body.outcome = "complete" if error is None else "error"
+    body.error = error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from dari.transport.authority import Authority, BadAuthority, parse_authority
 
@@ -16,7 +17,7 @@ BadTarget = BadAuthority
 """The request target or the Host header names no place."""
 
 
-class RequestTarget(NamedTuple):
+class RequestTarget(Struct, frozen=True, gc=False):
     scheme: str
     authority: Authority
     path: bytes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from dari.proxy.engine import request_heads
 from dari.proxy.engine.body_framing import note_body
 from dari.proxy.engine.connector import ConnectFailed
@@ -280,7 +282,7 @@ class Upload:
             exchange.client.hold(CONNECTING)
         exchange.client.deadline = _NEVER  # the dialer has its own
         if exchange.route in exchange.core.pool.multiplexed:
-            exchange.route = exchange.route._replace(is_multiplexed=True)
+            exchange.route = replace(exchange.route, is_multiplexed=True)
         exchange.core.spawn(self._dial())
 
     async def _dial(self) -> None:
@@ -296,7 +298,7 @@ class Upload:
         except ConnectFailed as error:
             if error.wants_other_protocol and not route.is_multiplexed:
                 core.pool.note_multiplexed(route)
-                exchange.route = route._replace(is_multiplexed=True)
+                exchange.route = replace(route, is_multiplexed=True)
                 await self._dial()
             elif not exchange.is_over:
                 if error.is_tls and exchange.flow.tls is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from dari.proxy.engine.body_framing import BadChunk, BodyReader, FixedBody, UntilCloseBody, reader_of
 from dari.proxy.engine.flow_control import PEER_FULL, PIECE_BYTES, FlowControlledProtocol
@@ -16,7 +18,7 @@ MAX_INTERIM = 1_000
 """Of one response: a server that works for hours says so every few seconds."""
 
 
-class Route(NamedTuple):
+class Route(Struct, frozen=True, gc=False, cache_hash=True):
     """Where to connect and whom to expect there; connections of one route can stand in for each other."""
 
     scheme: str
@@ -75,7 +77,7 @@ class UpstreamConnection(FlowControlledProtocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self.has_more or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody | UntilCloseBody)):
+        if self._sliced or (len(data) > PIECE_BYTES and not isinstance(self._body, FixedBody | UntilCloseBody)):
             self.in_slices(data, self._received)
         else:
             self._received(data)
