@@ -70,7 +70,7 @@ class Download:
         if exchange.is_request_done:
             exchange.client.deadline = _NEVER
         flow.upstream_status = head.status
-        flow.response_headers = head.headers
+        flow.response_headers = head.headers.copy()
         exchange.note_head()
         if payload:
             exchange.note_response(payload, is_done)
@@ -133,7 +133,7 @@ class Download:
             return
         flow, core = exchange.flow, exchange.core
         flow.status = flow.upstream_status = 101
-        flow.response_headers = head.headers
+        flow.response_headers = head.headers.copy()
         exchange.note_head()
         exchange.is_over = True
         upstream.exchange = None

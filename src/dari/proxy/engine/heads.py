@@ -154,12 +154,6 @@ def _request_fields(block: bytes) -> _Fields:
     return _Fields(httptools.HttpRequestParser, b"GET / HTTP/1.1\r\n", block)
 
 
-@lru_cache(maxsize=1024)
-def _response_fields(block: bytes) -> _Fields:
-    """An origin that is polled answers with the same lines for as long as its Date stays; flows share them."""
-    return _Fields(httptools.HttpResponseParser, b"HTTP/1.1 200 OK\r\n", block)
-
-
 class RequestHead:
     """A request's head that passed every check."""
 
@@ -220,7 +214,10 @@ def _bad_line(raw: bytes) -> BadHead:
 
 
 class ResponseHead:
-    """A response's head that passed every check. `length` is what follows it: bytes, CHUNKED or UNTIL_CLOSE."""
+    """A response's head that passed every check. `length` is what follows it: bytes, CHUNKED or UNTIL_CLOSE.
+
+    Responses may share one (`read_response_head`): it is never changed, and a flow has a copy of its headers.
+    """
 
     __slots__ = ("drop", "headers", "keep_alive", "kept", "length", "raw", "reason", "status", "upgrade", "version")
 
@@ -234,8 +231,8 @@ class ResponseHead:
         self.reason = reason or b""
         line_end = found.end()
         block = raw[line_end:]
-        fields = _response_fields(block) if len(block) <= _REPEATED_BYTES else _response_fields.__wrapped__(block)
-        self.headers = fields.headers.copy()
+        fields = _Fields(httptools.HttpResponseParser, b"HTTP/1.1 200 OK\r\n", block)
+        self.headers = fields.headers
         self.drop = fields.drop
         self.kept = raw if fields.drop is None else fields.kept and raw[:line_end] + fields.kept
         """The head as it may go on; None when it has to be put together anew."""
@@ -260,6 +257,14 @@ class ResponseHead:
             self.length = UNTIL_CLOSE if fields.length is None else fields.length
         if self.length == UNTIL_CLOSE:
             self.keep_alive = False
+
+
+_repeated_response_head = lru_cache(maxsize=1024)(ResponseHead)
+
+
+def read_response_head(raw: bytes, method: str) -> ResponseHead:
+    """An origin that is polled answers with the same head for as long as its Date stays: it is checked once."""
+    return _repeated_response_head(raw, method) if len(raw) <= _REPEATED_BYTES else ResponseHead(raw, method)
 
 
 def head_end(buffer: bytes | bytearray, searched: int = 0) -> int:

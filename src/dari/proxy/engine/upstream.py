@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dari.proxy.engine.body_framing import BadChunk, BodyReader, FixedBody, UntilCloseBody, reader_of
 from dari.proxy.engine.flow_control import PEER_FULL, PIECE_BYTES, FlowControlledProtocol
-from dari.proxy.engine.heads import UNTIL_CLOSE, BadHead, ResponseHead, head_end
+from dari.proxy.engine.heads import UNTIL_CLOSE, BadHead, ResponseHead, head_end, read_response_head
 
 if TYPE_CHECKING:
     from dari.proxy.engine.exchange import Exchange
@@ -110,7 +110,7 @@ class UpstreamConnection(FlowControlledProtocol):
             if end < 0:
                 self._buffer = data
                 return
-            head = ResponseHead(data[:end], exchange.flow.method)
+            head = read_response_head(data[:end], exchange.flow.method)
             data = data[end:]
             if head.status >= 200 or head.status == 101:
                 break

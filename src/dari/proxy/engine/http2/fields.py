@@ -14,6 +14,7 @@ from dari.proxy.engine.heads import (
     RequestHead,
     ResponseHead,
     joined,
+    read_response_head,
     without,
 )
 from dari.proxy.engine.local_response import may_have_body, status_line
@@ -171,4 +172,4 @@ def response_head(fields: Fields, method: str, is_ended: bool, adds_framing: boo
     status = int(digits)
     if adds_framing and content_length(headers) is None and may_have_body(status, method):
         headers.append((b"Content-Length", b"0") if is_ended else (b"Transfer-Encoding", b"chunked"))
-    return ResponseHead(joined(status_line(status), headers), method)
+    return read_response_head(joined(status_line(status), headers), method)
