@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.codetools.engines.rewrite import MAX_BY_STDIN
-from dari.errors import Conflict, InvalidInput
+from dari.errors import InvalidInput
 from tests.support.code_engines import require_engine
 from tests.support.codetools import code_tools
 
@@ -90,7 +90,7 @@ async def test_pages_of_diagnostics_have_no_gap_and_notice_a_change(project: Pat
             cursor = result["cursor"]
         assert pages == [list(range(1, 11)), list(range(11, 21)), list(range(21, 26))]
         (project / "b.py").write_text("import y\n")
-        with pytest.raises(Conflict):
+        with pytest.raises(InvalidInput):
             await tools.call("lint", paths=["."], maxDiagnostics=10, cursor=cursor)
         with pytest.raises(InvalidInput):
             await tools.call("lint", paths=["."], cursor="all of it")

@@ -7,11 +7,14 @@ read back: what it does to the copies reaches the workspace through `edits/write
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +23,7 @@ from dari.codetools.engines.catalog import CONFIGURATION_FILES
 from dari.codetools.workspace import VERSION_CONTROL, WorkspacePath
 
 _MAX_BYTES = 64 << 20
+_PREFIX = "dari-mirror-"
 _MEMORY = "/dev/shm"  # a file system in memory: 4,000 links and copies there never wait for a disk
 
 
@@ -31,25 +35,26 @@ class Source(Struct, frozen=True):
 
 
 class Mirror:
-    """`with Mirror(sources) as mirror:`. Without `has_links` the copies are alone: no configuration is found."""
+    """Made by `open_mirror`. Without `has_links` the copies are alone: no configuration is found."""
 
-    def __init__(self, sources: Sequence[Source], *, has_links: bool = True) -> None:
+    def __init__(self, sources: Sequence[Source], *, has_links: bool) -> None:
         self._sources = sources
         self._has_links = has_links
         self._top = Path()
 
-    def __enter__(self) -> Mirror:
+    def fill(self) -> None:
         size = sum(len(source.data) for source in self._sources)
-        self._top = Path(os.path.realpath(tempfile.mkdtemp(prefix="dari-mirror-", dir=_choose_parent(size))))
-        try:
-            self._fill()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        name = f"{_PREFIX}{os.getpid()}-"
+        self._top = Path(os.path.realpath(tempfile.mkdtemp(prefix=name, dir=_choose_parent(size))))
+        self._fill()
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._top, ignore_errors=True)
+    def remove(self) -> None:
+        if self._top != Path():
+            shutil.rmtree(self._top, ignore_errors=True)
+
+    def hide_paths(self, text: str) -> str:
+        """What an engine said about copies, with the names of the real files."""
+        return text.replace(str(self._top), "")
 
     def path_of(self, real: Path) -> Path:
         """Where a file or folder of the workspace is in here."""
@@ -89,7 +94,8 @@ class Mirror:
         except OSError:
             return  # not ours to list: the engine would not find anything there either
         for name in names:
-            if folder / name not in own and name not in VERSION_CONTROL:
+            # A name that is not UTF-8 ends biome, whichever file it was asked for.
+            if folder / name not in own and name not in VERSION_CONTROL and _is_text(name):
                 os.symlink(folder / name, inside / name)
 
     def _link_configuration(self, above: Path) -> None:
@@ -98,6 +104,47 @@ class Mirror:
         for name in CONFIGURATION_FILES:
             if os.path.lexists(above / name) and not os.path.lexists(inside / name):
                 os.symlink(above / name, inside / name)
+
+
+@asynccontextmanager
+async def open_mirror(sources: Sequence[Source], *, has_links: bool = True) -> AsyncIterator[Mirror]:
+    """A mirror, and nothing of it left afterwards, also when the caller is cancelled while it is made."""
+    await asyncio.to_thread(_remove_left_over)
+    mirror = Mirror(sources, has_links=has_links)
+    filling = asyncio.ensure_future(asyncio.to_thread(mirror.fill))
+    try:
+        await asyncio.shield(filling)
+        yield mirror
+    finally:
+        if not filling.done():
+            await asyncio.wait([filling])
+        await asyncio.shield(asyncio.to_thread(mirror.remove))
+
+
+@functools.cache
+def _remove_left_over() -> None:
+    """Mirrors of processes that were killed: those in memory would stay there until the machine restarts."""
+    for parent in (_MEMORY, tempfile.gettempdir()):
+        try:
+            with os.scandir(parent) as entries:
+                left = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+        except OSError:
+            continue
+        for entry in left:
+            pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
+            try:
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid() and not os.path.exists(f"/proc/{pid}"):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+            except OSError:
+                continue
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _choose_parent(size_bytes: int) -> str | None:

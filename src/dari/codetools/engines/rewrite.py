@@ -8,17 +8,21 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from dari.codetools.engines.locate import Engine
-from dari.codetools.engines.mirror import Mirror, Source
+from dari.codetools.engines.mirror import Mirror, Source, open_mirror
 from dari.codetools.session import CodeSession
 from dari.errors import DariError
 from dari.process.run import ProgramRun
 from dari.process.stderr_tail import MAX_TAIL_BYTES, MAX_TAIL_LINES
+from dari.text.sanitize import escape_and_shorten, escape_hidden
 
 MAX_BY_STDIN = 3
 """More files than this are copied and handed to one process, where the engine can rewrite files in place."""
+MAX_COPY_BYTES = 1 << 20
+"""Larger files go on stdin: biome passes them over as files (`files.maxSize`), with a warning."""
 ENGINES_AT_ONCE = 4
 TIMEOUT_S = 120.0
 _BOM = b"\xef\xbb\xbf"
@@ -65,11 +69,14 @@ class Place(Struct, frozen=True):
 async def rewrite(
     session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
 ) -> list[Rewritten]:
-    """What the engine makes of each file, in the order of `sources`. Nothing in the workspace is touched."""
-    if len(sources) > MAX_BY_STDIN and how.in_place is not None:
-        done = await _on_copies(session, engine, how, how.in_place, sources, place)
-    else:
+    """What the engine makes of each file, in any order. Nothing in the workspace is touched."""
+    small = [source for source in sources if len(source.data) <= MAX_COPY_BYTES]
+    if len(small) <= MAX_BY_STDIN or how.in_place is None:
         done = await _on_stdin(session, engine, how, sources, place)
+    else:
+        large = [source for source in sources if len(source.data) > MAX_COPY_BYTES]
+        done = await _on_copies(session, engine, how, how.in_place, small, place)
+        done += await _on_stdin(session, engine, how, large, place)
     return [one if one.data is None else _keep_form(one, how) for one in done]
 
 
@@ -112,24 +119,22 @@ async def _on_copies(
     sources: Sequence[Source],
     place: Place,
 ) -> list[Rewritten]:
-    mirror = Mirror(sources, has_links=place.is_project)
-    await asyncio.to_thread(mirror.__enter__)
     try:
-        names = [str(mirror.path_of(source.path.absolute)) for source in sources]
-        cwd = mirror.path_of(place.folder)
-        run = await session.run(
-            engine,
-            (*arguments, *names),
-            cwd if cwd.is_dir() else Path(names[0]).parent,
-            timeout_s=TIMEOUT_S,
-            is_single=engine.is_single,
-        )
-        after = await asyncio.to_thread(lambda: [_read_back(mirror, source) for source in sources])
-        shown = [(name, name.removeprefix(f"{cwd}/")) for name in names]
+        async with open_mirror(sources, has_links=place.is_project) as mirror:
+            names = [str(mirror.path_of(source.path.absolute)) for source in sources]
+            cwd = mirror.path_of(place.folder)
+            run = await session.run(
+                engine,
+                (*arguments, *names),
+                cwd if cwd.is_dir() else Path(names[0]).parent,
+                timeout_s=TIMEOUT_S,
+                is_single=engine.is_single,
+            )
+            after = await asyncio.to_thread(lambda: [_read_back(mirror, source) for source in sources])
+            run = msgspec.structs.replace(run, stderr=mirror.hide_paths(run.stderr))
     except DariError as error:
         return [Rewritten(source, None, f"{engine.name}: {error.message}") for source in sources]
-    finally:
-        await asyncio.to_thread(mirror.__exit__)
+    shown = [_shown_names(source.path.absolute, place.folder) for source in sources]
     if run.end == "exited" and run.returncode in how.success:
         return after
     return await _sort_out(session, engine, how, run, after, shown, place)
@@ -176,10 +181,17 @@ def explain(source: Source, engine: Engine, how: Rewriter, run: ProgramRun) -> R
         return Rewritten(source, None, f"{engine.name} printed too much")
     found = how.error.search(run.stderr)
     if found:
-        message = (found["message"] or f"{engine.name} cannot parse it").strip()
+        message = escape_hidden((found["message"] or f"{engine.name} cannot parse it").strip())
         return Rewritten(source, None, message[:_MAX_MESSAGE_CHARS], int(found["line"] or 0))
-    words = " ".join(run.stderr.split()) or f"it ended with code {run.returncode} and said nothing"
-    return Rewritten(source, None, f"{engine.name}: {words}"[:_MAX_MESSAGE_CHARS])
+    words = (
+        " ".join(run.stderr.replace("\u2501", "").split()) or f"it ended with code {run.returncode} and said nothing"
+    )
+    return Rewritten(source, None, f"{engine.name}: {escape_and_shorten(words, _MAX_MESSAGE_CHARS).text}")
+
+
+def _shown_names(path: Path, folder: Path) -> tuple[str, str]:
+    """As an engine may name a file: whole, or as seen from where it runs."""
+    return str(path), str(path.relative_to(folder)) if folder in path.parents else path.name
 
 
 def _read_back(mirror: Mirror, source: Source) -> Rewritten:

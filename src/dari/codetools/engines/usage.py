@@ -51,3 +51,16 @@ def missing_engine(choice: EngineChoice, files: Sequence[str]) -> FileError:
     why = "the project asks for it" if choice.is_configured else "no other is set up"
     install = ENGINES[choice.name].install
     return FileError(files[0], f"{choice.name} is not installed ({why}): {many} left as is. Install it: {install}")
+
+
+def join_errors(errors: Sequence[FileError]) -> list[FileError]:
+    """One entry for what an engine said alike about many files: its configuration is broken, not they."""
+    same: dict[str, list[FileError]] = {}
+    for error in errors:
+        if not error.line:
+            same.setdefault(error.message, []).append(error)
+    joined = [
+        some[0] if len(some) == 1 else FileError(some[0].path, f"{some[0].message} ({len(some)} files)")
+        for some in same.values()
+    ]
+    return [*joined, *(error for error in errors if error.line)]

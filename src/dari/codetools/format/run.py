@@ -14,7 +14,7 @@ from dari.codetools.engines.choose import EngineChoice, EngineChooser
 from dari.codetools.engines.mirror import Source
 from dari.codetools.engines.rewrite import FileError, Place, rewrite
 from dari.codetools.engines.select import Selection
-from dari.codetools.engines.usage import EngineUse, EngineUses, missing_engine
+from dari.codetools.engines.usage import EngineUse, EngineUses, join_errors, missing_engine
 from dari.codetools.format.formatters import FormatRequest, LineRange, make_rewriter
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
@@ -72,7 +72,7 @@ async def plan_format(
     tell(total, total, "formatted")
     failed_files = {error.path for error in errors}
     changes.sort(key=lambda change: change.path)
-    return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), errors, await uses.list())
+    return FormatPlan(changes, max(0, total - len(changes) - len(failed_files)), join_errors(errors), await uses.list())
 
 
 def _group(workspace: Workspace, chooser: EngineChooser, selection: Selection) -> tuple[list[_Group], list[FileError]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from dari.codetools.engines.choose import EngineChoice
 from dari.codetools.engines.locate import Engine
-from dari.codetools.engines.mirror import Mirror, Source
+from dari.codetools.engines.mirror import Source, open_mirror
 from dari.codetools.lint.diagnostic import Diagnostic
 from dari.codetools.lint.linters import LINTERS, Linter, read_eslint_fixes
 from dari.codetools.lint.rules import RuleFilter
@@ -19,8 +18,11 @@ from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
 from dari.process.run import ProgramRun
+from dari.text.sanitize import escape_and_shorten, escape_hidden
 
 TIMEOUT_S = 300.0
+MAX_MESSAGE_CHARS = 400
+_BAR = "\u2501"  # of biome's headings
 _JOINED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
 
 
@@ -48,13 +50,9 @@ class LintRunner:
 
     async def check_content(self, choice: EngineChoice, sources: Sequence[Source]) -> Checked:
         """The files as if they had this content."""
-        mirror = Mirror(sources)
-        await asyncio.to_thread(mirror.__enter__)
-        try:
+        async with open_mirror(sources) as mirror:
             names = {str(mirror.path_of(source.path.absolute)): source.path for source in sources}
             return await self._run(choice, names, mirror.path_of(choice.folder), [])
-        finally:
-            await asyncio.to_thread(mirror.__exit__)
 
     async def _run(
         self, choice: EngineChoice, names: Mapping[str, WorkspacePath], folder: Path, options: Sequence[str]
@@ -95,11 +93,14 @@ class LintRunner:
         for one in all_found:
             path = names.get(one.path)
             if path is not None and (linter.filters or rules.keeps(one.rule)):
-                shown = msgspec.structs.replace(one, path=self._workspace.show(path))
+                shown = msgspec.structs.replace(
+                    one, path=self._workspace.show(path), message=escape_hidden(one.message)
+                )
                 found.setdefault(path, []).append(shown)
         if run.end == "output_limit":
             failed = f"it found more than fits ({len(all_found)} are shown): name fewer paths, or rules"
-        message = f"{choice.name}: {' '.join(failed.split())[:400]}" if failed else ""
+        words = escape_and_shorten(" ".join(failed.replace(_BAR, "").split()), MAX_MESSAGE_CHARS).text
+        message = f"{choice.name}: {words}" if failed else ""
         return Checked(found, message, {names[name]: data for name, data in fixes.items() if name in names})
 
 

@@ -12,6 +12,7 @@ Severity = Literal["error", "warning", "info"]
 SYNTAX = "syntax"
 """The rule of what no parser understands, whichever engine says so."""
 _MAX_RULES = 30
+_MAX_SYNTAX_PER_FILE = 5
 
 
 class Diagnostic(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -44,9 +45,16 @@ class LintSummary(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def sort_diagnostics(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By place, each once: biome says some syntax errors twice."""
-    unique = dict.fromkeys((one.path, one.line, one.col, one.rule, one.message, one) for one in found)
-    return [key[-1] for key in sorted(unique, key=lambda key: key[:-1])]
+    """By place, each once (biome says some errors twice), and not all that parsers say about a file of garbage."""
+    kept: list[Diagnostic] = []
+    syntax: Counter[str] = Counter()
+    for one in sorted(set(found), key=lambda one: (one.path, one.line, one.col, one.rule, one.message)):
+        if one.rule == SYNTAX:
+            syntax[one.path] += 1
+            if syntax[one.path] > _MAX_SYNTAX_PER_FILE:
+                continue
+        kept.append(one)
+    return kept
 
 
 def summarize(found: Sequence[Diagnostic], fixed: int = 0) -> LintSummary:

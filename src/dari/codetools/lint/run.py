@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -23,7 +24,7 @@ from dari.codetools.lint.diagnostic import Diagnostic, sort_diagnostics
 from dari.codetools.lint.linters import LINTERS
 from dari.codetools.lint.rules import RuleFilter
 from dari.codetools.session import CodeSession
-from dari.codetools.workspace import Workspace, WorkspacePath
+from dari.codetools.workspace import MAX_FILE_BYTES, Workspace, WorkspacePath
 
 FixLevel = Literal["none", "safe", "unsafe"]
 Tell = Callable[[int, int, str], None]
@@ -85,6 +86,9 @@ def _group(
     groups: dict[object, tuple[EngineChoice, list[WorkspacePath]]] = {}
     errors: list[FileError] = []
     for file in selection.files:
+        if (size := _size(file)) > MAX_FILE_BYTES:
+            errors.append(FileError(workspace.show(file), f"too large: {size} bytes, {MAX_FILE_BYTES} are the most"))
+            continue
         language = language_of(file.names[-1])
         choices = () if language is None else chooser.linters(language, file.absolute.parent)
         if not choices and file in selection.named:
@@ -94,6 +98,13 @@ def _group(
                 continue
             groups.setdefault(choice.key, (choice, []))[1].append(file)
     return list(groups.values()), errors
+
+
+def _size(file: WorkspacePath) -> int:
+    try:
+        return os.lstat(file.absolute).st_size
+    except OSError:
+        return 0  # gone since: the linter says so
 
 
 class _Work:

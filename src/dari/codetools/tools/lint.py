@@ -17,11 +17,11 @@ from dari.codetools.engines.usage import EngineUse
 from dari.codetools.lint.diagnostic import Diagnostic, LintSummary, summarize
 from dari.codetools.lint.rules import make_filter
 from dari.codetools.lint.run import FixLevel, plan_lint
+from dari.codetools.paging import decode_cursor, encode_cursor
 from dari.codetools.session import CodeSession
 from dari.core.context import Context
 from dari.core.scopes import CONTROL
 from dari.core.tool import tool
-from dari.errors import Conflict, InvalidInput
 
 TIMEOUT_S = 600.0
 MAX_EDIT_TOKENS = 4000
@@ -95,7 +95,8 @@ class LintTools:
             rules=make_filter(wanted.select, wanted.ignore),
             tell=context.report,
         )
-        start = _read_cursor(cursor, plan.diagnostics)
+        state = _fingerprint(plan.diagnostics)  # a page of other diagnostics would have gaps
+        start = decode_cursor(cursor, state)
         page = plan.diagnostics[start : start + max_diagnostics]
         end = start + len(page)
         result = LintResult(
@@ -103,7 +104,7 @@ class LintTools:
             summarize(plan.diagnostics, plan.fixed),
             plan.engines,
             plan.errors[:MAX_ERRORS],
-            cursor=f"{end}-{_fingerprint(plan.diagnostics)}" if end < len(plan.diagnostics) else "",
+            cursor=encode_cursor(end, state) if end < len(plan.diagnostics) else "",
         )
         if fix == "none":
             return result
@@ -125,17 +126,6 @@ class LintTools:
             undo_token=written.undo_token,
             more=f"{left_out} more edited files" if left_out else "",
         )
-
-
-def _read_cursor(cursor: str | None, found: list[Diagnostic]) -> int:
-    if cursor is None:
-        return 0
-    start, _, fingerprint = cursor.partition("-")
-    if not start.isdigit() or not fingerprint:
-        raise InvalidInput(f"cursor must be one of an earlier result, got {cursor[:40]!r}", "leave it out")
-    if fingerprint != _fingerprint(found):
-        raise Conflict("the diagnostics changed since that cursor", "call again without cursor")
-    return int(start)
 
 
 def _fingerprint(found: list[Diagnostic]) -> str:

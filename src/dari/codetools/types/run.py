@@ -18,8 +18,10 @@ from dari.codetools.session import CodeSession
 from dari.codetools.types.checkers import CHECKERS, TypeCheck
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
+from dari.text.sanitize import escape_and_shorten, escape_hidden
 
 TIMEOUT_S = 300.0
+MAX_MESSAGE_CHARS = 400
 
 
 class TypesFound(Struct, frozen=True):
@@ -84,7 +86,7 @@ async def _run(session: CodeSession, check: TypeCheck) -> tuple[list[Diagnostic]
         return found, f"{name} found more than fits; the first {len(found)} are shown"
     if run.returncode not in checker.success or (run.returncode and not found):
         said = run.stderr or run.stdout.decode("utf-8", "replace") or f"it ended with code {run.returncode}"
-        return found, f"{name}: {' '.join(said.split())[:400]}"
+        return found, f"{name}: {escape_and_shorten(' '.join(said.split()), MAX_MESSAGE_CHARS).text}"
     return found, ""
 
 
@@ -94,4 +96,4 @@ def _show(workspace: Workspace, choice: EngineChoice, one: Diagnostic) -> Diagno
         path = workspace.locate(os.path.join(choice.folder, one.path))
     except DariError:
         return None
-    return msgspec.structs.replace(one, path=workspace.show(path))
+    return msgspec.structs.replace(one, path=workspace.show(path), message=escape_hidden(one.message))
