@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -84,7 +85,8 @@ async def _on_stdin(
     session: CodeSession, engine: Engine, how: Rewriter, sources: Sequence[Source], place: Place
 ) -> list[Rewritten]:
     free = asyncio.Semaphore(ENGINES_AT_ONCE)
-    with tempfile.TemporaryDirectory(prefix="dari-empty-") as empty:
+    with contextlib.ExitStack() as stack:
+        empty = "" if place.is_project else stack.enter_context(tempfile.TemporaryDirectory(prefix="dari-empty-"))
 
         async def one(source: Source) -> Rewritten:
             name = source.path.absolute
