@@ -84,10 +84,10 @@ def _ensure_venv() -> None:
 
 
 def _has_installer() -> bool:
-    return shutil.which("uv") is not None or bool(_pip(VENV_PYTHON))
+    return shutil.which("uv") is not None or bool(find_pip(VENV_PYTHON))
 
 
-def _pip(target: Path) -> list[str]:
+def find_pip(target: Path) -> list[str]:
     """A pip that installs for the Python `target`: its own, else the running one's; empty when there is none."""
     for python, options in ((str(target), []), (sys.executable, ["--python", str(target)])):
         if attempt([python, "-m", "pip", "--version"]) is None:
@@ -109,7 +109,7 @@ def fill(python: Path, packages: Sequence[str], pins: Path, *, compiles: bool = 
         if failed is None:
             return
         say(f"uv could not install:\n{failed}")
-    pip = _pip(python)
+    pip = find_pip(python)
     if not pip:
         raise SetupError("there is neither uv nor pip\nhint: install pip (Debian: python3-pip) and run ./dev again")
     say("installing with pip")
@@ -139,7 +139,7 @@ def _find_uv() -> str | None:
         pip = (
             [sys.executable, "-m", "pip"]
             if attempt([sys.executable, "-m", "pip", "--version"]) is None
-            else _pip(VENV_PYTHON)
+            else find_pip(VENV_PYTHON)
         )
         if not pip:
             return None

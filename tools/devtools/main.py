@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from devtools import bench, clients, coverage, environment, llm, models, node, postgres, servers, stages, system
+from devtools import (
+    bench,
+    clients,
+    coverage,
+    environment,
+    llm,
+    models,
+    node,
+    packages,
+    postgres,
+    servers,
+    stages,
+    system,
+)
 from devtools.stages import Outcome, Stage
 from devtools.workspace import ROOT, VENV, VENV_PYTHON, SetupError, in_ci, say
 
@@ -29,8 +42,9 @@ usage: ./dev <command>
 
 Nothing has to be installed first: Python 3.11 with pip is enough. A command makes .venv, installs the
 versions in constraints.txt with uv (pip where uv cannot), and fetches what it needs into .dev: uv itself, for
-`test` and `conformance` the npm packages they run, for `test` other people's MCP servers and clients, for `up` and
-`test` the default models of the knowledge base. It installs again when pyproject.toml or constraints.txt changed.
+`test` and `conformance` the npm packages they run, for `test` other people's MCP servers, clients and sources of
+packages, for `up` and `test` the default models of the knowledge base. It installs again when pyproject.toml or
+constraints.txt changed.
 `bench` wants wrk, nginx or tmux, `test` wants curl, chromium and openssl: installed where it is root on Debian.
 
   ./dev test tests/rpc -k framing   one part of the tests, after the lint
@@ -39,8 +53,9 @@ versions in constraints.txt with uv (pip where uv cannot), and fetches what it n
 
 Tests find node in DARI_NODE, the npm packages in DARI_NPM_DIR, other people's servers in DARI_SERVERS_DIR, their
 clients in DARI_CLIENTS_DIR, models in DARI_MODELS_DIR, a language model in DARI_LLM_DIR, PostgreSQL in
-DARI_POSTGRES_DIR. Where they cannot be had, DARI_NO_NODE=1, DARI_NO_SERVERS=1, DARI_NO_CLIENTS=1, DARI_NO_MODELS=1,
-DARI_NO_LLM=1 and DARI_NO_POSTGRES=1 make the tests that need them skip; with CI=true that fails the run.
+DARI_POSTGRES_DIR, sources of Python packages in DARI_PACKAGES_DIR. Where they cannot be had, DARI_NO_NODE=1,
+DARI_NO_SERVERS=1, DARI_NO_CLIENTS=1, DARI_NO_MODELS=1, DARI_NO_LLM=1, DARI_NO_POSTGRES=1 and DARI_NO_PACKAGES=1 make
+the tests that need them skip; with CI=true that fails the run.
 A test whose program (curl, chromium, openssl) is missing skips too, and fails with CI=true. A failed test has failed:
 nothing is tried twice, except that with CI=true one single failed test is asked once more, alone and loudly.
 """
@@ -218,6 +233,12 @@ EXTRAS = (
         postgres.ensure,
         "DARI_NO_POSTGRES",
         "POSTGRESQL IS MISSING: the knowledge base is not tried in a server",
+    ),
+    Extra(
+        "packages",
+        packages.ensure,
+        "DARI_NO_PACKAGES",
+        "OTHER PEOPLE'S PACKAGES ARE MISSING: renames are not tried on real code",
     ),
 )
 

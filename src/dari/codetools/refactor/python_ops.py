@@ -29,8 +29,11 @@ def rename_by_name(job: Job, workspace: Workspace) -> Plan:
 
     try:
         return rename(job, workspace)
-    except NotFound:
-        return structural_rename.rename(job, workspace)
+    except NotFound as missing:
+        try:
+            return structural_rename.rename(job, workspace)
+        except NotFound:
+            raise missing from None
 
 
 def rename(job: Job, workspace: Workspace) -> Plan:
