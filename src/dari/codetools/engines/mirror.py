@@ -24,6 +24,8 @@ from dari.codetools.workspace import VERSION_CONTROL, WorkspacePath
 
 _MAX_BYTES = 64 << 20
 _PREFIX = "dari-mirror-"
+_MAX_LINKS = 10_000
+"""Per folder; a larger one has its settings and folders linked, not its files."""
 _MEMORY = "/dev/shm"  # a file system in memory: 4,000 links and copies there never wait for a disk
 
 
@@ -93,6 +95,8 @@ class Mirror:
             names = os.listdir(folder)
         except OSError:
             return  # not ours to list: the engine would not find anything there either
+        if len(names) > _MAX_LINKS:
+            names = [name for name in names if name in CONFIGURATION_FILES or (folder / name).is_dir()][:_MAX_LINKS]
         for name in names:
             # A name that is not UTF-8 ends biome, whichever file it was asked for.
             if folder / name not in own and name not in VERSION_CONTROL and _is_text(name):

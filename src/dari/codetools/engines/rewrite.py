@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,6 +49,7 @@ class Rewriter(Struct, frozen=True):
     success: frozenset[int] = frozenset({0})
     keeps_line_ends: bool = True
     """It has a rule of its own about line ends. What has none gets back those of the file."""
+    env: Mapping[str, str] = {}
 
 
 class Rewritten(Struct, frozen=True):
@@ -100,6 +101,7 @@ async def _on_stdin(
                         place.folder if place.is_project else Path(empty),
                         stdin=source.data,
                         timeout_s=TIMEOUT_S,
+                        env=how.env,
                         is_single=engine.is_single,
                     )
                 except DariError as error:
@@ -130,6 +132,7 @@ async def _on_copies(
                 (*arguments, *names),
                 cwd if cwd.is_dir() else Path(names[0]).parent,
                 timeout_s=TIMEOUT_S,
+                env=how.env,
                 is_single=engine.is_single,
             )
             after = await asyncio.to_thread(lambda: [_read_back(mirror, source) for source in sources])

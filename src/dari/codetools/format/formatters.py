@@ -59,6 +59,8 @@ def _black(request: FormatRequest) -> Rewriter:
             r"error: cannot \w+[^\n]*?[: ](?P<line>\d+):\d+(?:: [^\n]*)?(?:[\s\S]*?^(?P<message>\w*Error: .+))?",
             re.MULTILINE,
         ),
+        # It would remember every copy in the person's cache for ever.
+        env={"BLACK_CACHE_DIR": "/dev/null/black"},
     )
 
 
