@@ -40,14 +40,17 @@ async def run_program(
     `on_output` gets stdout as it comes, instead of `ProgramRun.stdout`; it returns True when it has read enough. What
     passes `max_output_bytes` ends the program too: a program that prints for ever is not read for ever.
     `is_single`: it is known to start no other program, so its result does not wait for the search for strays, which
-    reads all of /proc.
+    reads all of /proc; nor for its end, once its reader had enough and it was killed: `children` owns what is left.
     """
     child = await children.start(spec)
+    is_killed = False
     try:
-        return await _follow(child, stdin, timeout_s, max_output_bytes, on_output)
+        run = await _follow(child, stdin, timeout_s, max_output_bytes, on_output, is_single)
+        is_killed = run.end == "stopped"
+        return run
     finally:
         child.kill()
-        if not (is_single and child.has_ended):
+        if not (is_single and (is_killed or child.has_ended)):
             await child.gone()
 
 
@@ -57,6 +60,7 @@ async def _follow(
     timeout_s: float,
     max_output_bytes: int,
     on_output: Callable[[bytes], bool | None] | None,
+    is_single: bool,
 ) -> ProgramRun:
     loop = asyncio.get_running_loop()
     reader = _OutputReader(max_output_bytes, on_output)
@@ -82,6 +86,9 @@ async def _follow(
             end = "timed_out"
         if end != "exited":
             child.kill()
+        if end == "stopped" and is_single:
+            return ProgramRun(0, b"", child.tail.text(), end)
+        if end != "exited":
             await child.ended(REAP_S)
     finally:
         (outbox if reading is None else reading).close()

@@ -192,8 +192,8 @@ def test_the_stream_may_come_in_pieces_of_any_size(tmp_path: Path, size: int) ->
     stream = "".join(f"{event}\n" for event in (*events, '{"data":{"stats":{}},"type":"summary"}')).encode()
     since = Position(path_key("/a"), 2)
     reader = EventReader(lambda _: True, lambda _: False, 4, 0, since, is_ordered=False, may_restart=True)
-    for at in range(0, len(stream), size):
-        assert not reader.feed(stream[at : at + size])
+    told = [reader.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
+    assert told == [False] * (len(told) - 1) + [True]  # at the summary
     found = [(hits.path, [line.line for line in hits.lines()]) for hits in reader.files()]
     assert found == [("/a", [3]), ("/b", [1, 2, 3]), ("/c", [1, 2, 3])]
     assert reader.is_complete and reader.file_count == 3

@@ -141,7 +141,8 @@ class RipgrepSearch:
         arguments += ["--fixed-strings"] if query.mode == "literal" else []
         arguments += ["--hidden"] if query.include_hidden else []
         arguments += ["--no-ignore"] if query.include_ignored else []
-        arguments += [f"--glob=!{name}" for name in sorted(VERSION_CONTROL)]
+        if query.include_hidden:
+            arguments += [f"--glob=!{name}" for name in sorted(VERSION_CONTROL)]
         if names := self._files.name_globs():
             # By type, which only narrows; a --glob would bring ignored files in.
             arguments += [f"--type-add=wanted:{name}" for name in names] + ["--type=wanted"]

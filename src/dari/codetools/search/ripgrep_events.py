@@ -196,6 +196,8 @@ class EventReader:
         self._pend(lines.pop())
         for line in lines:
             self._take(line)
+        if self.is_complete:
+            return True
         if self._is_ordered:
             return self._kept + (self._current.count if self._current is not None else 0) >= self._wanted
         if self._may_restart and self._read_bytes > MAX_UNORDERED_BYTES:

@@ -23,6 +23,8 @@ from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import InvalidInput
 
 SEARCH_TIMEOUT_S = 60.0
+MAX_ROWS_INLINE = 50
+"""So many rows are made sooner than a thread begins: ripgrep has just read their files."""
 T = TypeVar("T")
 
 
@@ -116,6 +118,8 @@ class _Search:
             for one in hits:
                 yield one.path, self.name_of(one.path), check_hits(one, self._query, self._since, self._clock)
 
+        if sum(one.count for one in hits) <= MAX_ROWS_INLINE and not any(one.is_cut for one in hits):
+            return self._page(files(), ripgrep.is_common), []
         return await self._in_thread(lambda: self._page(files(), ripgrep.is_common)), []
 
     async def by_python(self) -> tuple[Page | None, Counts]:
