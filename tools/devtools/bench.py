@@ -12,6 +12,7 @@ BRIDGE_PACKAGES = (
     "supergateway@4.0.0",
     "@modelcontextprotocol/server-everything@2026.8.31",
 )
+CODETOOLS_PACKAGES = ("mcp-ripgrep@0.4.0", "@modelcontextprotocol/server-filesystem@2026.8.31")
 
 
 def prepare(part: str) -> dict[str, str]:
@@ -24,6 +25,8 @@ def prepare(part: str) -> dict[str, str]:
             say("not on this machine: libcairo2\nhint: install with your system's package manager")
     if part == "bridge":
         return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
+    if part == "codetools":
+        return _with_packages(CODETOOLS_PACKAGES, "npm-codetools")
     if part == "knowledge":
         return _with_postgres()
     if part == "proxy":

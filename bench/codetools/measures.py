@@ -1,0 +1,205 @@
+"""What is measured, between whom, and the targets of the project for it."""
+
+import os
+import shlex
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.codetools.contenders import BIN, FILESYSTEM, MCP_GREP, MCP_RIPGREP, OURS, RIPGREP, RUFF, SDK, server_command
+from bench.codetools.tree import FILES, NEEDLE, NEEDLE_EVERY
+from bench.cold import start_ms
+from bench.contenders import SDK as SDK_SERVER
+from bench.errors import BenchError
+from bench.machine import clean_environment
+from bench.messages import Json, encode, initialize, initialized
+from bench.processes import Scratch, spawn, stop
+from bench.programs import Contender
+from bench.results import Measurement, Target, interleave
+from bench.stdio_load import Pipe
+
+CALLS = 5
+Rows = Iterator[Measurement[Contender]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    starts: int
+    scratch: Scratch
+    tree: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    title: str
+    text: str
+    is_regex: bool
+    least: int
+    """How many lines a right answer has at least."""
+
+
+PATTERNS = (
+    Pattern("rare text", NEEDLE, is_regex=False, least=FILES // NEEDLE_EVERY),
+    Pattern("a regular expression", rf"{NEEDLE.replace('needle', 'ne+dle')} [0-9]+$", True, FILES // NEEDLE_EVERY),
+    Pattern("text on many lines", "return", is_regex=False, least=100),
+)
+
+
+def search(plan: Plan) -> Rows:
+    targets = (Target(RIPGREP, "≤", 1.5), Target(MCP_RIPGREP, "≤", 1), Target(MCP_GREP, "≤", 0.2))
+    servers = (OURS, MCP_RIPGREP, MCP_GREP, FILESYSTEM)
+    with ExitStack() as stack:
+        pipes = {
+            one.name: stack.enter_context(serving(one, plan.tree, plan.scratch)) for one in servers if not one.missing
+        }
+        for pattern in PATTERNS:
+            is_first = pattern is PATTERNS[0]
+            contenders = (OURS, RIPGREP, MCP_RIPGREP, MCP_GREP, *((FILESYSTEM,) if is_first else ()))
+            promised = (*targets, Target(FILESYSTEM, "≤", 0.2)) if is_first else targets
+            name = f"search {FILES:,} files, {pattern.title}, on a running server"
+            measurement = Measurement(name, "ms", contenders, promised)
+            running: list[tuple[Contender, Callable[[], float]]] = [(RIPGREP, partial(shell_ms, pattern, plan.tree))]
+            running += [
+                (one, partial(call_ms, pipes[one.name], *_question(one, pattern, plan.tree), pattern.least))
+                for one in contenders
+                if one.name in pipes
+            ]
+            for _, measure in running:
+                measure()  # fills the page cache
+            yield interleave(measurement, plan.rounds, running)
+
+
+def lint(plan: Plan) -> Rows:
+    """One file of ordinary size, with findings."""
+    file = plan.tree / "lint_me.py"
+    file.write_text("import os\nimport sys\n\n\ndef run(value):\n    unused = 1\n    return sys.argv\n" * 20)
+    measurement = Measurement("lint one file, on a running server", "ms", (OURS, RUFF), (Target(RUFF, "≤", 3),))
+    with serving(OURS, plan.tree, plan.scratch) as pipe:
+        question: Json = {"name": "crewx_tools_lint", "arguments": {"paths": [file.name]}}
+        running = [
+            (RUFF, partial(_ruff_ms, file)),
+            (OURS, partial(call_ms, pipe, question, "F401", 1)),
+        ]
+        for _, measure in running:
+            measure()
+        yield interleave(measurement, plan.rounds, running)
+    file.unlink()
+
+
+def start(plan: Plan) -> Rows:
+    name = "`crewx-tools serve`: spawn to the first `initialize` reply"
+    measurement = Measurement(name, "ms", (OURS, SDK), (Target(SDK, "≤", 0.2),))
+    running = [
+        (OURS, partial(_start_ms, plan.tree, plan.scratch)),
+        (SDK, partial(start_ms, SDK_SERVER, plan.scratch)),
+    ]
+    for _, measure in running:
+        measure()
+    yield interleave(measurement, plan.starts, running)
+
+
+MEASURES: Mapping[str, Callable[[Plan], Rows]] = {"search": search, "lint": lint, "start": start}
+
+
+@contextmanager
+def serving(contender: Contender, tree: Path, scratch: Scratch) -> Iterator[Pipe]:
+    """A server on stdio with its handshake done. On all cores, since ripgrep uses them."""
+    with scratch.log(contender).open("ab") as log:
+        process = subprocess.Popen(
+            server_command(contender, tree),
+            cwd=tree,
+            env=_environment(),
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        pipe = Pipe(contender.name, process.stdin.fileno(), process.stdout.fileno(), b"", 0)
+        pipe.ask(initialize())
+        os.write(pipe.write_fd, encode(initialized()) + b"\n")
+        yield pipe
+    finally:
+        stop(process)
+
+
+def call_ms(pipe: Pipe, question: Json, needle: str, least: int) -> float:
+    """The median of some calls, each checked for the right answer."""
+    took: list[float] = []
+    for number in range(CALLS):
+        message: Json = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": question}
+        started = time.perf_counter()
+        reply, _ = pipe.ask(message)
+        took.append((time.perf_counter() - started) * 1000)
+        if str(reply).count(needle) < least:
+            raise BenchError(f"{pipe.who} answered {str(reply)[:400]}")
+    return statistics.median(took)
+
+
+def shell_ms(pattern: Pattern, tree: Path) -> float:
+    options = "" if pattern.is_regex else "--fixed-strings "
+    command = f"rg --json {options}-e {shlex.quote(pattern.text)} {shlex.quote(str(tree))}"
+    took: list[float] = []
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        done = subprocess.run(["sh", "-c", command], capture_output=True, env=_environment(), timeout=60)
+        took.append((time.perf_counter() - started) * 1000)
+        if done.stdout.count(b'{"type":"match"') < pattern.least:
+            raise BenchError(f"rg found {done.stdout[:400]!r} {done.stderr[:400]!r}")
+    return statistics.median(took)
+
+
+def _question(contender: Contender, pattern: Pattern, tree: Path) -> tuple[Json, str]:
+    """The call, and what stands once in the answer for each line that was found."""
+    path = str(tree)
+    needle = "of the benchmark" if pattern.least < 100 else pattern.text
+    if contender is OURS:
+        mode = "regex" if pattern.is_regex else "literal"
+        # The same work for all: the default of ripgrep and of its wrapper is that case counts.
+        arguments: Json = {"pattern": pattern.text, "mode": mode, "case": "sensitive"}
+        return {"name": "crewx_tools_search", "arguments": arguments}, needle
+    if contender is MCP_RIPGREP:
+        arguments = {"pattern": pattern.text, "path": path, "fixedStrings": not pattern.is_regex}
+        return {"name": "advanced-search", "arguments": arguments}, needle
+    if contender is MCP_GREP:
+        arguments = {"pattern": pattern.text, "paths": [path], "recursive": True, "fixed_strings": not pattern.is_regex}
+        return {"name": "grep", "arguments": arguments}, needle
+    return {"name": "search_files", "arguments": {"path": path, "pattern": "**/__init__.py"}}, "__init__.py"
+
+
+def _ruff_ms(file: Path) -> float:
+    command = f"ruff check --output-format json --no-cache {shlex.quote(file.name)}"
+    took: list[float] = []
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        done = subprocess.run(["sh", "-c", command], cwd=file.parent, capture_output=True, env=_environment())
+        took.append((time.perf_counter() - started) * 1000)
+        if b"F401" not in done.stdout:
+            raise BenchError(f"ruff answered {done.stdout[:400]!r} {done.stderr[:400]!r}")
+    return statistics.median(took)
+
+
+def _start_ms(tree: Path, scratch: Scratch) -> float:
+    """On one core, as the SDK's server is started."""
+    started = time.perf_counter()
+    process = spawn(OURS, server_command(OURS, tree), scratch, pipes=True, env=_environment(), cwd=tree)
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        Pipe(OURS.name, process.stdin.fileno(), process.stdout.fileno(), b"", 0).ask(initialize())
+        return (time.perf_counter() - started) * 1000
+    finally:
+        stop(process)
+
+
+def _environment() -> dict[str, str]:
+    """With ripgrep and ruff of this project on the PATH, for everybody."""
+    environment = clean_environment()
+    return {**environment, "PATH": f"{BIN}{os.pathsep}{environment.get('PATH', os.defpath)}"}
