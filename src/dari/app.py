@@ -297,7 +297,7 @@ def code_tools(children: Children, environ: Mapping[str, str], cwd: Path | None)
     from dari.codetools.session import CodeSession
     from dari.codetools.tools.toolkit import make_tools
 
-    return make_tools(CodeSession(client_roots(cwd), environ, children))
+    return make_tools(CodeSession(client_roots(cwd), environ, children, lasts=True))
 
 
 def add_terminal_offers(registry: Registry, terminal: Callable[[], TerminalService]) -> None:

@@ -74,7 +74,7 @@ class CodeTools:
 
 @asynccontextmanager
 async def code_tools(
-    *roots: Path, undo: Path | None = None, environ: Mapping[str, str] | None = None
+    *roots: Path, undo: Path | None = None, environ: Mapping[str, str] | None = None, lasts: bool = False
 ) -> AsyncIterator[CodeTools]:
     """`undo` is a folder that outlives the session; without one it is beside the first root."""
 
@@ -83,4 +83,5 @@ async def code_tools(
 
     store = UndoStore(undo or roots[0].parent / "undo")
     async with Children() as children:
-        yield CodeTools(CodeSession(find_roots, os.environ if environ is None else environ, children, store))
+        session = CodeSession(find_roots, os.environ if environ is None else environ, children, store, lasts=lasts)
+        yield CodeTools(session)

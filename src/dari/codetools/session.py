@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dari.codetools.analyser import Analyser
 from dari.codetools.edits.undo import UndoStore
@@ -15,6 +16,9 @@ from dari.process.child import ChildSpec
 from dari.process.children import Children
 from dari.process.program import NETWORK_NAMES
 from dari.process.run import ProgramRun, run_program
+
+if TYPE_CHECKING:
+    from dari.codetools.diff.snapshot import Snapshots
 
 MAX_OUTPUT_BYTES = 32 << 20
 ENGINE_TIMEOUT_S = 60.0
@@ -37,18 +41,32 @@ class CodeSession:
     """One per client: `environ` is the client's, and so are the folders that `find_roots` names."""
 
     def __init__(
-        self, find_roots: FindRoots, environ: Mapping[str, str], children: Children, undo: UndoStore | None = None
+        self,
+        find_roots: FindRoots,
+        environ: Mapping[str, str],
+        children: Children,
+        undo: UndoStore | None = None,
+        *,
+        lasts: bool = False,
     ) -> None:
+        """`lasts`: it is a client's connection, not one command; what changed since it began can be asked."""
         self.environ = environ
         self.undo = undo or UndoStore()
         self.began_at = time.time()
         self._find_roots = find_roots
         self._children = children
         self.analyser = Analyser(children)
+        self.snapshots: Snapshots | None = None
+        if lasts:
+            from dari.codetools.diff.snapshot import Snapshots
+
+            self.snapshots = Snapshots(self)
 
     async def workspace(self, context: Context, root: str | None = None) -> Workspace:
         """The caller's folders; relative names are below `root` where one is given."""
         whole = Workspace(await self._find_roots(context))
+        if self.snapshots is not None:
+            self.snapshots.begin(whole)
         return whole if root is None else whole.narrow(root)
 
     async def run(

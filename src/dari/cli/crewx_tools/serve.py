@@ -91,7 +91,7 @@ async def _serve(roots: list[Path]) -> int:
 
             children = Children()
             held.push_async_callback(children.close)
-            return CodeSession(fixed_roots(roots) if roots else client_roots(cwd), os.environ, children)
+            return CodeSession(fixed_roots(roots) if roots else client_roots(cwd), os.environ, children, lasts=True)
 
         spool = process_spool()
         held.callback(spool.close)

@@ -31,7 +31,7 @@ async def ask_about(
 
 
 async def ask_about_bytes(
-    session: CodeSession, data: bytes, path: str, name: str = "", *, wants_symbols: bool = True
+    session: CodeSession, data: bytes, path: str, name: str = "", *, wants_symbols: bool = True, wants_text: bool = True
 ) -> tuple[str, Answer]:
     if b"\0" in data[:8000]:
         raise NotParsed("it is binary")
@@ -39,7 +39,9 @@ async def ask_about_bytes(
     if not language:
         raise NotParsed("neither its name nor its first line says a language")
     try:
-        answer = await session.analyser.ask(Question(data, language, name, wants_symbols, wants_text=wants_symbols))
+        answer = await session.analyser.ask(
+            Question(data, language, name, wants_symbols, wants_text=wants_symbols and wants_text)
+        )
     except ParserFailed as error:
         raise NotParsed(str(error)) from None
     if answer.is_unknown:
