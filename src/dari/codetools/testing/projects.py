@@ -39,7 +39,7 @@ MARKERS: Mapping[Language, tuple[str, ...]] = {
 }
 _MAX_LOOKED_AT = 5000
 _TEST_FILE = re.compile(
-    r"test_.*\.py|.*_test\.py|tests?\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_test\.go|.*_test\.rs|tests?\.rs"
+    r"test_.*\.py|.*_test\.py|tests\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_test\.go|.*_test\.rs|tests?\.rs"
 )
 _MAX_PACKAGE_BYTES = 1 << 20
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.frameworks import choose_framework, run_framework
@@ -17,9 +18,10 @@ from dari.codetools.testing.report import ChosenTest, RunLog, RunReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
+from dari.codetools.testing.touching.choice import find_named_tests, find_touching
 from dari.codetools.workspace import Workspace
 
-MAX_CHOSEN_SHOWN = 30
+MAX_CHOSEN_SHOWN = 20
 OnProgress = Callable[[int, int | None, str], None]
 
 
@@ -74,8 +76,27 @@ async def run_tests(
 
 
 async def _choose(workspace: Workspace, options: RunOptions, log: RunLog) -> tuple[list[Target], list[ChosenTest]]:
-    targets, _symbols = split_targets(workspace, options.targets)
-    return targets, []
+    """Targets that are symbols stand for the tests of that name, else for the tests that touch them."""
+    targets, symbols = split_targets(workspace, options.targets)
+    touching = list(options.touching)
+    named: list[Target] = []
+    for symbol in symbols:
+        tests = await asyncio.to_thread(find_named_tests, workspace, symbol)
+        named += tests
+        touching += [] if tests else [symbol]
+    if not touching:
+        return [*targets, *named], []
+    choice = await find_touching(workspace, touching)
+    for note in choice.notes:
+        log.note(note)
+    if choice.is_all:
+        return [*targets, *named], []
+    kept = [one for one in choice.targets if _is_within(one, targets)]
+    if not kept:
+        log.note("none of the tests that touch it is among the targets: all targets ran")
+        return [*targets, *named], []
+    shown = [why for one, why in zip(choice.targets, choice.chosen, strict=True) if one in kept]
+    return [*kept, *named], shown
 
 
 async def _request(
@@ -106,8 +127,6 @@ async def _request(
     if not again:
         log.note(f"no failure of {framework} is recorded here: everything that was named ran")
         return request
-    from msgspec.structs import replace
-
     return replace(request, targets=again, may_be_gone=True)
 
 
@@ -129,8 +148,6 @@ def _relative(request: RunRequest, ids: set[str]) -> list[str]:
 
 
 def _with_chosen(report: RunReport, chosen: list[ChosenTest]) -> RunReport:
-    from msgspec.structs import replace
-
     shown = chosen[:MAX_CHOSEN_SHOWN]
     more = [f"{len(chosen) - len(shown)} more tests were chosen"] if len(chosen) > len(shown) else []
     return replace(report, chosen=shown, notes=[*report.notes, *more])
