@@ -25,7 +25,7 @@ def prepare(part: str) -> dict[str, str]:
             say("not on this machine: libcairo2\nhint: install with your system's package manager")
     if part == "bridge":
         return _with_packages(BRIDGE_PACKAGES, "npm-bridge")
-    if part == "codetools":
+    if part.partition(".")[0] == "codetools":
         return _with_packages(CODETOOLS_PACKAGES, "npm-codetools")
     if part == "knowledge":
         return _with_postgres()
