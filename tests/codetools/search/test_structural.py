@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dari.codetools.search import structural
 from dari.codetools.search.rows import SearchMatch
 from dari.errors import InvalidInput
-from tests.support.code_searches import PLAIN, search
+from tests.support.code_searches import ENGINES, PLAIN, search
 
 PYTHON = """\
 import os
@@ -122,3 +122,13 @@ def test_every_language_of_the_table_is_one_that_the_engine_knows(tmp_path: Path
     for language, suffixes in structural.LANGUAGES.items():
         (tmp_path / f"file.{suffixes[0]}").write_text("x\n")
         search(tmp_path, replace(PLAIN, pattern="x", mode="ast", lang=language))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["print($$$ARGS)", "$F(command, $$$)", "import os", "$A.$B", "def $NAME($$$): $$$BODY"]
+)
+def test_structure_is_the_same_with_and_without_ripgrep(project: Path, pattern: str) -> None:
+    """With it, only files that hold the longest word of the pattern are read."""
+    query = replace(PLAIN, pattern=pattern, mode="ast", include_hidden=True)
+    one, other = (search(project, query, engine) for engine in ENGINES)
+    assert one.matches == other.matches

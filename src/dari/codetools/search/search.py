@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from dari.codetools.search.cursor import Position, read_cursor, write_cursor
 from dari.codetools.search.file_filter import FileFilter
@@ -91,6 +92,7 @@ Counts = list[tuple[str, int]]
 
 class _Search:
     def __init__(self, session: CodeSession, workspace: Workspace, query: SearchQuery, since: Position | None) -> None:
+        self._session = session
         self._workspace = workspace
         self._query = query
         self._since = since
@@ -147,8 +149,12 @@ class _Search:
         self.engine = await asyncio.to_thread(engine_name)
         structural = StructuralSearch(self._query.pattern, lang, self._query.context, self._clock)
 
+        candidates = await self._files_with(structural.needle)
+
         def search() -> tuple[Page | None, Counts]:
-            page, counts = self._over_files(lambda path: structural.search_file(path, self._since), structural.wants)
+            page, counts = self._over_files(
+                lambda path: structural.search_file(path, self._since), structural.wants, candidates
+            )
             if not counts and (page is None or not page.matches) and self._since is None:
                 structural.check_pattern()
             self.skipped = structural.skipped
@@ -156,16 +162,36 @@ class _Search:
 
         return await self._in_thread(search)
 
+    async def _files_with(self, word: str) -> list[str] | None:
+        """Where ripgrep finds the word, in a tenth of the time that we need to read the files; None without ripgrep."""
+        engine = find_ripgrep(self._session, self._workspace) if word else None
+        if engine is None:
+            return None
+        query = replace(self._query, pattern=word, mode="literal", case="sensitive", output="files")
+        ripgrep = RipgrepSearch(
+            self._session, engine, query, self.scopes, self.files, self._workspace.base, SEARCH_TIMEOUT_S
+        )
+        since = b"" if self._since is None else self._since.key
+        return [path for path, _ in await ripgrep.counts() if path_key(path) >= since]
+
     def _over_files(
-        self, search: Callable[[str], list[FoundLine]], wants: Callable[[str], bool]
+        self,
+        search: Callable[[str], list[FoundLine]],
+        wants: Callable[[str], bool],
+        candidates: Sequence[str] | None = None,
     ) -> tuple[Page | None, Counts]:
+        """`candidates` instead of all files, in order."""
         count = 0
-        paths = walk(
-            self.scopes,
-            self.files,
-            include_hidden=self._query.include_hidden,
-            include_ignored=self._query.include_ignored,
-            since=None if self._since is None else self._since.key,
+        paths = (
+            candidates
+            if candidates is not None
+            else walk(
+                self.scopes,
+                self.files,
+                include_hidden=self._query.include_hidden,
+                include_ignored=self._query.include_ignored,
+                since=None if self._since is None else self._since.key,
+            )
         )
 
         def files() -> Iterator[tuple[str, str, Sequence[FoundLine]]]:

@@ -88,12 +88,15 @@ class StructuralSearch:
         self._clock = clock
         names = [found[1] or found[2] for found in _VARIABLE.finditer(pattern) if (found[1] or found[2])]
         self._variables = [name for name in dict.fromkeys(names) if not name.startswith("_")]
-        # A file without the longest word of the pattern need not be parsed.
-        words = _WORD.findall(_VARIABLE.sub(" ", pattern))
-        self._needle = max(words, key=len, default="")
-        self._languages: set[str] = set()
+        self._words = set(_WORD.findall(_VARIABLE.sub(" ", pattern)))
+        self._languages: set[str] = set() if lang is None else {lang}
         self.skipped = 0
         """Files that were too large."""
+
+    @property
+    def needle(self) -> str:
+        """The longest word of the pattern: a file without it need not be read, one without any of them not parsed."""
+        return max(sorted(self._words), key=len, default="")
 
     def wants(self, path: str) -> bool:
         return self._language_of(path) is not None
@@ -114,7 +117,7 @@ class StructuralSearch:
         if language is None or source is None:
             return []
         self._languages.add(language)
-        if self._needle not in source:
+        if not all(word in source for word in self._words):
             return []
         nodes = self._find(source, language)
         self._clock.check()
