@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dari.codetools.diff import comparison
 from dari.codetools.diff.touched import find_touched
 from dari.codetools.workspace import Workspace
 from dari.errors import DariError, Denied, InvalidInput
@@ -269,3 +270,16 @@ async def test_outside_of_a_repository_a_commit_is_refused(tmp_path: Path) -> No
         assert brief(await tools.call("diff", since="1 hour ago")) == {"a.py": "modified +0 -0"}
         with pytest.raises(DariError):
             await tools.call("diff", since="session")
+
+
+async def test_thousands_of_changed_files_are_listed_without_counting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "MAX_COUNTED", 50)
+    root = new_repository(tmp_path / "r", {f"f{n}.py": "x = 1\n" for n in range(60)})
+    write_files(root, {f"f{n}.py": "x = 2\n" for n in range(60)})
+    async with code_tools(root) as tools:
+        result = await tools.call("diff", statOnly=True, maxTokens=500)
+    assert result["totals"] == {"files": 60, "added": 0, "removed": 0}
+    assert "not counted" in result["note"]
+    assert symbols(result, "f0.py") == ["changed variable x"]

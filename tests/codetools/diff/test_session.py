@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dari.codetools.diff import snapshot
+from dari.errors import InvalidInput
 from tests.codetools.diff.test_diff import brief, symbols
 from tests.support.codetools import CodeTools, code_tools
 from tests.support.repositories import commit, git, new_repository, write_files
@@ -72,7 +73,7 @@ async def test_a_folder_without_a_repository_has_sessions_too(tmp_path: Path) ->
         write_files(root, {"a.py": "def a(): return 2\n", "n.py": "n = 1\n"})
         (root / "sub" / "b.py").unlink()
         result = await tools.call("diff", since="session")
-    assert brief(result) == {"a.py": "modified +1 -1", "n.py": "untracked +1 -0", "sub/b.py": "deleted +0 -1"}
+    assert brief(result) == {"a.py": "modified +1 -1", "n.py": "added +1 -0", "sub/b.py": "deleted +0 -1"}
     assert symbols(result, "a.py") == ["changed function a"]
     assert not (root / ".git").exists()
 
@@ -129,3 +130,11 @@ async def test_the_private_folder_goes_with_the_session(tmp_path: Path, monkeypa
     del tools
     gc.collect()
     assert list((tmp_path / "tmp").glob("dari-diff-*")) == []
+
+
+async def test_no_snapshot_is_taken_of_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "r"))
+    write_files(tmp_path / "r", {"a.py": "a = 1\n"})
+    async with code_tools(tmp_path / "r", lasts=True) as tools:
+        with pytest.raises(InvalidInput, match="home folders"):
+            await tools.call("diff", since="session")

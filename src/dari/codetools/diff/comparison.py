@@ -26,6 +26,8 @@ from dari.errors import DariError, InvalidInput
 from dari.files.globs import compile_parts, glob_matches
 
 MAX_OLD_BYTES = 4 << 20
+MAX_COUNTED = 5_000
+"""To count lines git reads both contents of every file."""
 _OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "-M", "--ignore-submodules=dirty")
 _GLOB = frozenset("*?[")
 _BY_TIME = "no repository is here: files by their time of change, without their old content"
@@ -98,10 +100,15 @@ class Comparison:
         unknown = await untracked(git, self.top, self._folder, specs)
         hashed, large = await asyncio.to_thread(split_by_size, self.top, unknown)
         await hash_files(git, self.top, self._folder, hashed)
-        arguments = ("diff", *_OPTIONS, "--raw", "--numstat", "-z", self.base.tree, "--", *specs)
-        changes = read_raw(await git.run(arguments, self.top, env=self._folder.env))
+        arguments = ("-z", self.base.tree, "--", *specs)
+        printed = await git.run(("diff", *_OPTIONS, "--raw", *arguments), self.top, env=self._folder.env)
+        if printed.count(b"\0:") < MAX_COUNTED:
+            printed += await git.run(("diff", *_OPTIONS, "--numstat", *arguments), self.top, env=self._folder.env)
+        else:
+            self.note = f"more than {MAX_COUNTED} files changed: their lines are not counted"
+        changes = read_raw(printed)
         changes += [_bare("added", os.fsencode(name)) for name in large]
-        self.untracked = frozenset(unknown)
+        self.untracked = frozenset(unknown if repository is not None else ())
         changes = [one for one in changes if not self._is_as_it_was(one)]
         if self.base.after is not None:
             changes = await self._only_after(git, changes, self.base.after)
@@ -142,8 +149,7 @@ class Comparison:
         kept = []
         for one in changes:
             stamp = stamp_of(self.top, os.fsdecode(one.path))
-            is_new = one.path in self.untracked
-            if stamp is None or stamp[1] / 1e9 >= after or (one.path in committed and not is_new):
+            if stamp is None or stamp[1] / 1e9 >= after or (one.path in committed and one.path not in self.untracked):
                 kept.append(one)
         return kept
 

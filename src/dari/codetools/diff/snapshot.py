@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 import weakref
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,7 @@ from dari.codetools.diff.git import (
 )
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
-from dari.errors import DariError
+from dari.errors import DariError, InvalidInput
 from dari.files.secrets import is_secret_folder, is_secret_name
 
 MAX_FILE_BYTES = 4 << 20
@@ -87,13 +88,18 @@ class Snapshots:
 
 async def take_snapshot(session: CodeSession, root: Path) -> Snapshot:
     workspace = Workspace([root])
+    home = Path.home()
+    if root == home or root in home.parents:
+        raise InvalidInput(
+            f"no snapshot is taken of {root}: it holds whole home folders", "start the session in a project's folder"
+        )
     taken_at = time.time()
     git = find_git(session, workspace)
     repository = await find_repository(git, root)
     await asyncio.to_thread(remove_left_folders)
     top = root if repository is None else repository.top
     if repository is None:
-        paths, is_partial = await asyncio.to_thread(_listed, workspace)
+        paths, is_partial = await _list_files(workspace)
         if is_partial or len(paths) > MAX_HASHED_FILES:
             stamps = await asyncio.to_thread(_stamps, root, (one.relative for one in paths))
             return Snapshot(root, taken_at, left_out=stamps, is_partial=is_partial)
@@ -168,11 +174,20 @@ def split_by_size(top: Path, names: Iterable[bytes]) -> tuple[list[bytes], dict[
     return hashed, left_out
 
 
-def _listed(workspace: Workspace) -> tuple[list[WorkspacePath], bool]:
+async def _list_files(workspace: Workspace) -> tuple[list[WorkspacePath], bool]:
+    """In a thread that ends with the session: a process that leaves does not wait for 200,000 files."""
+    is_over = threading.Event()
+    try:
+        return await asyncio.to_thread(_listed, workspace, is_over)
+    finally:
+        is_over.set()
+
+
+def _listed(workspace: Workspace, is_over: threading.Event) -> tuple[list[WorkspacePath], bool]:
     paths: list[WorkspacePath] = []
     for one in workspace.files():
         paths.append(one)
-        if len(paths) >= MAX_LISTED_FILES:
+        if len(paths) >= MAX_LISTED_FILES or is_over.is_set():
             return paths, True
     return paths, False
 
