@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dari.bridge.gateway.selection import ServerSelection
 from dari.core.audit.query import query
 from dari.core.scopes import Grant
+from dari.mcp.request import Request
 from tests.support.gateway import House, asked, called, house, lab, replied
 
 pytestmark = pytest.mark.local_mcp
@@ -53,3 +55,23 @@ async def test_a_forwarded_call_that_is_refused_for_its_scope_is_recorded(tmp_pa
         home.wire.grant = Grant("reader", frozenset({"read"}))
         await replied(home.wire, asked("lab__add", arguments={"a": 1, "b": 2}))
         assert records(home) == [("bridge", "bridge", "lab__add", "denied")]
+
+
+@pytest.mark.parametrize("tool", ["lab__add", "demo_echo"])
+async def test_a_call_that_is_over_is_freed_at_once_and_not_left_to_the_garbage_collector(
+    tmp_path: Path, tool: str
+) -> None:
+    arguments = {"text": "a"} if tool == "demo_echo" else {"a": 1, "b": 2}
+    async with house(tmp_path, lab(), own_tools=True) as home:
+        await home.agree()
+        await replied(home.wire, called(tool, tool, **arguments))
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                await replied(home.wire, called(tool, tool, **arguments))
+            left = sum(type(one) is Request for one in gc.get_objects())
+        finally:
+            gc.enable()
+        # The last one may still be on its way out of the frames that answered it.
+        assert left <= 1

@@ -30,7 +30,8 @@ class CallRecord:
 
     def __init__(self, log: RecordWriter, context: Context, tool: str, arguments: bytes | Raw) -> None:
         self._log: RecordWriter | None = log
-        self._context = context
+        # Until the end only: it refers to this record, and what refers to itself waits for the garbage collector.
+        self._context: Context | None = context
         self._tool = tool
         self._arguments = arguments
         self._part = ""
@@ -42,7 +43,7 @@ class CallRecord:
 
     def leave(self) -> None:
         """Somebody else records this call: the bridge does, for tools of other servers."""
-        self._log = None
+        self._log = self._context = None
 
     def returned(self, value: Any, result_bytes: int) -> None:
         is_error = isinstance(value, ToolResult) and value.is_error is True
@@ -61,9 +62,9 @@ class CallRecord:
         self, outcome: Outcome, *, result_bytes: int = 0, error: str = "", detail: dict[str, Any] | None = None
     ) -> None:
         log, context = self._log, self._context
-        if log is None:
+        if log is None or context is None:
             return
-        self._log = None
+        self._log = self._context = None
         given = self._arguments
         log.add(  # not `call`: to pass it all once more is a tenth of what a record costs
             PendingRecord(
