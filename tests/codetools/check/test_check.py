@@ -12,7 +12,7 @@ import pytest
 from dari.codetools.check.steps import order_steps
 from dari.codetools.lint.diagnostic import Diagnostic
 from dari.codetools.testing.report import FailedTest
-from dari.errors import Failed, InvalidInput
+from dari.errors import InvalidInput
 from tests.support.code_engines import python_project
 from tests.support.codetools import code_tools
 
@@ -75,6 +75,28 @@ async def test_a_good_change_is_ok_with_all_engines_named(project: Path) -> None
     assert (result["tests"]["passed"], result["tests"]["failed"]) == (1, 0)
 
 
+async def test_only_the_tests_that_touch_the_change_run(project: Path) -> None:
+    write(
+        project, {"other.py": "X = 1\n", "test_other.py": "import other\n\n\ndef test_x():\n    assert other.X == 2\n"}
+    )
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "a failing test of something else")
+    write(project, {"shop.py": SHOP + "\n\nCURRENCY = 'EUR'\n"})
+    async with code_tools(project) as tools:
+        result = await tools.call("check", only=["tests"])
+    assert result["ok"] and result["tests"]["passed"] == 1, result
+
+
+async def test_not_all_tests_run_where_none_touches_the_change(project: Path) -> None:
+    write(project, {"alone.py": "X = 1\n", "README.md": "# Shop\n"})
+    async with code_tools(project) as tools:
+        alone = await tools.call("check", paths=["alone.py"], only=["tests"])
+        words = await tools.call("check", paths=["README.md"], only=["tests"])
+    for result in (alone, words):
+        assert result["ok"] and "tests" not in result
+        assert result["notes"][0].startswith("tests were not run: no ")
+
+
 async def test_what_is_wrong_comes_in_the_order_in_which_to_repair_it(project: Path) -> None:
     bad = "import os\nfrom math import *\n\ndef price(count: int) -> int:\n  return str(count * 4)\n"
     write(project, {"shop.py": bad})
@@ -117,6 +139,8 @@ async def test_since_names_a_commit_and_nothing_else(project: Path) -> None:
         now = await tools.call("check", only=["lint"])
         before = await tools.call("check", only=["lint"], since="HEAD~1")
         assert (now["files"], before["files"]) == (0, 1)
+        recent = await tools.call("check", only=["lint"], since="1 hour ago")
+        assert recent["files"] >= 1
         for wrong in ("--output=x", "nonsense", " ", "HEAD --output=x"):
             with pytest.raises(InvalidInput):
                 await tools.call("check", since=wrong)
@@ -130,7 +154,7 @@ async def test_a_folder_without_git_needs_paths(tmp_path: Path) -> None:
     async with code_tools(
         tmp_path / "project", environ={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)}
     ) as tools:
-        with pytest.raises(Failed, match="not a git repository"):
+        with pytest.raises(InvalidInput, match="no git repository"):
             await tools.call("check")
 
 

@@ -6,9 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from dari.codetools.check.steps import NextStep, order_steps
+from dari.codetools.diff.comparison import compare
+from dari.codetools.diff.patch import LINK
+from dari.codetools.diff.snapshot import is_secret
 from dari.codetools.engines.rewrite import FileError
 from dari.codetools.engines.select import Selection
 from dari.codetools.engines.usage import EngineUse
@@ -17,8 +21,10 @@ from dari.codetools.lint.diagnostic import SYNTAX
 from dari.codetools.lint.rules import RuleFilter
 from dari.codetools.lint.run import LintPlan, plan_lint
 from dari.codetools.session import CodeSession
+from dari.codetools.testing.projects import SUFFIXES
 from dari.codetools.testing.report import RunReport
 from dari.codetools.testing.service import RunOptions, run_tests
+from dari.codetools.testing.touching.choice import find_touching
 from dari.codetools.types.run import TypesFound, check_types
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import DariError
@@ -47,6 +53,22 @@ class CheckRequest(Struct, frozen=True):
     """Of tracebacks."""
 
 
+async def find_changed(session: CodeSession, workspace: Workspace, since: str) -> list[WorkspacePath]:
+    """The regular files that differ from a commit, a time or the begin of the session, as they are now."""
+    found = []
+    async with compare(session, workspace, since) as comparison:
+        for one in comparison.changes:
+            if one.status in ("deleted", "submodule") or one.new_mode == LINK or is_secret(one.path):
+                continue
+            try:
+                path = workspace.locate(str(comparison.place(one.path).absolute))
+            except DariError:
+                continue  # below a link that leads out
+            if path.absolute.is_file():
+                found.append(path)
+    return found
+
+
 async def check(session: CodeSession, workspace: Workspace, request: CheckRequest, tell: Tell) -> CheckFound:
     """All parts at once. Tests are stopped when a file does not parse: they would only say so again."""
     selection = Selection(request.files)
@@ -58,7 +80,7 @@ async def check(session: CodeSession, workspace: Workspace, request: CheckReques
         tell(len(done), len(request.parts), f"{what} done")
 
     async with asyncio.TaskGroup() as group:
-        tests = group.create_task(_tests(session, workspace, names, request)) if "tests" in request.parts else None
+        tests = group.create_task(_tests(session, workspace, request)) if "tests" in request.parts else None
         formatting = group.create_task(_format(session, workspace, selection, request))
         typing = group.create_task(_types(session, workspace, request))
         linting = group.create_task(_lint(session, workspace, selection, request))
@@ -122,25 +144,35 @@ async def _types(session: CodeSession, workspace: Workspace, request: CheckReque
         return TypesFound([], [FileError(".", f"types: {error.message}")], [])
 
 
-async def _tests(
-    session: CodeSession, workspace: Workspace, names: Sequence[str], request: CheckRequest
-) -> tuple[RunReport | None, str]:
-    options = RunOptions(
-        targets=(),
-        framework=None,
-        keyword="",
-        fail_fast=False,
-        timeout_s=request.timeout_s,
-        last_failed=False,
-        touching=names,
-        max_failures=MAX_FAILURES,
-        max_tokens=request.max_tokens,
-        env={},
-    )
+async def _tests(session: CodeSession, workspace: Workspace, request: CheckRequest) -> tuple[RunReport | None, str]:
+    """The tests that touch the code among the files. Never all of them: that may take an hour, and has a tool."""
+    names = [workspace.show(file) for file in request.files if is_code(file)]
+    if not names:
+        return None, "tests were not run: no code changed; crewx_tools_test runs all"
     try:
-        return await run_tests(session, workspace, options, lambda done, total, what: None), ""
+        choice = await find_touching(workspace, names)
+        if choice.is_all:
+            return None, f"tests were not run: {'; '.join(choice.notes)}; crewx_tools_test runs all"
+        options = RunOptions(
+            targets=[one.target for one in choice.chosen],
+            framework=None,
+            keyword="",
+            fail_fast=False,
+            timeout_s=request.timeout_s,
+            last_failed=False,
+            touching=(),
+            max_failures=MAX_FAILURES,
+            max_tokens=request.max_tokens,
+            env={},
+        )
+        report = await run_tests(session, workspace, options, lambda done, total, what: None)
+        return msgspec.structs.replace(report, notes=[*report.notes, *choice.notes]), ""
     except DariError as error:
         return None, f"tests: {error.message}"
+
+
+def is_code(file: WorkspacePath) -> bool:
+    return file.absolute.suffix in SUFFIXES
 
 
 def _join(*uses: Sequence[EngineUse]) -> list[EngineUse]:

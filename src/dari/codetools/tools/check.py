@@ -7,11 +7,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dari.codetools.check.run import PARTS, CheckFound, CheckRequest, Part, check
+from dari.codetools.check.run import PARTS, CheckFound, CheckRequest, Part, check, find_changed
 from dari.codetools.check.steps import NextStep, count_steps
 from dari.codetools.engines.rewrite import FileError
 from dari.codetools.engines.usage import EngineUse
-from dari.codetools.git import changed_files
 from dari.codetools.session import CodeSession
 from dari.core.context import Context
 from dari.core.scopes import CONTROL
@@ -62,7 +61,11 @@ class CheckTools:
             Meta(description="files, folders and globs; default: what changed since `since`", max_length=1000),
         ] = [],  # noqa: B006
         since: Annotated[
-            str | None, Meta(description="commit, branch or tag: check the files that differ from it (default HEAD)")
+            str | None,
+            Meta(
+                description="a commit, branch or tag (default HEAD), a time such as '2 hours ago', or 'session' for "
+                "since this session began"
+            ),
         ] = None,
         only: Annotated[list[Part], Meta(description="some of format, lint, types, tests; default: all")] = [],  # noqa: B006
         max_steps: Annotated[int, Meta(description="entries of next", ge=1, le=500)] = 30,
@@ -79,7 +82,7 @@ class CheckTools:
         if paths:
             files = await asyncio.to_thread(lambda: list(workspace.files(paths)))
         else:
-            files = list(await changed_files(self._session, workspace, since or "HEAD"))
+            files = await find_changed(self._session, workspace, since or "HEAD")
         if not files:
             return CheckResult(True, [], {}, 0, [], notes=[f"no file changed since {since or 'HEAD'}"])
         request = CheckRequest(files, only or PARTS, timeout_ms / 1000, max_tokens)
