@@ -165,9 +165,12 @@ class _Run:
                 )
             )
         pending = self._pending()
-        if self._embedded and not pending:
-            self._commit(lambda index: index.build_ann())
-            self._backend.tell_readers()
+        if not pending and self._store.vector_state(self._model.key) is not None:
+            # Also when nothing was embedded: an index may be missing after a compaction, or since an older release.
+            built: list[bool] = []
+            self._commit(lambda index: built.append(index.build_ann(self._cancel.is_set)))
+            if self._embedded or any(built):
+                self._backend.tell_readers()
         return EmbedReport(
             model_key=self._model.key,
             embedded=self._embedded,

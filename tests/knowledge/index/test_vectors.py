@@ -135,6 +135,18 @@ def test_the_approximate_index_proposes_and_exact_scores_decide(tmp_path: Path) 
 
 
 @needs_usearch
+def test_an_approximate_index_is_made_once_and_anew_after_compacting(tmp_path: Path) -> None:
+    rows = unit_rows(300)
+    index = index_with(tmp_path, rows, ann_above_rows=100)
+    assert not index.build_ann(lambda: True)  # cancelled
+    assert index.build_ann() and not index.build_ann()
+    index.delete(range(1, 101))
+    index.compact()
+    assert index.search(rows[200], 1)[0][0] == 201
+    assert index.build_ann() and index.search(rows[200], 1)[0][0] == 201
+
+
+@needs_usearch
 def test_a_damaged_approximate_index_is_as_good_as_none(tmp_path: Path) -> None:
     rows = unit_rows(200)
     index_with(tmp_path, rows, ann_above_rows=100).build_ann()

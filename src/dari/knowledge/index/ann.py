@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -22,7 +23,7 @@ _EXPANSION_ADD = 96
 _EXPANSION_SEARCH = 320
 _CANDIDATES = 100  # proposed at least: the exact scores choose among them
 _MAX_TAIL_ROWS = 10_000  # rows beyond the index are all scored, until there are so many
-_BATCH_ROWS = 50_000
+_BATCH_ROWS = 5_000  # about two seconds: so soon a cancelled build ends
 
 
 class ApproximateIndex:
@@ -54,8 +55,11 @@ class ApproximateIndex:
         return cls(index, identity) if 0 < len(index) <= row_count and index.ndim == dim else None
 
     @classmethod
-    def build(cls, directory: Path, dim: int, vectors: Vectors) -> bool:
-        """Write the index for all rows, taking over what is there; false when the old one still suffices."""
+    def build(
+        cls, directory: Path, dim: int, vectors: Vectors, is_cancelled: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Write the index for all rows, taking over what is there; false when the old one still suffices, or when
+        cancelled, which leaves the old one."""
         index, path, count = _new(dim), directory / _FILE, len(vectors)
         known = 0
         if path.exists():
@@ -69,6 +73,8 @@ class ApproximateIndex:
         if known and count - known <= _MAX_TAIL_ROWS:
             return False
         for first in range(known, count, _BATCH_ROWS):
+            if is_cancelled():
+                return False
             last = min(first + _BATCH_ROWS, count)
             index.add(np.arange(first, last), vectors[first:last], copy=True)
         fresh = path.with_suffix(".new")
@@ -76,6 +82,10 @@ class ApproximateIndex:
         os.chmod(fresh, 0o600)
         os.replace(fresh, path)
         return True
+
+    def suffices(self, count: int) -> bool:
+        """Whether so few of `count` rows are beyond the index that scoring them all is as good."""
+        return count - self.row_count <= _MAX_TAIL_ROWS
 
     def search(self, query: Vectors, k: int) -> NDArray[np.int64]:
         """Rows near the query, best first, more than `k` of them."""

@@ -6,7 +6,7 @@ Reads are thread-safe. Writes belong to the one writer of the store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -100,6 +100,6 @@ class VectorRows(Protocol):
 
     def retain(self, chunk_nos: Collection[int]) -> int: ...
 
-    def build_ann(self) -> bool: ...
+    def build_ann(self, is_cancelled: Callable[[], bool] = ...) -> bool: ...
 
     def compact(self) -> int: ...

@@ -13,7 +13,7 @@ from dari.knowledge.store.postgres import EF_SEARCH, vectors_table
 from dari.knowledge.store.records import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from dari.knowledge.index.vectors import Vectors
     from dari.knowledge.store.postgres import Database
@@ -150,11 +150,12 @@ class PostgresVectors:
         self._require_writable()
         return 0
 
-    def build_ann(self) -> bool:
+    def build_ann(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Make the approximate index where the rows are many; true when it was made. Later rows enter it at once."""
         self._require_writable()
         self.refresh(0)
-        if self._has_ann or self._count <= self._ann_above_rows or self.dim > MAX_ANN_DIM:
+        is_wanted = self._count > self._ann_above_rows and self.dim <= MAX_ANN_DIM and not is_cancelled()
+        if self._has_ann or not is_wanted:
             return False
         with self._database.changing_documents() as connection:
             connection.execute(f"SET LOCAL maintenance_work_mem = '{_BUILD_MEMORY}'")

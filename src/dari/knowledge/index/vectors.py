@@ -22,7 +22,7 @@ from dari.knowledge.config import DEFAULT_ANN_ABOVE_CHUNKS
 from dari.knowledge.index.ann import ApproximateIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -191,13 +191,13 @@ class VectorIndex:
         self._state.forget(gone)
         return len(gone)
 
-    def build_ann(self) -> bool:
+    def build_ann(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Make or extend the approximate index where the rows are many; true when it was written."""
         self._require_writable()
         state = self._state
-        if state.count <= self._ann_above_rows:
+        if state.count <= self._ann_above_rows or (self._ann is not None and self._ann.suffices(state.count)):
             return False
-        if not ApproximateIndex.build(_generation(self.directory), self.dim, state.vectors):
+        if not ApproximateIndex.build(_generation(self.directory), self.dim, state.vectors, is_cancelled):
             return False
         self.refresh(state.count)
         return True
