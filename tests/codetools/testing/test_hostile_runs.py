@@ -36,6 +36,21 @@ def test_a_hang_ends_at_the_time_limit_and_says_where_it_was(tmp_path: Path) -> 
     assert "time limit of" in failure["message"]
 
 
+def test_a_conftest_that_hangs_is_named_with_its_line(tmp_path: Path) -> None:
+    files = {"conftest.py": "import threading\n\nthreading.Event().wait()\n", "test_x.py": GOOD}
+    report = run(write(tmp_path, files), timeoutMs=8000)
+    (failure,) = report["failures"]
+    assert (report["stopped"], failure["path"], failure["line"]) == ("timed_out", "conftest.py", 3)
+
+
+def test_a_thread_that_stays_does_not_hold_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "EXIT_GRACE_S", 0.2)
+    code = "import threading\n\ndef test_thread():\n    threading.Thread(target=threading.Event().wait).start()\n"
+    report = run(write(tmp_path, {"test_x.py": code}))
+    assert (report["passed"], report.get("stopped")) == (1, None)
+    assert "kept the test process alive" in " ".join(report["notes"])
+
+
 def test_a_segfault_names_the_test_and_leaves_no_core_file(tmp_path: Path) -> None:
     code = GOOD + "import ctypes\n\ndef test_crash():\n    ctypes.string_at(0)\n"
     before = listing(write(tmp_path, {"test_x.py": code}))

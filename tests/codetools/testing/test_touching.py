@@ -111,6 +111,15 @@ def test_a_test_file_and_a_data_file_choose_themselves_and_who_mentions_them(tmp
     assert targets(choose(tmp_path, "tests/data/prices.json")) == ["tests/test_data.py"]
 
 
+def test_documentation_that_no_code_mentions_runs_nothing(tmp_path: Path) -> None:
+    write(tmp_path, SHOP | {"README.md": "# Shop\n", "src/shop/mail.py": "TEMPLATE = 'letter.txt'\n"})
+    assert choose(tmp_path, "README.md") == TouchingTests((), (), False, ("no code mentions README.md",))
+    report = run(tmp_path, touching=["README.md"])
+    assert (report["collected"], report["notes"]) == (0, ["no code mentions README.md"])
+    write(tmp_path, {"src/shop/letter.txt": "Dear\n"})
+    assert targets(choose(tmp_path, "src/shop/letter.txt", "README.md")) == ["tests/test_letters.py"]
+
+
 def test_configuration_and_what_nothing_imports_mean_all_and_say_so(tmp_path: Path) -> None:
     write(tmp_path, SHOP | {"src/shop/alone.py": "x = 1\n"})
     for name in ("pyproject.toml", "src/shop/alone.py"):

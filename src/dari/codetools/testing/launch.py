@@ -25,7 +25,7 @@ TAIL_BYTES = 8192
 # Between asking the test process for its stack and ending it.
 STACK_GRACE_S = 0.5
 # Between the framework's last word and its end.
-EXIT_GRACE_S = 5.0
+EXIT_GRACE_S = 10.0
 _WATCH_EVERY_S = 0.5
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 13
 

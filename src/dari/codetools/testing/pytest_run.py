@@ -65,6 +65,7 @@ class _PytestRun:
         self._captures: list[tuple[int, int]] = []
         self._failed_ids: set[str] = set()
         self._finish: Event | None = None
+        self._is_over = False
         self._internal = ""
         log.framework = "pytest"
         if python.origin not in ("project", "caller"):
@@ -85,7 +86,7 @@ class _PytestRun:
                 output,
                 self._log,
                 captures=lambda: self._captures,
-                is_over=lambda: self._finish is not None,
+                is_over=lambda: self._is_over,
             )
             pipe.drain()
             self._settle(run, output.tail, pipe.stack)
@@ -143,6 +144,8 @@ class _PytestRun:
                 self._internal = str(event.get("text", ""))
             case "finish":
                 self._finish = event
+            case "over":
+                self._is_over = True
 
     def _end(self, event: Event) -> None:
         outcome: Outcome = event["outcome"] if event["outcome"] in ("passed", "skipped", "error") else "failed"

@@ -51,7 +51,10 @@ async def run_tests(
     store = last_failed or LastFailed()
     log = RunLog(on_progress)
     deadline = asyncio.get_running_loop().time() + options.timeout_s
-    targets, chosen = await _choose(workspace, options, log)
+    choice = await _choose(workspace, options, log)
+    if choice is None:
+        return log.report(max_failures=0, max_tokens=0)
+    targets, chosen = choice
     names: list[str] = []
     versions: list[str] = []
     for group in group_targets(workspace, targets, options.framework and FRAMEWORK_LANGUAGES[options.framework]):
@@ -75,8 +78,10 @@ async def run_tests(
     return report if not chosen else _with_chosen(report, chosen)
 
 
-async def _choose(workspace: Workspace, options: RunOptions, log: RunLog) -> tuple[list[Target], list[ChosenTest]]:
-    """Targets that are symbols stand for the tests of that name, else for the tests that touch them."""
+async def _choose(
+    workspace: Workspace, options: RunOptions, log: RunLog
+) -> tuple[list[Target], list[ChosenTest]] | None:
+    """Targets that are symbols stand for the tests of that name, else for the tests that touch them. None: no test."""
     targets, symbols = split_targets(workspace, options.targets)
     touching = list(options.touching)
     named: list[Target] = []
@@ -91,6 +96,8 @@ async def _choose(workspace: Workspace, options: RunOptions, log: RunLog) -> tup
         log.note(note)
     if choice.is_all:
         return [*targets, *named], []
+    if not choice.targets and not named:
+        return None
     kept = [one for one in choice.targets if _is_within(one, targets)]
     if not kept:
         log.note("none of the tests that touch it is among the targets: all targets ran")

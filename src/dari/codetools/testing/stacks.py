@@ -21,9 +21,7 @@ def blame_running(request: RunRequest, log: RunLog) -> None:
 
 def blame_stack(request: RunRequest, log: RunLog, stack: str) -> None:
     """The running test becomes a failure of its own, with its frames in the project, outermost first."""
-    running = next(iter(log.running), None)
-    if running is None:
-        return
+    running = next(iter(log.running), "collection")
     frames = [found for found in _FRAME.finditer(stack) if request.is_inside(found["path"])]
     shown = [f"{request.show(one['path'])}:{one['line']}: in {one['name']}" for one in reversed(frames)]
     log.fail(

@@ -20,15 +20,12 @@ ONLY = "DARI_TEST_ONLY"
 MAX_TEXT_CHARS = 20000
 MAX_ENTRIES = 40
 
-_events_path = os.environ.get(EVENTS, "")
-_only_path = os.environ.get(ONLY, "")
-
 
 def pytest_configure(config: Any) -> None:
-    if not _events_path:
+    if _pipe is None:
         return
+    pipe = _pipe
     is_worker = hasattr(config, "workerinput")
-    pipe = Pipe(_events_path)
     has_workers = not is_worker and getattr(config.option, "dist", "no") != "no"
     if not has_workers:
         _leave_no_trace()
@@ -38,7 +35,6 @@ def pytest_configure(config: Any) -> None:
     if _only_path:
         config.pluginmanager.register(Selection(_only_path), "dari-selection")
     if not is_worker:
-        pipe.dump_stack_on_signal()
         config.pluginmanager.register(Events(config, pipe), "dari-events")
 
 
@@ -138,6 +134,11 @@ class Events:
         reason = getattr(session, "shouldfail", False) or getattr(session, "shouldstop", False)
         self._send(event="finish", code=int(exitstatus), reason=str(reason or ""))
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """After reports of coverage and the end of workers, which take their time."""
+        self._send(event="over")
+
     def _describe(self, report: Any) -> dict[str, Any]:
         location = getattr(report, "location", None) or ("", 0, "")
         found: dict[str, Any] = {
@@ -200,3 +201,9 @@ def _leave_no_trace() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(others)
     else:
         os.environ.pop("PYTHONPATH", None)
+
+
+_only_path = os.environ.get(ONLY, "")
+_pipe = Pipe(os.environ[EVENTS]) if EVENTS in os.environ else None
+if _pipe is not None:
+    _pipe.dump_stack_on_signal()  # before a conftest, which may hang

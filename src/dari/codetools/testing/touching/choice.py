@@ -45,9 +45,13 @@ _CONFIGURATION = re.compile(
     r"|(?:vitest|jest|vite|babel)\.config\..*|go\.(?:mod|sum)|Cargo\.(?:toml|lock)|.*lock.*"
 )
 
+_DOCUMENTATION = re.compile(
+    r"\.(?:md|rst|adoc|txt|png|jpe?g|gif|svg)$|^(?:LICEN[CS]E|NOTICE|AUTHORS|CHANGELOG)\b", re.I
+)
+
 
 class TouchingTests(Struct, frozen=True):
-    """`targets` are in the order of how near they are; none when `is_all`."""
+    """`targets` are in the order of how near they are. None: all tests when `is_all`, otherwise not one."""
 
     targets: tuple[Target, ...]
     chosen: tuple[ChosenTest, ...]
@@ -94,6 +98,8 @@ class _Chooser:
         self._why: dict[Target, tuple[int, str]] = {}
         self._notes: list[str] = []
         self._is_all = False
+        self._is_known = False
+        """Nothing has to run for some of it."""
         self._graphs: dict[Language, ImportGraph] = {}
 
     def choose(self, paths: Iterable[Path], symbols: Iterable[str]) -> TouchingTests:
@@ -106,7 +112,7 @@ class _Chooser:
             self._symbol(symbol)
         if not self._sources.is_complete:
             self._notes.append("the workspace has too many files to look at all: name root")
-        if not self._why and not self._is_all:
+        if not self._why and not self._is_all and not self._is_known:
             self._everything("no test was found that touches it by imports or names")
         if self._is_all:
             return TouchingTests((), (), True, tuple(self._notes))
@@ -133,13 +139,18 @@ class _Chooser:
         return [self._to_target(Path(one.path), one.test) for one in dict.fromkeys(found)]
 
     def _files(self, changed: Sequence[str]) -> None:
+        untouched: list[str] = []
         for path in dict.fromkeys(changed):
             if path not in self._sources and _CONFIGURATION.fullmatch(os.path.basename(path)):
                 self._everything(f"{self._sources.show(path)} configures everything")
             elif path not in self._sources:
-                self._add_mentions_of_file(path)
-            elif not self._code(path) and len(changed) > 1:
-                self._notes.append(f"no test touches {self._sources.show(path)}")
+                self._other_file(path)
+            elif not self._code(path):
+                untouched.append(path)
+        if len(changed) > 1:
+            self._notes += [f"no test touches {self._sources.show(path)}" for path in untouched]
+        if untouched and not self._why:
+            self._is_known = False
 
     def _code(self, path: str) -> bool:
         """Whether a test was found, near or far."""
@@ -189,11 +200,18 @@ class _Chooser:
             self._add(Target(Path(file)), 1, f"named after {self._sources.show(path)}")
         return bool(tests)
 
-    def _add_mentions_of_file(self, path: str) -> None:
+    def _other_file(self, path: str) -> None:
+        """Data: the tests that mention its name, and those of the code that does."""
         name = os.path.basename(path)
-        for file in self._sources.files():
-            if self._is_test(file) and name in self._sources.read(file):
+        found = [file for file in self._sources.files() if name in self._sources.read(file)]
+        for file in found:
+            if self._is_test(file):
                 self._add(Target(Path(file)), 1, f"mentions {name}")
+            else:
+                self._code(file)
+        if not found and _DOCUMENTATION.search(name):
+            self._notes.append(f"no code mentions {self._sources.show(path)}")
+            self._is_known = True
 
     def _symbol(self, symbol: str) -> None:
         *above, name = re.split(r"\.|::", symbol)
