@@ -144,7 +144,7 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = stream.read(max_bytes + 1)
     if len(data) > max_bytes:
-        raise OSError(errno.EFBIG, f"it has {info.st_size} bytes, {max_bytes} are the most", str(path))
+        raise OSError(errno.EFBIG, f"it may have at most {max_bytes} bytes, it has {info.st_size}", str(path))
     return data
 
 

@@ -68,7 +68,7 @@ def test_a_header_is_used_once_in_any_spelling() -> None:
     ],
 )
 def test_a_mark_where_no_single_argument_is_meant_is_refused(hidden: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="where no argument is"):
+    with pytest.raises(ValueError, match="must be on an argument"):
         find_header_params(hidden)
 
 

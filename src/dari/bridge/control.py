@@ -105,5 +105,5 @@ class BridgeControl:
     async def audit_tail(self, limit: int = 100) -> list[AuditRecord]:
         """The last records of the audit log, newest first."""
         if not 0 < limit <= MAX_AUDIT_RECORDS:
-            raise InvalidInput(f"limit {limit} is out of range", f"use 1 to {MAX_AUDIT_RECORDS}")
+            raise InvalidInput(f"limit must be 1 to {MAX_AUDIT_RECORDS}, got {limit}", "ask for fewer records")
         return query(self._bridge.audit.directory, limit=limit) if self._bridge.audit is not None else []

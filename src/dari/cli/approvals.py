@@ -44,8 +44,12 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=("list", "show", "approve", "deny"), nargs="?", default="list")
-    parser.add_argument("id", metavar="ID", nargs="?", default="", help="as the list names it; its first letters do")
-    parser.add_argument("reason", metavar="REASON", nargs="?", default="", help="deny: why not, for the caller")
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", default="", help="as the list shows it; its first letters are enough"
+    )
+    parser.add_argument(
+        "reason", metavar="REASON", nargs="?", default="", help="deny: the reason, which the caller gets"
+    )
     parser.add_argument("--for-session", action="store_true", help="approve: this tool, for the caller's session")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -93,7 +97,7 @@ async def _list(hub: ApprovalService) -> ApprovalList:
 def _whole_id(start: str, found: ApprovalList) -> str:
     ids = [each.id for each in (*found.waiting, *found.answered) if each.id.startswith(start)]
     if len(ids) > 1:
-        raise InvalidInput(f"{start!r} is the start of {len(ids)} ids", ", ".join(ids))
+        raise InvalidInput(f"{start!r} matches {len(ids)} ids", ", ".join(ids))
     if not ids:
         raise NotFound(f"no call waits under the id {start[:40]!r}", "dari approvals lists them")
     return ids[0]

@@ -178,7 +178,7 @@ def _announce(url: str, token_path: str) -> None:
 
 def _switch(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither true nor false")
+        raise argparse.ArgumentTypeError(f"must be true or false, got {text[:40]!r}")
     return text.lower() == "true"
 
 

@@ -17,14 +17,14 @@ examples:
   dari mcp                        serve one client over stdin and stdout (what an IDE starts)
   dari mcp --transport both       the same, and HTTP beside it
   dari doctor                     check the installation
-  dari uninstall                  list what lives in your home, then remove it if you say so
+  dari uninstall                  list what Dari keeps in your home, then remove it if you confirm
   dari proxy run -- CMD           run a command through the proxy, and see what it requests
   dari remote list-tools          the tools of every other MCP server you use
   dari knowledge search 'backups' passages of your own files, with citations
-  dari approvals                  the calls that wait for your word
-  dari audit verify               is the record of every call to them whole?
+  dari approvals                  the calls that wait for your answer
+  dari audit verify               check that the audit log is complete
 
-guides: docs/guide/connect.md tells how Claude Code, Cursor, VS Code and Codex connect.
+guide: docs/guide/connect.md (Claude Code, Cursor, VS Code, Codex)
 """
 
 
@@ -132,7 +132,7 @@ def _add_uninstall(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     parser = commands.add_parser(
         "uninstall",
         help="list what Dari keeps in your home, keys included, and remove it",
-        description="List everything that Dari keeps in your home; with --yes, or when you say so, stop its daemons "
+        description="List everything that Dari keeps in your home; with --yes, or when you confirm, stop its daemons "
         "and remove all of it: tokens, the CA's private key, logins, recorded traffic, logs, settings.",
     )
     chosen = parser.add_mutually_exclusive_group()
@@ -171,7 +171,9 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--profile", metavar="NAME", help="only the servers of this set of mcp.json")
     chosen.add_argument("--server", metavar="ID", help="only this server, under its own names")
     chosen.add_argument("--no-servers", action="store_true", help="only our own tools, no other MCP servers")
-    parser.add_argument("--rate-limit", metavar="N", type=_rate, help="requests a second and client (default: none)")
+    parser.add_argument(
+        "--rate-limit", metavar="N", type=_rate, help="requests per second and client (default: no limit)"
+    )
     parser.add_argument("--log", choices=("debug", "info", "warning", "error"), default="info", help="log level")
 
 

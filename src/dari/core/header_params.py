@@ -28,7 +28,7 @@ def find_header_params(schema: Any) -> dict[str, Path]:
             continue
         token = part[KEY]
         if not path:
-            raise ValueError(f"{KEY} stands where no argument is")
+            raise ValueError(f"{KEY} must be on an argument")
         where = ".".join(path)
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise ValueError(f"{KEY} of '{where}' is not a header token")

@@ -165,7 +165,7 @@ class ServerConnection:
         return sum(len(line) for line in self._ahead)
 
     def _too_long(self) -> DaemonError:
-        return DaemonError(ErrorCode.INVALID_PARAMS, f"a line may have {self._limits.max_line_bytes} bytes")
+        return DaemonError(ErrorCode.INVALID_PARAMS, f"a line may have at most {self._limits.max_line_bytes} bytes")
 
     async def _close(self) -> None:
         try:

@@ -29,7 +29,7 @@ def socket_address(path: "AnyPath") -> str:
         from dari.errors import InvalidInput
 
         raise InvalidInput(
-            f"a socket path may have {MAX_SOCKET_PATH_BYTES} bytes, this one has {size_bytes}: {path}",
+            f"a socket path may have at most {MAX_SOCKET_PATH_BYTES} bytes, got {size_bytes}: {path}",
             "choose a shorter path, or set DARI_HOME to a shorter directory",
         )
     return os.fspath(path)

@@ -142,7 +142,7 @@ def _kept_headers(flow: Flow) -> Headers:
 
 def read_method(method: str) -> str:
     if not method or not set(method.encode()) <= _TOKEN or method == "CONNECT":
-        raise InvalidInput(f"no method: {method!r}", "give a word such as GET or POST")
+        raise InvalidInput(f"method must be a word such as GET, got {method!r}", "give an HTTP method")
     return method
 
 
@@ -153,13 +153,13 @@ def read_url(url: str) -> str:
     except ValueError:
         is_good = False
     if not is_good or any(ord(character) <= 32 or ord(character) == 127 for character in url):
-        raise InvalidInput(f"no URL to send to: {url!r}", "give an absolute http or https URL, with spaces encoded")
+        raise InvalidInput(f"url must be an absolute http or https URL, got {url!r}", "encode spaces in it")
     return url
 
 
 def header_name(name: str) -> bytes:
     if not name or not set(name.encode()) <= _TOKEN:
-        raise InvalidInput(f"no header name: {name!r}", "give a name such as X-Api-Key")
+        raise InvalidInput(f"invalid header name {name!r}", "give a name such as X-Api-Key")
     return name.encode()
 
 

@@ -96,7 +96,7 @@ class ThrottleSettings(Struct, frozen=True):
         for name in ("latency_ms", "jitter_ms", "downstream_bps", "upstream_bps"):
             value = getattr(self, name)
             if value < 0:
-                raise InvalidInput(f"{name} {value} is negative", "give 0 for no limit")
+                raise InvalidInput(f"{name} must be 0 or more, got {value}", "give 0 for no limit")
             if name.endswith("_bps") and value > MAX_BPS:
                 raise InvalidInput(f"{name} is above {MAX_BPS} bytes per second", "give 0 for no limit")
         for name in ("latency_ms", "jitter_ms"):

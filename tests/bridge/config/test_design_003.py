@@ -153,7 +153,7 @@ def test_yaml_never_builds_objects_or_runs_away(text: str) -> None:
 def test_a_bomb_of_aliases_is_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert "aliases grow without end" in contents("\n".join(lines), "mcp.yaml").problems[0]
+    assert "aliases expand without end" in contents("\n".join(lines), "mcp.yaml").problems[0]
 
 
 def test_without_pyyaml_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

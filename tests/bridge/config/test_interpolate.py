@@ -92,11 +92,11 @@ def test_the_name_of_the_workspace_is_known(full: World) -> None:
     [
         ("${NONE}", "the variable NONE is not set"),
         ("${env:NONE}", "the variable NONE is not set"),
-        ("${not a name}", "the name of a variable is expected"),
+        ("${not a name}", "a reference must name a variable"),
         ("${cmd:whoami}", "would run a command, which is never done"),
         ("${command:ext.pick}", "would run a command, which is never done"),
         ("${vault:x}", "${vault:…} is not a known reference"),
-        ("${file:none.txt}", "none.txt is not there"),
+        ("${file:none.txt}", "none.txt does not exist"),
         ("${keyring:svc/none}", "the keyring has no 'svc/none'"),
         ("${keyring:svc}", "a keyring reference is"),
         ("${input:unknown}", "the input 'unknown' has no value"),

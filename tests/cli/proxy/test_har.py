@@ -65,6 +65,6 @@ def test_a_person_may_use_folders_that_are_closed_to_agents(shell: Shell, record
 
 def test_what_cannot_be_written_or_read_is_told(shell: Shell, recorded: Origin, home: Path) -> None:
     assert "cannot write" in shell("har", "export", "/nowhere/x.har", code=3).err
-    assert "no file" in shell("har", "import", os.devnull + "x", code=3).err
+    assert "does not exist" in shell("har", "import", os.devnull + "x", code=3).err
     (home / "bad.har").write_text("{}")
     assert "error: " in shell("har", "import", str(home / "bad.har"), code=1).err

@@ -49,7 +49,7 @@ def test_map_local_answers_from_a_text_or_a_file(shell: Shell, client: Client, s
     status, body, headers = client.get(site.url("/file"))
     assert (status, body, headers["content-type"]) == (200, b"<p>", "text/html")
     assert site.requests == []
-    assert "no file" in shell("rules", "add", "map-local", "x", "--file", str(home / "missing"), code=3).err
+    assert "does not exist" in shell("rules", "add", "map-local", "x", "--file", str(home / "missing"), code=3).err
 
 
 def test_map_remote_and_status(shell: Shell, client: Client, site: Origin) -> None:
@@ -144,11 +144,11 @@ def test_test_tells_what_applies_and_what_nearly_did(shell: Shell) -> None:
 
 
 MISTAKES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("remove", "r9"), "no rule with id 'r9'"),
+    (("remove", "r9"), "no rule has the id 'r9'"),
     (("add", "header", "x.example"), "no header to change"),
     (("add", "block", "x.example", "--status", "7"), "status_code 7 is out of range"),
     (("add", "allow", "(", "--regex"), "regular expression"),
-    (("update", "r9", "--set", "enabled=false"), "no rule with id 'r9'"),
+    (("update", "r9", "--set", "enabled=false"), "no rule has the id 'r9'"),
     (("test", "ftp://x"), "is not an http or https URL"),
 )
 

@@ -56,7 +56,7 @@ def test_settings_are_taken_back(shell: Shell, home: Path) -> None:
 MISTAKES: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("listen", "localhost:1"), 1, "listen_addr must be host:port"),
     (("preset", "5G"), 1, "no throttle preset is called '5G'"),
-    (("throttle",), 1, "without any limit"),
+    (("throttle",), 1, "needs a limit"),
     (("upstream",), 1, "nothing to change"),
     (("policy",), 1, "nothing to change"),
     (("allowlist", "on", "somewhere"), 1, "invalid IP address"),
@@ -73,7 +73,7 @@ def test_a_wrong_setting_changes_nothing(shell: Shell) -> None:
 
 
 def test_words_that_are_no_switch_and_no_rate_are_refused(shell: Shell) -> None:
-    assert "neither 'on' nor 'off'" in shell.refused("set", "inspect", "maybe")
+    assert "must be 'on' or 'off'" in shell.refused("set", "inspect", "maybe")
     assert "got 'fast'" in shell.refused("set", "throttle", "--down", "fast")
     assert "got 'nan'" in shell.refused("set", "throttle", "--down", "nan")
 

@@ -95,7 +95,7 @@ def test_a_body_is_text_for_people_and_exact_in_a_file(shell: Shell, client: Cli
     assert (home / "body").read_bytes() == JSON_BODY
     assert shell.json("traffic", "body", "1")["kind"] == "json"
     assert "no request body" in shell("traffic", "body", "1", "--request", code=1).err
-    assert "no flow 9" in shell("traffic", "body", "9", "-o", str(home / "x"), code=1).err
+    assert "no flow has the id 9" in shell("traffic", "body", "9", "-o", str(home / "x"), code=1).err
 
 
 def test_a_large_compressed_body_comes_out_whole(shell: Shell, client: Client, home: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_request_is_made_from_nothing(shell: Shell, client: Client, site: Orig
     assert "cannot read" in shell("traffic", "send", site.url("/"), "--body", "@/nowhere", code=3).err
     (home / "raw").write_bytes(b"\xff\xfe")
     assert "must be UTF-8 text" in shell("traffic", "send", site.url("/"), "--body", f"@{home / 'raw'}", code=1).err
-    assert "no URL" in shell("traffic", "send", "nowhere", code=1).err
+    assert "url must be" in shell("traffic", "send", "nowhere", code=1).err
 
 
 def test_clear_forgets(shell: Shell, client: Client, site: Origin) -> None:
@@ -246,8 +246,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(shell: Shell, client: Client,
 def test_times_and_ids_that_are_none_are_refused(shell: Shell) -> None:
     assert "got 'yesterday'" in shell.refused("traffic", "--since", "yesterday")
     assert "request_id must be a number" in shell("traffic", "show", "abc", code=1).err
-    assert "no status" in shell("traffic", "--status", "ok", code=1).err
-    assert "is negative" in shell("traffic", "-n", "-1", code=1).err
+    assert "a status must be" in shell("traffic", "--status", "ok", code=1).err
+    assert "must be 0 or more" in shell("traffic", "-n", "-1", code=1).err
 
 
 def test_nothing_but_the_payload_is_on_stdout_when_a_script_asks(shell: Shell) -> None:

@@ -82,7 +82,7 @@ def test_a_member_that_an_object_does_not_have_is_refused_when_the_object_is_clo
         (("--ratio", "nan"), "must be number, got 'nan'"),
         (("--ratio", "1e999"), "must be number, got '1e999'"),
         (("--follow=maybe",), "must be boolean, got 'maybe'"),
-        (("--mode", "fats"), "is none of its values"),
+        (("--mode", "fats"), "is not one of its values"),
         (("--range", "1"), "must be object, got '1'"),
         (("--sizes", "a"), "must be integer, got 'a'"),
         (("--path",), "--path needs a value"),

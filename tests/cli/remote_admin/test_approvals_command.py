@@ -95,8 +95,8 @@ async def test_a_denial_reaches_the_caller_with_its_reason(person: Person) -> No
     ("words", "complaint"),
     [
         (("--approve", "zzz"), "no call waits under the id 'zzz'"),
-        (("--for-session",), "--for-session says how far --approve goes"),
-        (("--reason", "x"), "--reason is for --deny"),
+        (("--for-session",), "--for-session needs --approve"),
+        (("--reason", "x"), "--reason needs --deny"),
         (("--approve", "a", "--deny", "b"), "not allowed with"),
     ],
 )

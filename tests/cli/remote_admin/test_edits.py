@@ -69,7 +69,7 @@ async def test_a_server_of_another_program_is_not_touched(person: Person) -> Non
     put(person.home / ".cursor/mcp.json", {"mcpServers": {"theirs": {"command": "x"}}})
     put(person.user_file, {"imports": ["cursor"]})
     answer = await person.run("remove", "theirs")
-    assert answer.code == 1 and "stands in a file of cursor" in answer.err
+    assert answer.code == 1 and "is in a file of cursor" in answer.err
 
 
 async def test_a_file_that_is_not_trusted_stays_so_when_a_server_is_enabled(person: Person) -> None:

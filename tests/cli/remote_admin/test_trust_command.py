@@ -134,7 +134,7 @@ async def test_distrust_takes_it_back(theirs: Person) -> None:
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(None, "is not there"), ("{", "mcp.json:1:2: ")],
+    [(None, "does not exist"), ("{", "mcp.json:1:2: ")],
 )
 async def test_a_file_that_cannot_be_read_is_not_trusted(content: str | None, complaint: str, person: Person) -> None:
     if content is not None:

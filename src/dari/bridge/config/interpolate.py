@@ -250,7 +250,7 @@ class _Interpolator:
 
     def _variable(self, name: str, path: tuple[str | int, ...]) -> str:
         if not _NAME.fullmatch(name):
-            raise InvalidInput("the name of a variable is expected", "a name has letters, digits and '_'")
+            raise InvalidInput("a reference must name a variable", "a name has letters, digits and '_'")
         value = self._context.environ.get(name)
         if value is None:
             raise NotFound(f"the variable {name} is not set", f"set {name}, or write ${{{name}:-default}}")
@@ -309,7 +309,7 @@ def _file_text(path: Path) -> str:
             )
         return data.decode().rstrip("\r\n")
     except FileNotFoundError:
-        raise NotFound(f"the file {path} is not there", "make it, or correct the path") from None
+        raise NotFound(f"the file {path} does not exist", "make it, or correct the path") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "no UTF-8 text"
         raise InvalidInput(f"the file {path} cannot be read: {reason}", "check the file") from None

@@ -89,7 +89,7 @@ def read_contents(data: bytes, path: Path, layer: Layer, program: str = "") -> F
     try:
         root = parse_document(data, path)
         if root.shape != "object":
-            raise InvalidInput(f"{path}:1: the file holds no object", 'begin with {"servers": [ … ]}')
+            raise InvalidInput(f"{path}:1: the file must hold a JSON object", 'begin with {"servers": [ … ]}')
     except DariError as error:
         problem = _to_problem(error)
         return FileContents(path=str(path), layer=layer, digest=digest, problems=(problem,), is_readable=False)

@@ -70,6 +70,8 @@ class ClientEnvironment(Struct, frozen=True):
                 )
             return named
         if layer in ("import", "argument", "built-in"):
-            raise InvalidInput("files of other programs are not written", "import the server, then change the copy")
+            raise InvalidInput(
+                "Dari does not change files of other programs", "import the server, then change the copy"
+            )
         folder = self.cwd / ".crewx" if layer == "project" else self.home / ".config/crewx"
         return folder / FILE_NAMES[0]

@@ -184,7 +184,7 @@ class ConfigService:
             )
         if source.program:
             raise InvalidInput(
-                f"'{id}' stands in a file of {source.program} ({source.file})", "import it, then change the copy"
+                f"'{id}' is in a file of {source.program} ({source.file})", "import it, then change the copy"
             )
         self._edit(Path(source.file), change)
         return Path(source.file)
@@ -205,7 +205,7 @@ class ConfigService:
             path = there[0] if there else self.around.file_of("project")
         data = _read_bytes(path)
         if data is None:
-            raise NotFound(f"{path} is not there", "name the file to trust")
+            raise NotFound(f"{path} does not exist", "name the file to trust")
         return path, data
 
 

@@ -123,7 +123,9 @@ class ProfileFile:
 
     def _change(self, change: Callable[[JsonText], None], makes: bool = False) -> bytes:
         if self.path.suffix.lower() in YAML_SUFFIXES:
-            raise InvalidInput(f"{self.path} is YAML, which is not written", "edit it by hand, or use mcp.json")
+            raise InvalidInput(
+                f"Dari does not write YAML files, and {self.path} is one", "edit it by hand, or use mcp.json"
+            )
         path = Path(os.path.realpath(self.path))
         try:
             if makes:
@@ -134,13 +136,15 @@ class ProfileFile:
                     raise FileNotFoundError
                 text = JsonText(_decoded(self.replaced, self.path), str(self.path))
                 if text.root.shape != "object":
-                    raise InvalidInput(f"{self.path}:1: the file holds no object", 'begin with {"servers": [ … ]}')
+                    raise InvalidInput(
+                        f"{self.path}:1: the file must hold a JSON object", 'begin with {"servers": [ … ]}'
+                    )
                 change(text)
                 self.written = text.text.encode()
                 _replace(path, self.written, mode)
                 return self.written
         except FileNotFoundError:
-            raise NotFound(f"{self.path} is not there", "add a server first") from None
+            raise NotFound(f"{self.path} does not exist", "add a server first") from None
         except OSError as error:
             raise Failed(
                 f"cannot write {self.path}: {describe_os_error(error)}",

@@ -49,9 +49,9 @@ class _Converter:
         self._count += 1
         line = raw.start_mark.line + 1
         if self._count > MAX_NODES or id(raw) in above:
-            raise InvalidInput(f"{self._file}:{line}: aliases grow without end here", "write the values out")
+            raise InvalidInput(f"{self._file}:{line}: aliases expand without end", "write the values out")
         if not isinstance(raw, yaml.ScalarNode) and raw.tag not in _PLAIN_TAGS:
-            raise InvalidInput(f"{self._file}:{line}: the tag {raw.tag} is not for us", "remove it")
+            raise InvalidInput(f"{self._file}:{line}: the tag {raw.tag} is not supported", "remove it")
         node = Node(line, raw.start_mark.index, raw.end_mark.index)
         inside = (*above, id(raw))
         if isinstance(raw, yaml.MappingNode):

@@ -55,7 +55,7 @@ def read_selection(options: Mapping[str, Any]) -> ServerSelection:
 def select_servers(catalog: Catalog, choice: ServerSelection, *, has_own: bool = True) -> SelectedServers:
     """What a choice means now; raises when it names what is not there or may not run."""
     if choice.profile and choice.server:
-        raise InvalidInput("a profile and a server are named", "name one of them")
+        raise InvalidInput("both a profile and a server were given", "give one of them")
     if choice.server:
         if choice.server != OWN or not has_own or any(one.id == OWN for one in catalog.listed):
             catalog.usable(choice.server)

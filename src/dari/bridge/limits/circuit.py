@@ -44,7 +44,8 @@ class CircuitBreaker:
     ) -> None:
         if failures < 1 or recover_s <= 0:
             raise InvalidInput(
-                f"circuit.failures is {failures} and recovers in {recover_s} s", "name 1 or more, and a time above 0"
+                f"circuit.failures must be 1 or more and its time above 0 s, got {failures} and {recover_s:g} s",
+                "correct the profile",
             )
         self.server = server
         self.failures = failures

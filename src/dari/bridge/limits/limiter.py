@@ -36,7 +36,7 @@ class FairQueue:
         wait_s: float = DEFAULT_QUEUE_WAIT_S,
     ) -> None:
         if concurrency is not None and concurrency < 1:
-            raise InvalidInput(f"limits.concurrency is {concurrency}", "name 1 or more, or leave it out for no limit")
+            raise InvalidInput(f"limits.concurrency must be 1 or more, got {concurrency}", "leave it out for no limit")
         self.server = server
         self.running = 0
         self._clock = clock

@@ -21,8 +21,8 @@ crux approvals list --json                     with what was answered before
 
 def add_approvals(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", choices=("list", "approve", "deny"), nargs="?", default="list", help="default: list")
-    parser.add_argument("id", metavar="ID", nargs="?", help="the question, as the list names it")
-    parser.add_argument("reason", metavar="REASON", nargs="?", default="", help="why not, for the agent")
+    parser.add_argument("id", metavar="ID", nargs="?", help="the call, as the list shows it")
+    parser.add_argument("reason", metavar="REASON", nargs="?", default="", help="the reason, which the agent gets")
 
 
 def run_approvals(arguments: argparse.Namespace, crux: Crux) -> int:
@@ -31,7 +31,7 @@ def run_approvals(arguments: argparse.Namespace, crux: Crux) -> int:
     from dari.errors import InvalidInput
 
     if not arguments.id:
-        raise InvalidInput(f"which question to {arguments.verb}?", "crux approvals lists them")
+        raise InvalidInput(f"{arguments.verb} needs the id of a call", "crux approvals lists them")
     is_approved = arguments.verb == "approve"
     done = crux.call(
         "crux:approval/answer", question_id=arguments.id, is_approved=is_approved, by=_person(), reason=arguments.reason

@@ -284,7 +284,7 @@ def _percent(text: str) -> int:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} sets no variable; write NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text[:40]!r}")
     return name, value
 
 

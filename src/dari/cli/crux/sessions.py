@@ -115,7 +115,7 @@ def run_load_workspace(arguments: argparse.Namespace, crux: Crux) -> int:
     name = os.path.abspath(os.path.expanduser(arguments.name)) if "/" in arguments.name else arguments.name
     pairs = [text.partition("=") for text in arguments.command]
     if wrong := next((text for text in pairs if not text[1]), None):
-        raise InvalidInput(f"{wrong[0][:40]!r} names no pane", "write --command PANE=TEXT")
+        raise InvalidInput(f"--command must be PANE=TEXT, got {wrong[0][:40]!r}", "name a pane of the workspace")
     loaded = crux.call(
         "crux:workspace/load",
         name=name,

@@ -94,7 +94,7 @@ async def export(
 async def _import(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     path = Path(arguments.file).expanduser().absolute()
     if not path.is_file():
-        raise Failed(f"no file {path}", "give the path of a HAR file")
+        raise Failed(f"{path} does not exist", "give the path of a HAR file")
     try:
         done = await crab.call("traffic.import_har", _PATIENCE_S, path=str(path))
     except Denied:  # outside of what agents may have read; a person may

@@ -84,14 +84,18 @@ def complete(
 def add_place(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     """Given before or after the command: a default here would undo what was given before."""
     parser.add_argument(
-        "--run-dir", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="of another crabd: socket and tokens"
+        "--run-dir",
+        metavar="DIR",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help="the run directory of another crabd (socket and tokens)",
     )
     parser.add_argument(
         "--socket",
         metavar="PATH",
         type=Path,
         default=argparse.SUPPRESS,
-        help="of another crabd (default: in its --run-dir)",
+        help="the socket of another crabd (default: in its --run-dir)",
     )
 
 
@@ -104,7 +108,7 @@ def teach(parser: argparse.ArgumentParser, help: str, examples: str) -> None:
 
 def on_off(text: str) -> bool:
     if text not in ("on", "off"):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither 'on' nor 'off'")
+        raise argparse.ArgumentTypeError(f"must be 'on' or 'off', got {text[:40]!r}")
     return text == "on"
 
 

@@ -167,7 +167,7 @@ def source_of(arguments: argparse.Namespace) -> dict[str, Any]:
         # crabd has a directory of its own, so a path is made absolute where it was typed.
         path = Path(arguments.file).expanduser().absolute()
         if not path.is_file():
-            raise Failed(f"no file {path}", "give the path of a file that exists")
+            raise Failed(f"{path} does not exist", "give the path of a file that exists")
         return {"source": {"kind": "file", "value": str(path)}}
     return {}
 

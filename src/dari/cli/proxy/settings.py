@@ -129,7 +129,7 @@ async def _throttle(arguments: argparse.Namespace, crab: Crab, out: Output) -> i
     if not arguments.enabled:
         return await _set(crab, out, "engine.set_throttle", enabled=False)
     if not (arguments.latency_ms or arguments.jitter_ms or arguments.down or arguments.up):
-        raise InvalidInput("a throttle without any limit", "give --latency-ms, --down or --up; or: set preset 3G")
+        raise InvalidInput("a throttle needs a limit", "give --latency-ms, --down or --up; or: set preset 3G")
     return await _set(
         crab,
         out,

@@ -65,7 +65,7 @@ def add_traffic(commands: Commands[argparse.ArgumentParser], help: str) -> None:
 
 async def _list(arguments: argparse.Namespace, crab: Crab, out: Output) -> int:
     if arguments.limit < 0:
-        raise InvalidInput(f"--limit {arguments.limit} is negative", "give the number of requests to show")
+        raise InvalidInput(f"--limit must be 0 or more, got {arguments.limit}", "give the number of requests to show")
     wanted = filter_of(arguments)
     if arguments.follow:
         from dari.cli.proxy.flows import follow

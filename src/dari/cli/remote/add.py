@@ -1,4 +1,4 @@
-"""`add`: write a server down."""
+"""`add`: add a server to mcp.json."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def parse_entries(text: str, id: str | None) -> dict[str, JsonEntry]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"--json holds no JSON: {error}", """quote it: --json '{"command": "npx", …}'""") from None
+        raise InvalidInput(f"--json must be JSON: {error}", """quote it: --json '{"command": "npx", …}'""") from None
     if not isinstance(value, dict):
-        raise InvalidInput("--json holds no object", """one server: --json '{"command": "npx", "args": […]}'""")
+        raise InvalidInput("--json must be a JSON object", """one server: --json '{"command": "npx", "args": […]}'""")
     found = dict(_pasted(value))
     if not found:
         named = value.pop("id", None) or value.pop("name", None)
@@ -139,7 +139,7 @@ def _allowed(text: str, around: ClientEnvironment) -> JsonValue:
 def _placed(path: str, around: ClientEnvironment) -> str:
     """Absolute, seen from where the person is; what is filled in later stays as it is."""
     if not path:
-        raise InvalidInput("an empty path", "name a folder or a file")
+        raise InvalidInput("a path must not be empty", "name a folder or a file")
     if path.startswith("${"):
         return path
     if path == "~" or path.startswith("~/"):
@@ -374,7 +374,7 @@ def _payload(plan: ImportPlan, file: Path, written: tuple[str, ...]) -> dict[str
 COMMANDS = (
     Command(
         "add",
-        "write a server down: a command, an address, or JSON from a README",
+        "add a server to mcp.json: a command, an address, or JSON from a README",
         add_add,
         run_add,
         description="""\

@@ -38,9 +38,9 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
 async def run_approvals(arguments: argparse.Namespace, context: CommandContext) -> int:
     _take_verb(arguments)
     if arguments.for_session and not arguments.approve:
-        raise InvalidInput("--for-session says how far --approve goes", "give both")
+        raise InvalidInput("--for-session needs --approve", "give both")
     if arguments.reason and not arguments.deny:
-        raise InvalidInput("--reason is for --deny", "give both")
+        raise InvalidInput("--reason needs --deny", "give both")
     if arguments.watch:
         await _watch(arguments, context)
         return 0
@@ -69,7 +69,7 @@ def _take_verb(arguments: argparse.Namespace) -> None:
         if not approval:
             raise InvalidInput(f"{verb} needs the id of a call", "see what waits: dari remote approvals")
         if arguments.approve or arguments.deny or arguments.watch:
-            raise InvalidInput(f"'{verb}' and an option say two things", "give one of them")
+            raise InvalidInput(f"'{verb}' and --approve, --deny or --watch exclude each other", "give one of them")
         setattr(arguments, verb, approval)
     elif approval:
         raise InvalidInput(f"'{verb}' takes no id, got {approval[:40]!r}", "leave it out")
@@ -129,7 +129,7 @@ def _find(start: str, context: CommandContext) -> Approval:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InvalidInput(f"{start!r} is the start of {len(found)} ids", ", ".join(one.id for one in found))
+        raise InvalidInput(f"{start!r} matches {len(found)} ids", ", ".join(one.id for one in found))
     waiting = ", ".join(one.id for one in pending)
     raise NotFound(f"no call waits under the id {start[:40]!r}", f"waiting: {waiting}" if waiting else "none waits")
 

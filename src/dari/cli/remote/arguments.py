@@ -200,7 +200,9 @@ def _chosen(text: str, choices: list[Any], types: set[str], flag: str, *, is_pai
     names = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
     likely = nearest_names(text, names, 1)
     hint = f"did you mean {likely[0]}? " if likely else ""
-    raise InvalidInput(f"{_given(flag, text, is_pair)} is none of its values", f"{hint}one of: {', '.join(names[:20])}")
+    raise InvalidInput(
+        f"{_given(flag, text, is_pair)} is not one of its values", f"{hint}one of: {', '.join(names[:20])}"
+    )
 
 
 def _number(text: str, types: set[str]) -> Any:
@@ -309,7 +311,7 @@ async def _params(params: str | None, context: CommandContext) -> tuple[dict[str
         return {}, None
     data, where = await _source(params, context)
     if len(data) > _MAX_BYTES:
-        raise InvalidInput(f"{where} has {len(data)} bytes", f"{_MAX_BYTES} is the most")
+        raise InvalidInput(f"{where} may have at most {_MAX_BYTES} bytes, got {len(data)}", "pass less, or a file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

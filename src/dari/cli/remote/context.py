@@ -223,7 +223,9 @@ async def ask_consent(console: Console, question: str, *, is_given: bool, instea
     if is_given:
         return True
     if not console.stdin_is_tty:
-        raise InvalidInput("this needs a person's yes, and stdin is not a terminal", f"look first, then add {instead}")
+        raise InvalidInput(
+            "this needs a person's confirmation, and stdin is not a terminal", f"look first, then add {instead}"
+        )
     answer = await console.ask(f"{question} [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 

@@ -99,7 +99,7 @@ async def run_daemon(arguments: argparse.Namespace, context: CommandContext) -> 
     if not _is_daemon():
         raise InvalidInput(
             f"this command runs without a daemon, so it cannot {arguments.word} one",
-            "leave --no-daemon out; where a warning says why none can be used, mend that first",
+            "leave --no-daemon out; where a warning says why none can be used, fix that first",
         )
     if arguments.word == "start":
         return await _start(arguments, context)
@@ -118,7 +118,7 @@ async def _start(arguments: argparse.Namespace, context: CommandContext) -> int:
 
 async def _stop(arguments: argparse.Namespace, context: CommandContext) -> int:
     if not arguments.server:
-        raise InvalidInput("the daemon does not end itself from within", f"run: {context.program} daemon stop")
+        raise InvalidInput("a command that runs in the daemon cannot stop it", f"run: {context.program} daemon stop")
     running = {status.id for status in context.bridge.statuses()}
     if arguments.server not in running:
         context.view.catalog().find(arguments.server)  # says which ones there are

@@ -165,7 +165,7 @@ def _pin(file: ProjectFile, wanted: str | None, context: CommandContext) -> None
 COMMANDS = (
     Command(
         "distrust",
-        "take the trust in a project's mcp.json back: nothing in it runs",
+        "stop trusting a project's mcp.json: nothing in it runs",
         add_distrust,
         run_distrust,
         examples=(("distrust", "the project's file where you are; its servers are ended"),),

@@ -77,7 +77,7 @@ def rows_fields(names: list[str]) -> tuple[str, ...]:
     """The names, checked; the id is always there, since everything else needs it."""
     for name in names:
         if name not in _PLAIN and name not in _SHOWN:
-            raise InvalidInput(f"no field {name!r}", "fields: " + ", ".join(FIELDS))
+            raise InvalidInput(f"unknown field {name!r}", "fields: " + ", ".join(FIELDS))
     return tuple(dict.fromkeys(("id", *names)))
 
 

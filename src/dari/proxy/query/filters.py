@@ -143,7 +143,9 @@ def status_ranges(wanted: str | int) -> list[tuple[int, int]]:
     for word in _words(str(wanted)):
         found = _STATUS.fullmatch(word)
         if found is None:
-            raise InvalidInput(f"no status: {word!r}", "give 404, 4xx, 400-499 or 500-, or several with commas")
+            raise InvalidInput(
+                f"a status must be like 404, 4xx, 400-499 or 500-, got {word!r}", "separate several with commas"
+            )
         if found[3]:
             ranges.append((int(found[3]) * 100, int(found[3]) * 100 + 99))
         elif word.endswith("-"):

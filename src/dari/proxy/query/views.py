@@ -84,7 +84,7 @@ def view(
 ) -> BodyView:
     """The bytes `start`…`end` of the decoded content (all of it by default), cut after `max_chars`."""
     if start < 0 or (end is not None and end < start):
-        raise InvalidInput(f"no byte range: {start} to {end}", "give 0 <= start <= end, counted in decoded bytes")
+        raise InvalidInput(f"start and end must be 0 <= start <= end, got {start} and {end}", "count decoded bytes")
     body, head = message(flow, from_client)
     mime, codings = headers.mime(head), headers.codings(head)
     if not body.size_bytes:

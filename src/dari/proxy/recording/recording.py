@@ -180,7 +180,7 @@ class Recording:
             return slot.flow
         flow = await asyncio.to_thread(self.store.get, flow_id) if self.store is not None else None
         if flow is None:
-            raise NotFound(f"no flow {flow_id}", "find one with crab_traffic_search or crab_traffic_tail")
+            raise NotFound(f"no flow has the id {flow_id}", "find one with crab_traffic_search or crab_traffic_tail")
         return flow
 
     async def add(self, flows: Iterable[Flow]) -> None:

@@ -157,7 +157,7 @@ class RuleStore:
         try:
             return self._rules[rule_id]
         except KeyError:
-            raise NotFound(f"no rule with id '{rule_id}'", "list the rules to see their ids") from None
+            raise NotFound(f"no rule has the id '{rule_id}'", "list the rules to see their ids") from None
 
     def update(self, rule_id: str, changes: dict[str, Any]) -> RuleAdded:
         """Change fields of a rule; its id, kind and place stay. Same checks as for a new one."""

@@ -95,7 +95,7 @@ def check_rule(rule: AnyRule) -> tuple[Matcher, tuple[str, ...]]:
     """The compiled matcher and what a person should know. Raises InvalidInput, or Failed for a missing file."""
     if len(rule.matcher) > MAX_MATCHER_CHARS:
         raise InvalidInput(
-            f"matcher of {len(rule.matcher)} characters: at most {MAX_MATCHER_CHARS} are allowed",
+            f"a matcher may have at most {MAX_MATCHER_CHARS} characters, got {len(rule.matcher)}",
             "match a shorter prefix of the URL",
         )
     if rule.method is not None and not _TOKEN.fullmatch(rule.method):

@@ -260,7 +260,7 @@ class AttachApi:
         found = self._viewers.get(name)
         if found is None:
             if len(self._viewers) >= MAX_VIEWERS:
-                raise Conflict(f"{MAX_VIEWERS} people look already", "let one of them leave")
+                raise Conflict(f"at most {MAX_VIEWERS} people may watch at once", "let one of them leave")
             found = self._viewers[name] = Viewer(
                 self._all, self._window(window_id, pane_id), depth, self._count_approvals
             )

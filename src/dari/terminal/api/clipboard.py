@@ -268,15 +268,15 @@ class ClipboardApi:
         clip = self._made(text.encode(errors="replace"), "tool", None) if text else None
         clip = clip or (self._find(clip_id) if clip_id else self._newest())
         if not clip.is_text:
-            raise InvalidInput(f"clip {clip.id} is {clip.mime_type}, no text", "paste another one, or a file's name")
+            raise InvalidInput(f"clip {clip.id} is {clip.mime_type}, not text", "paste another one, or a file's name")
         is_bracketed = pane.engine.modes.bracketed_paste
         target = PasteTarget((pane.kind or "") if pane.is_at_prompt else "", is_bracketed)
         shaped = format_clip(clip.data.decode(), clip.kind, form, target)
         safe = is_safe(shaped.text)
         if not safe and not is_bracketed and not allow_lines:
             raise Conflict(
-                f"clip {clip.id} has {len(shaped.text.splitlines())} lines and the program in pane {pane.id} knows no "
-                "pastes: each line would be entered",
+                f"clip {clip.id} has {len(shaped.text.splitlines())} lines, and the program in pane {pane.id} has no "
+                "bracketed paste: each line would be entered",
                 "use form 'shell' or 'compact' for one line, or allow_lines=true",
             )
         self._all.input_guard(pane).enter(shaped.text + "\n" if enter else shaped.text, approved_message())
@@ -309,7 +309,7 @@ class ClipboardApi:
         if not data:
             raise InvalidInput("the text to copy is empty", "give a text, or select one first")
         if len(data) > MAX_CLIP_BYTES:
-            raise InvalidInput(f"{len(data)} bytes are too many for a clip", f"copy at most {MAX_CLIP_BYTES}")
+            raise InvalidInput(f"a clip may have at most {MAX_CLIP_BYTES} bytes, got {len(data)}", "copy less at once")
         kind, mime = detect_kind(data)
         return Clip(
             f"clip-{next(self._numbers)}",

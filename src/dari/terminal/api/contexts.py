@@ -58,7 +58,9 @@ class ShellContext:
         """InvalidInput for a name that is none, or too much of anything."""
         count = len(self.env) + len(self.aliases) + len(self.functions)
         if not 1 <= count <= MAX_NAMES:
-            raise InvalidInput(f"{count} names to inject", f"give 1…{MAX_NAMES} of env, aliases and functions")
+            raise InvalidInput(
+                f"a context must have 1…{MAX_NAMES} names, got {count}", "count env, aliases and functions"
+            )
         for names, pattern, what in (
             (self.env, _VARIABLE, "variable"),
             (self.aliases, _WORD, "alias"),
@@ -70,7 +72,7 @@ class ShellContext:
                         f"a {what} name must have letters, digits and _ only, got {name[:80]!r}", "rename it"
                     )
                 if _OURS.match(name):
-                    raise InvalidInput(f"{name!r} is what the terminal itself uses", "use another name")
+                    raise InvalidInput(f"{name!r} is reserved for the terminal itself", "use another name")
                 if "\0" in value or (what == "alias" and "\n" in value):
                     raise InvalidInput(f"the {what} {name} holds a NUL or a line end", "take it out, or use a function")
         both = sorted(set(self.aliases) & set(self.functions))
@@ -78,7 +80,7 @@ class ShellContext:
             raise InvalidInput(f"{both[0]!r} is given as alias and as function", "give one of them")
         size = sum(len(value) for part in (self.env, self.aliases, self.functions) for value in part.values())
         if size > MAX_CHARS:
-            raise InvalidInput(f"{size} characters to inject", f"give at most {MAX_CHARS}")
+            raise InvalidInput(f"a context may have at most {MAX_CHARS} characters, got {size}", "inject less at once")
 
     def doubt(self, name: str) -> str:
         """Why a person should see a variable before it is set; empty for most."""
@@ -289,7 +291,7 @@ class ContextsApi:
         pane = self._all.find(pane_id)
         self._judge(pane, injection, approved_message())
         if pane.kind is None:
-            raise Conflict(f"pane {pane.id} runs {pane.name}, no shell that we know", "use a pane with a shell")
+            raise Conflict(f"pane {pane.id} runs {pane.name}, which is not a known shell", "use a pane with a shell")
         said = await self._tell(pane, write_setup(injection, pane.kind))
         if said != DONE:
             raise Failed(f"the shell of pane {pane.id} did not take it: {said[:200]}", "use other names")

@@ -112,7 +112,9 @@ class ScriptsApi:
         if text is not None:
             kept = sum(len(each) for owned in self._notes.values() for each in owned.values())
             if kept + len(text) > MAX_NOTE_CHARS:
-                raise Conflict(f"{kept} characters are kept, with {len(text)} more it is too much", "delete buffers")
+                raise Conflict(
+                    f"buffers hold {kept} characters, and {len(text)} more would be too many", "delete buffers"
+                )
             notes[name] = text
         return Success()
 

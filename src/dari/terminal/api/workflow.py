@@ -302,12 +302,16 @@ class WorkflowApi:
 
     def _check(self, steps: Sequence[WorkflowStep]) -> None:
         if not 1 <= len(steps) <= MAX_STEPS:
-            raise InvalidInput(f"{len(steps)} steps", f"give 1…{MAX_STEPS}")
+            raise InvalidInput(
+                f"a call must have 1…{MAX_STEPS} steps, got {len(steps)}", "split them into several calls"
+            )
         for at, step in enumerate(steps, 1):
             if not step.command and not step.wait_for:
                 raise InvalidInput(f"step {at} has no command and nothing to wait for", "give one of them, or both")
             if not 0 < step.timeout_ms <= MAX_WAIT_MS:
-                raise InvalidInput(f"step {at}: timeout_ms {step.timeout_ms} is out of range", f"give 1…{MAX_WAIT_MS}")
+                raise InvalidInput(
+                    f"step {at}: timeout_ms must be 1…{MAX_WAIT_MS}, got {step.timeout_ms}", "correct it"
+                )
             if step.wait_for:
                 make_matcher(step.wait_for, step.regex)
             if step.pane and _is_id(step.pane):

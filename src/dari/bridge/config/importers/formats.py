@@ -143,7 +143,7 @@ def _root(found: ImportSource, data: bytes) -> Node:
     is_long = found.shape == "claude-code" and len(data) > LARGE_FILE_BYTES
     root = (_parse_large(text) if is_long else None) or jsonc.parse(text, str(found.path))
     if root.shape != "object":
-        raise InvalidInput(f"{found.path}:1: the file holds no object", "look at the file")
+        raise InvalidInput(f"{found.path}:1: the file must hold a JSON object", "look at the file")
     return root
 
 
