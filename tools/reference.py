@@ -56,6 +56,7 @@ def pages() -> dict[str, str]:
         "kebab-tools.md": _kebab_tools(),
         "kebab.md": _kebab(),
         "code-tools.md": _code_tools(),
+        "code-tools-cases.md": _code_tools_cases(),
         "commands.md": _commands(),
         "proxy.md": _proxy(),
         "remote.md": _remote(),
@@ -133,6 +134,27 @@ def _code_tools() -> str:
             continue
         text = describe_code_tool("crewx-tools", command, tools[_CODE + command.tool])
         parts.append(f"## `crewx-tools {command.name}`\n\n```text\n{text}```\n")
+    return "\n".join(parts)
+
+
+def _code_tools_cases() -> str:
+    """From the table that the tests run."""
+    from tests.codetools.hostile_cases import CASES, SEQUENCES
+
+    parts = [_NOTE, "# Hostile and awkward cases of the code tools\n"]
+    parts.append(
+        f"What the [code tools](code-tools.md) do with {len(CASES) + len(SEQUENCES)} cases; each row is a test in"
+    )
+    parts.append(
+        "`tests/codetools`. A refusal changes nothing; after every write `crewx_tools_undo` was seen to bring all"
+    )
+    parts.append("files back.\n")
+    rows = [(case.group, case.what, f"`{case.tool}`", case.outcome) for case in CASES]
+    rows += [(group, what, "all", outcome) for group, what, outcome, _, _ in SEQUENCES]
+    for group in dict.fromkeys(row[0] for row in rows):
+        parts.append(f"## {group[0].upper()}{group[1:]}\n\n| case | tool | outcome |\n|---|---|---|")
+        parts += [f"| {what} | {tool} | {outcome} |" for kind, what, tool, outcome in rows if kind == group]
+        parts.append("")
     return "\n".join(parts)
 
 

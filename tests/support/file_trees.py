@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
+_MAX_BYTES = 64 << 20
 
-def write_tree(root: Path, files: dict[str, str | bytes]) -> Path:
+
+def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +29,7 @@ def read_tree(root: Path) -> dict[str, tuple[int, bytes | str]]:
             if stat.S_ISLNK(info.st_mode):
                 content = f"link to {os.readlink(path)}"
             elif stat.S_ISREG(info.st_mode):
-                content = path.read_bytes()
+                content = path.read_bytes() if info.st_size < _MAX_BYTES else f"{info.st_size} bytes"
             else:
                 content = "folder" if stat.S_ISDIR(info.st_mode) else "special"
             found[os.path.relpath(path, root)] = info.st_mode, content
