@@ -14,7 +14,7 @@ from dari.codetools.engines.choose import EngineChooser
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace
 from dari.process.children import Children
-from tests.support.code_engines import python_project
+from tests.support.code_engines import python_project, require_engine
 from tests.support.codetools import code_tools
 
 
@@ -118,6 +118,20 @@ async def test_a_missing_engine_is_one_entry_with_its_install_command(tmp_path: 
     assert error["path"] == "a.js"
     assert "biome is not installed" in error["message"] and "3 files" in error["message"]
     assert "npm install --save-dev --save-exact @biomejs/biome" in error["message"]
+
+
+async def test_c_is_formatted_in_a_project_with_a_style_and_when_it_is_named(tmp_path: Path) -> None:
+    require_engine("clang-format", "pip install clang-format")
+    root = write(tmp_path / "project", {"a.c": "int  a;\n", "styled/b.c": "int  b;\n", "styled/.clang-format": "{}"})
+    async with code_tools(root) as tools:
+
+        async def changed(*paths: str, style: str = "project") -> list[str]:
+            result = await tools.call("format", paths=list(paths), style=style)
+            return [edit["path"] for edit in result["changed"]]
+
+        assert await changed(".") == ["styled/b.c"]
+        assert await changed("a.c") == ["a.c"]
+        assert await changed(".", style="default") == ["a.c", "styled/b.c"]
 
 
 async def test_the_version_of_a_program_is_asked_for_again_when_it_was_replaced(tmp_path: Path) -> None:

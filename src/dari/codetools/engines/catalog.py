@@ -49,6 +49,7 @@ LANGUAGES = (
         "c",
         (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".m", ".mm", ".proto"),
         ("clang-format",),
+        needs_configuration=True,  # there is no one style of C
     ),
     Language("shell", (".sh", ".bash"), ("shfmt",), ("shellcheck",)),
 )

@@ -86,11 +86,8 @@ def _group(workspace: Workspace, chooser: EngineChooser, selection: Selection) -
                 errors.append(FileError(workspace.show(file), "no formatter is known for files of this name"))
             continue
         steps = chooser.formatters(language, file.absolute.parent)
-        if (
-            language.needs_configuration
-            and file not in selection.named
-            and not any(step.is_configured for step in steps)
-        ):
+        is_asked_for = file in selection.named or any(step.is_configured for step in steps)
+        if language.needs_configuration and not is_asked_for and (chooser.is_project or steps[-1].engine is None):
             continue
         groups.setdefault(tuple(step.key for step in steps), (steps, []))[1].append(file)
     return list(groups.values()), errors
