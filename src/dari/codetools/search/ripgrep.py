@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import stat
@@ -125,12 +126,15 @@ class RipgrepSearch:
         self._check(run)
         if run.end == "output_limit":
             raise InvalidInput(f"files with a match are more than {MAX_LIST_BYTES >> 20} MB of names", "narrow paths")
-        found: dict[str, int] = {}
-        if counts:
-            pairs = (line.partition(b"\0") for line in run.stdout.split(b"\n") if line)
+        # In a thread: of 200,000 files it takes a second.
+        return await asyncio.to_thread(self._read_counts, run.stdout, has_counts=counts)
+
+    def _read_counts(self, printed: bytes, *, has_counts: bool) -> list[tuple[str, int]]:
+        if has_counts:
+            pairs = (line.partition(b"\0") for line in printed.split(b"\n") if line)
             found = {os.fsdecode(path): int(count) for path, _, count in pairs}
         else:
-            found = {os.fsdecode(path): 1 for path in run.stdout.split(b"\0") if path}
+            found = {os.fsdecode(path): 1 for path in printed.split(b"\0") if path}
         kept = [(path, count) for path, count in found.items() if self._files.accepts(path)]
         return sorted(kept, key=lambda one: path_key(one[0]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -172,7 +173,8 @@ class _Search:
             self._session, engine, query, self.scopes, self.files, self._workspace.base, SEARCH_TIMEOUT_S
         )
         since = b"" if self._since is None else self._since.key
-        return [path for path, _ in await ripgrep.counts() if path_key(path) >= since]
+        found = await ripgrep.counts()
+        return [path for path, _ in found[bisect_left(found, since, key=lambda one: path_key(one[0])) :]]
 
     def _over_files(
         self,
@@ -217,7 +219,9 @@ class _Search:
         return self._since.line if self._since is not None and path_key(path) == self._since.key else 0
 
     def _after_cursor(self, counts: Counts) -> Counts:
-        return counts if self._since is None else [one for one in counts if path_key(one[0]) > self._since.key]
+        if self._since is None:
+            return counts
+        return counts[bisect_right(counts, self._since.key, key=lambda one: path_key(one[0])) :]
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """A thread cannot be cancelled: it is told, and looks between two blocks of a file."""
