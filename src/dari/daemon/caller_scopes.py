@@ -84,4 +84,5 @@ def require_person(what: str) -> None:
         raise NotAPerson(f"{what} is for a person, and the call has no caller", "use a terminal of your own")
     require_scope("admin", f"{what} is for a person")
     if reason := find_agent(caller.pid, caller.started):
-        raise NotAPerson(f"{what} is for a person, and {reason}", "use a terminal of your own, outside of any pane")
+        where = "outside of any pane, and opened before the agent was started or by a new login"
+        raise NotAPerson(f"{what} is for a person, and {reason}", f"use a terminal of your own: {where}")
