@@ -23,6 +23,7 @@ _OPTIONS = (
     *("--no-config", "--no-messages", "--files-with-matches", "--null", "--fixed-strings", "--case-sensitive"),
     *("--hidden", "--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--color=never"),
     *("--max-filesize", str(MAX_SOURCE_BYTES)),
+    *(f"--glob=!{name}" for name in sorted(VERSION_CONTROL)),
 )
 
 
