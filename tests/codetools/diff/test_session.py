@@ -138,3 +138,17 @@ async def test_no_snapshot_is_taken_of_a_home_folder(tmp_path: Path, monkeypatch
     async with code_tools(tmp_path / "r", lasts=True) as tools:
         with pytest.raises(InvalidInput, match="home folders"):
             await tools.call("diff", since="session")
+
+
+async def test_repositories_inside_a_folder_without_one_are_part_of_its_session(tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    write_files(root, {"a.py": "a = 1\n"})
+    new_repository(root / "sub", {"x.py": "x = 1\n", "y.py": "y = 1\n"})
+    async with code_tools(root, lasts=True) as tools:
+        await begin(tools)
+        assert brief(await tools.call("diff", since="session")) == {}
+        write_files(root, {"sub/x.py": "x = 2\n"})
+        assert brief(await tools.call("diff", since="session")) == {"sub/x.py": "modified +1 -1"}
+        with pytest.raises(InvalidInput, match="snapshot"):
+            await tools.call("diff", since="session", root="sub")
+        assert brief(await tools.call("diff", root="sub")) == {"x.py": "modified +1 -1"}

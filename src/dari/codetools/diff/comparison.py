@@ -16,6 +16,7 @@ from dari.codetools.diff.since import SESSION, parse_time
 from dari.codetools.diff.snapshot import (
     Snapshot,
     hash_files,
+    list_files,
     split_by_size,
     stamp_of,
     untracked,
@@ -97,7 +98,11 @@ class Comparison:
         self.git = git
         self._folder = await asyncio.to_thread(PrivateFolder, repository, self.top, self.base.objects)
         specs = _specs(self.workspace, self.top, paths)
-        unknown = await untracked(git, self.top, self._folder, specs)
+        if repository is not None:
+            unknown = await untracked(git, self.top, self._folder, specs)
+        else:  # as the snapshot listed them: git does not look into repositories inside
+            listed, _ = await list_files(Workspace([self.top]))
+            unknown = [os.fsencode(one.relative) for one in listed]
         hashed, large = await asyncio.to_thread(split_by_size, self.top, unknown)
         await hash_files(git, self.top, self._folder, hashed)
         arguments = ("-z", self.base.tree, "--", *specs)
@@ -190,7 +195,13 @@ async def compare(
 
 async def _base(session: CodeSession, git: Git, repository: Repository, workspace: Workspace, since: str) -> Base:
     if since == SESSION:
-        return _base_of(await _snapshot(session, workspace))
+        snapshot = await _snapshot(session, workspace)
+        if snapshot.folder != repository.top:
+            raise InvalidInput(
+                f"the session's snapshot is of {snapshot.folder}, not of the repository {repository.top} in it",
+                "name a commit or a time, or leave root out",
+            )
+        return _base_of(snapshot)
     if (moment := parse_time(since)) is not None:
         head = await _head(git, repository)
         before = ""

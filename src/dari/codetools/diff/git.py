@@ -132,17 +132,19 @@ async def find_repository(git: Git, folder: Path) -> Repository | None:
 
 def _belongs(own: Path, top: Path) -> bool:
     """Of a linked work tree and of a submodule the git folder is elsewhere, and names the work tree."""
-    try:
-        back = (own / "gitdir").read_text("utf-8", "surrogateescape").strip()
+    if back := _head_of(own / "gitdir").strip():
         return os.path.realpath(back) == str(top / ".git")
-    except OSError:
-        pass
-    try:
-        lines = (own / "config").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return False
+    lines = _head_of(own / "config").splitlines()
     named = [line.partition("=")[2].strip() for line in lines if line.strip().lower().startswith("worktree")]
     return any(os.path.realpath(own / one) == str(top) for one in named)
+
+
+def _head_of(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MAX_COPIED_BYTES).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
 
 
 def _kept(listed: bytes) -> tuple[tuple[str, str], ...]:

@@ -99,7 +99,7 @@ async def take_snapshot(session: CodeSession, root: Path) -> Snapshot:
     await asyncio.to_thread(remove_left_folders)
     top = root if repository is None else repository.top
     if repository is None:
-        paths, is_partial = await _list_files(workspace)
+        paths, is_partial = await list_files(workspace)
         if is_partial or len(paths) > MAX_HASHED_FILES:
             stamps = await asyncio.to_thread(_stamps, root, (one.relative for one in paths))
             return Snapshot(root, taken_at, left_out=stamps, is_partial=is_partial)
@@ -150,6 +150,15 @@ async def hash_files(git: Git, top: Path, folder: PrivateFolder, names: Sequence
             await hash_files(git, top, folder, names[half:])
 
 
+async def list_files(workspace: Workspace) -> tuple[list[WorkspacePath], bool]:
+    """In a thread that ends with the session: a process that leaves does not wait for 200,000 files."""
+    is_over = threading.Event()
+    try:
+        return await asyncio.to_thread(_listed, workspace, is_over)
+    finally:
+        is_over.set()
+
+
 def is_secret(name: bytes) -> bool:
     *folders, last = os.fsdecode(name).split("/")
     return is_secret_name(last) or any(map(is_secret_folder, folders))
@@ -172,15 +181,6 @@ def split_by_size(top: Path, names: Iterable[bytes]) -> tuple[list[bytes], dict[
             hashed.append(name)
             total += size
     return hashed, left_out
-
-
-async def _list_files(workspace: Workspace) -> tuple[list[WorkspacePath], bool]:
-    """In a thread that ends with the session: a process that leaves does not wait for 200,000 files."""
-    is_over = threading.Event()
-    try:
-        return await asyncio.to_thread(_listed, workspace, is_over)
-    finally:
-        is_over.set()
 
 
 def _listed(workspace: Workspace, is_over: threading.Event) -> tuple[list[WorkspacePath], bool]:
