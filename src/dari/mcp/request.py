@@ -17,6 +17,7 @@ from dari.rpc.codec import UNREADABLE, Message, Params, RequestId, decode_any, n
 from dari.text.redact import redact_secrets
 
 if TYPE_CHECKING:
+    from dari.core.audit.calls import CallRecord
     from dari.mcp.reply_channel import ReplyChannel
     from dari.mcp.server import Server
     from dari.mcp.session import Session
@@ -27,7 +28,9 @@ QUESTION_TIMEOUT_S = 300.0
 class Request(Context):
     """The `Context` of both eras. `session` is None in the stateless era, where every request stands alone."""
 
-    __slots__ = ("_remembered", "grant", "channel", "method", "params", "request_id", "server", "session", "version")
+    __slots__ = (
+        "_remembered", "grant", "channel", "method", "params", "record", "request_id", "server", "session", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Request(Context):
         self.session = session
         self.version = version
         self.grant = channel.grant
+        self.record: CallRecord | None = None
         self._remembered: RequestState | None = None
 
     @property

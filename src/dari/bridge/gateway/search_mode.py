@@ -171,8 +171,8 @@ class SearchTools:
         if context.record is not None:
             context.record.names(found, arguments)
         require_scope(found.scope, context.grant)
-        if context.record is not None and found.server:
-            context.record.leave()
+        if found.server:
+            context.record = None  # the bridge records calls of other servers
         value = found.run(arguments, context)
         return await within_limit(found, value) if found.is_async else value
 

@@ -24,7 +24,7 @@ _NO_DETAIL: dict[str, Any] = {}
 
 
 class CallRecord:
-    """The record of a call that runs. The first of `returned`, `raised` and `leave` ends it."""
+    """The record of a call that runs. The first of `returned`, `raised` and `asked` ends it."""
 
     __slots__ = ("_arguments", "_context", "_log", "_part", "_started", "_tool")
 
@@ -40,10 +40,6 @@ class CallRecord:
     def names(self, tool: Tool, arguments: bytes | Raw) -> None:
         """The tool that is meant: `call_tool` runs another one."""
         self._tool, self._arguments, self._part = tool.name, arguments, tool.part
-
-    def leave(self) -> None:
-        """Somebody else records this call: the bridge does, for tools of other servers."""
-        self._log = self._context = None
 
     def returned(self, value: Any, result_bytes: int) -> None:
         is_error = isinstance(value, ToolResult) and value.is_error is True

@@ -99,9 +99,9 @@ class AuditLog(RecordWriter):
 
     def check(self) -> None:
         """Raise if a call could not be recorded now; a gateway asks before it makes one."""
-        queued, since_s = self.queued, self.failing_since_s
+        since_s = self.failing_since_s
         is_failing = since_s is not None and time.monotonic() - since_s >= self._grace_s
-        if is_failing or queued >= self._limit:
+        if is_failing or len(self._queue) >= self._limit:
             raise Unavailable(
                 f"the audit log in {self.directory} cannot be written: {self.problem or 'it cannot keep up'}",
                 "free disk space or correct its permissions; calls go on by themselves",

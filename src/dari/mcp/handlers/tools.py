@@ -90,8 +90,8 @@ def _start(request: Request, tool: Tool) -> Any:
         raise InsufficientScope(tool.scope, request.grant)
     if params.request_state is not UNSET:
         request.recall()
-    if record is not None and tool.server:
-        record.leave()
+    if tool.server:
+        request.record = None  # the bridge records calls of other servers
     try:
         return tool.run(arguments, request)
     except InvalidInput:
