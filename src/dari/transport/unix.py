@@ -118,9 +118,12 @@ class _Connection(asyncio.Protocol):
         self.transport.abort()
 
     def _grant(self) -> Grant:
-        peer = peer_credentials(self.transport.get_extra_info("socket"))
-        is_confined = bool(find_confined(peer.pid, peer.started))
-        return replace(self._owner.grant, may_relay_person=False) if is_confined else self._owner.grant
+        try:
+            peer = peer_credentials(self.transport.get_extra_info("socket"))
+            is_free = not find_confined(peer.pid, peer.started)
+        except OSError:
+            is_free = False
+        return self._owner.grant if is_free else replace(self._owner.grant, may_relay_person=False)
 
     def _become_http(self, protocol: asyncio.Protocol) -> None:
         self._owner.connections.pop(self, None)
