@@ -44,7 +44,7 @@ class ConnectionLost(Exception):
         self.reply_begun = reply_begun
 
 
-class ClientConnection(asyncio.Protocol):
+class DaemonConnection(asyncio.Protocol):
     """A cancelled call stays in the queue until its reply has come, so the others keep theirs."""
 
     def __init__(self) -> None:
@@ -138,14 +138,14 @@ class ClientConnection(asyncio.Protocol):
 
 async def open_connection(
     path: AnyPath, check_server: Callable[[PeerCredentials], None] | None = None
-) -> ClientConnection:
+) -> DaemonConnection:
     """A connection without a handshake; OSError without a listener. `check_server` raises to refuse a listener."""
     sock = await connect_unix(path)
     try:
         check_daemon_owner(sock, path)
         if check_server is not None:
             check_server(peer_credentials(sock))
-        _, channel = await asyncio.get_running_loop().create_unix_connection(ClientConnection, sock=sock)
+        _, channel = await asyncio.get_running_loop().create_unix_connection(DaemonConnection, sock=sock)
     except BaseException:
         sock.close()
         raise
@@ -191,7 +191,7 @@ class DaemonClient:
         self._command = command
         self._check_server = check_server
         self._known = {error.name: error for error in error_types}
-        self._kept: ClientConnection | None = None
+        self._kept: DaemonConnection | None = None
         self._opening = asyncio.Lock()
         self._is_closed = False
 
@@ -286,7 +286,7 @@ class DaemonClient:
                 channel.retire()
         raise AssertionError("the second attempt returns or raises")
 
-    async def _kept_channel(self) -> tuple[ClientConnection, bool]:
+    async def _kept_channel(self) -> tuple[DaemonConnection, bool]:
         async with self._opening:
             if self._is_closed:
                 raise Unavailable(UNREACHABLE, "this client has been closed")
@@ -295,7 +295,7 @@ class DaemonClient:
             self._kept = await self._open()
             return self._kept, True
 
-    async def _open(self) -> ClientConnection:
+    async def _open(self) -> DaemonConnection:
         channel = await self._connect()
         try:
             await self._shake_hands(channel)
@@ -307,7 +307,7 @@ class DaemonClient:
             raise
         return channel
 
-    async def _connect(self) -> ClientConnection:
+    async def _connect(self) -> DaemonConnection:
         try:
             return await open_connection(self.paths.socket_text, self._check_server)
         except OSError as error:
@@ -326,7 +326,7 @@ class DaemonClient:
         hint = f"no process answers on {self.paths.socket_text} ({error.strerror}); start the daemon"
         return Unavailable(UNREACHABLE, hint)
 
-    async def _shake_hands(self, channel: ClientConnection) -> None:
+    async def _shake_hands(self, channel: DaemonConnection) -> None:
         token = self._token()
         try:
             await channel.shake_hands(token, self._principal)

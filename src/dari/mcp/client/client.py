@@ -35,7 +35,7 @@ from dari.mcp.client.results import (
     RemoteTemplate,
     RemoteTool,
 )
-from dari.mcp.client.session import ClientSession
+from dari.mcp.client.session import McpClientSession
 from dari.mcp.client.subscription import EventListener, Subscription
 from dari.mcp.client.versions import CAPABILITIES, StatelessEnvelope, name_in, with_meta
 from dari.mcp.versions import HEADER_MISMATCH
@@ -85,12 +85,12 @@ class Client:
         self._open_timeout_s = open_timeout_s
         self._probe_s = probe_s
         self._catalogue = Catalogue()
-        self._current: ClientSession | None = None
+        self._current: McpClientSession | None = None
         self._listening: EventListener | None = None
 
     async def open(self) -> Agreement:
         """Connect and agree on an era; raises what went wrong, with what a child wrote to stderr."""
-        session = ClientSession(self._channel, self._answers, self._info, self._probe_s)
+        session = McpClientSession(self._channel, self._answers, self._info, self._probe_s)
         self._current = session
         try:
             agreement = await session.open(self._mode, self._open_timeout_s)
@@ -285,7 +285,7 @@ class Client:
         return Subscription(self._session, kinds=lists, uris=uris, logs=logs, timeout_s=self._timeout_s)
 
     @property
-    def _session(self) -> ClientSession:
+    def _session(self) -> McpClientSession:
         if self._current is None:
             raise Unavailable("the client is not open", "open it with `async with`")
         return self._current
@@ -337,7 +337,7 @@ class Client:
         extra = self._catalogue.headers(name, arguments)
         return await self._ask("tools/call", params, name, extra, timeout_s, progress, answer_questions)
 
-    async def _listen(self, session: ClientSession, agreement: Agreement, on_event: OnEvent) -> None:
+    async def _listen(self, session: McpClientSession, agreement: Agreement, on_event: OnEvent) -> None:
         kinds = [kind for kind in _LISTS if (agreement.capabilities.get(kind) or {}).get("listChanged")]
         self._listening = EventListener(session, on_event, kinds=kinds, uris=())
         try:

@@ -23,7 +23,7 @@ from dari.rpc.codec import encode
 RENEWAL_S = 30.0
 
 
-class ClientSession:
+class McpClientSession:
     """Sends requests in the agreed era. When the server forgets a session, shakes hands again and repeats."""
 
     def __init__(self, channel: Channel, answers: Callbacks, info: Mapping[str, str], probe_s: float) -> None:

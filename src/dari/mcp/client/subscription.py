@@ -13,7 +13,7 @@ from dari.core.events import ListChanged, ListKind, ResourceUpdated
 from dari.errors import DariError, TimedOut, Unavailable
 from dari.mcp.client.events import Backlog, Event, LogMessage, OnEvent, read_event
 from dari.mcp.client.pending import FOREVER
-from dari.mcp.client.session import ClientSession
+from dari.mcp.client.session import McpClientSession
 from dari.rpc.codec import encode
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -30,7 +30,7 @@ class EventListener:
     """
 
     def __init__(
-        self, session: ClientSession, sink: OnEvent, *, kinds: Iterable[ListKind], uris: Iterable[str]
+        self, session: McpClientSession, sink: OnEvent, *, kinds: Iterable[ListKind], uris: Iterable[str]
     ) -> None:
         self._session = session
         self._sink = sink
@@ -124,7 +124,7 @@ class Subscription:
     """`async with client.events(…) as events: async for event in events: …`"""
 
     def __init__(
-        self, session: ClientSession, *, kinds: Iterable[ListKind], uris: Iterable[str], logs: bool, timeout_s: float
+        self, session: McpClientSession, *, kinds: Iterable[ListKind], uris: Iterable[str], logs: bool, timeout_s: float
     ) -> None:
         self._backlog = Backlog()
         self._logs = logs
