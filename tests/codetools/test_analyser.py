@@ -28,14 +28,14 @@ async def test_a_source_that_keeps_its_grammar_busy_is_given_up() -> None:
         assert [one.symbol for one in (await analyser.ask(GOOD)).symbols] == ["f"]
 
 
-async def test_questions_share_one_process_and_a_cancelled_one_does_not_confuse_the_next() -> None:
+async def test_questions_share_processes_and_a_cancelled_one_does_not_confuse_the_next() -> None:
     async with Children() as children:
-        analyser = Analyser(children)
+        analyser = Analyser(children, processes=2)
         answers = await asyncio.gather(
             *(analyser.ask(Question(f"def f{n}(): pass\n".encode(), "python")) for n in range(20))
         )
         assert [one.symbols[0].symbol for one in answers] == [f"f{n}" for n in range(20)]
-        assert len(children.running) == 1
+        assert len(children.running) == 2
         waiting = asyncio.ensure_future(analyser.ask(Question(b"a<b," * 50_000, "typescript")))
         await asyncio.wait([waiting], timeout=0.2)
         waiting.cancel()

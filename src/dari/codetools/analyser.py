@@ -18,6 +18,7 @@ FILE_S = 8.0
 """For one file; the first one also waits for the process to start."""
 START_S = 20.0
 IDLE_S = 60.0
+PROCESSES = min(4, os.cpu_count() or 1)
 MAX_MEMORY_BYTES = 3 << 30
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _encode = msgspec.msgpack.Encoder().encode
@@ -29,28 +30,27 @@ class ParserFailed(Exception):
 
 
 class Analyser:
-    """One file at a time. The process starts with the first question and ends after a minute without one.
+    """Each process has one file at a time. They start when questions wait, and end after a minute without one.
 
-    It sees the bytes that it is given and, besides Python and the grammars, no file and no network.
+    They see the bytes that they are given and, besides Python and the grammars, no file and no network.
     """
 
-    def __init__(self, children: Children, *, file_s: float = FILE_S) -> None:
+    def __init__(self, children: Children, *, file_s: float = FILE_S, processes: int = PROCESSES) -> None:
         self._children = children
         self._file_s = file_s
-        self._turn = asyncio.Lock()
-        self._worker: _Worker | None = None
+        self._turns = asyncio.Semaphore(processes)
+        self._free: list[_Worker] = []
         self._idle: asyncio.TimerHandle | None = None
 
     async def ask(self, question: Question) -> Answer:
         """ParserFailed says why this file has no answer; the next file has a new process."""
-        async with self._turn:
+        async with self._turns:
             if self._idle is not None:
                 self._idle.cancel()
-            worker = self._worker
-            self._worker = None
+            worker = self._take()
             limit_s = self._file_s
             try:
-                if worker is None or worker.child.has_ended:
+                if worker is None:
                     limit_s += START_S
                     worker = await _start(self._children)
                 async with asyncio.timeout(limit_s):
@@ -62,17 +62,24 @@ class Analyser:
                 await worker.child.ended(1.0)
                 raise ParserFailed(f"the grammar of {question.language} crashed ({worker.child.status})") from None
             else:
-                self._worker, worker = worker, None
-                self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._end)
+                self._free.append(worker)
+                worker = None
                 return answer
             finally:
                 if worker is not None:  # late, crashed or cancelled in the middle of an answer
                     worker.end()
+                self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._end)
+
+    def _take(self) -> _Worker | None:
+        while self._free:
+            worker = self._free.pop()
+            if not worker.child.has_ended:
+                return worker
+        return None
 
     def _end(self) -> None:
-        if self._worker is not None and not self._turn.locked():
-            self._worker.end()
-            self._worker = None
+        while self._free:
+            self._free.pop().end()
 
 
 class _Worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 
@@ -10,12 +11,14 @@ from msgspec import Struct
 from dari.codetools.session import CodeSession
 from dari.codetools.symbols.candidates import files_with
 from dari.codetools.symbols.references import Certainty, Place, dotted, judge, matches
-from dari.codetools.symbols.source import NotParsed, ask_about, parser_version
-from dari.codetools.workspace import Workspace
+from dari.codetools.symbols.source import NoGrammar, NotParsed, ask_about, parser_version
+from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import InvalidInput
 
 MAX_FILES = 3_000
 MAX_PARSING_S = 60.0
+PARALLEL = 4
+"""Files that are read while others are parsed."""
 DATA_KINDS = frozenset(("key", "heading"))
 """Definitions only for those who ask for them: YAML has a key `run` in every job."""
 
@@ -57,22 +60,7 @@ async def find_symbol(
             f"name must be a symbol such as run or Shop.sell, got {name[:100]!r}", "use crewx_tools_search for a text"
         )
     files, engine = await files_with(session, workspace, patterns, word)
-    places: list[Place] = []
-    problems: list[str] = []
-    ends_at = time.monotonic() + MAX_PARSING_S
-    read = 0
-    for path in files[:MAX_FILES]:
-        if time.monotonic() > ends_at:
-            break
-        read += 1
-        shown = workspace.show(path)
-        try:
-            language, answer = await ask_about(session, workspace, path, word, wants_symbols=False)
-        except NotParsed as error:
-            problems.append(f"{shown}: {error}")
-            continue
-        places += [Place(shown, language, one) for one in answer.occurrences]
-        report(read, min(len(files), MAX_FILES))
+    places, problems, unread = await _parse_all(session, workspace, files, word, report)
     if kind not in DATA_KINDS:
         places = [one for one in places if one.at.role != "definition" or one.at.kind not in DATA_KINDS]
     definitions = [one for one in places if one.at.role == "definition"]
@@ -81,8 +69,51 @@ async def find_symbol(
     references, local = _judge_all(places, wanted, others, in_text=in_text, is_qualified=dotted(name) != word)
     wanted.sort(key=lambda one: (one.at.kind == "declaration", one.path, one.at.line))
     return Found(
-        wanted, references, len(others), local, read, f"{engine}, {parser_version()}", problems, len(files) - read
+        wanted,
+        references,
+        len(others),
+        local,
+        len(files) - unread,
+        f"{engine}, {parser_version()}",
+        problems,
+        unread,
     )
+
+
+async def _parse_all(
+    session: CodeSession,
+    workspace: Workspace,
+    files: Sequence[WorkspacePath],
+    word: str,
+    report: Callable[[int, int], None],
+) -> tuple[list[Place], list[str], int]:
+    """The places in the order of the files, what could not be parsed, and how many files there was no time for."""
+    found: list[list[Place]] = [[] for _ in files]
+    problems: list[str] = []
+    ends_at = time.monotonic() + MAX_PARSING_S
+    turns = iter(range(min(len(files), MAX_FILES)))
+    done = 0
+
+    async def work() -> None:
+        nonlocal done
+        for at in turns:
+            if time.monotonic() > ends_at:
+                return
+            shown = workspace.show(files[at])
+            try:
+                language, answer = await ask_about(session, workspace, files[at], word, wants_symbols=False)
+                found[at] = [Place(shown, language, one) for one in answer.occurrences]
+            except NoGrammar:
+                pass
+            except NotParsed as error:
+                problems.append(f"{shown}: {error}")
+            done += 1
+            report(done, len(files))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(PARALLEL):
+            group.create_task(work())
+    return [one for places in found for one in places], problems, len(files) - done
 
 
 def _judge_all(

@@ -19,6 +19,10 @@ class NotParsed(Exception):
     """Why a file has no answer, in words for the caller."""
 
 
+class NoGrammar(NotParsed):
+    """It is no source, or in a language that has no grammar here."""
+
+
 async def ask_about(
     session: CodeSession, workspace: Workspace, path: WorkspacePath, name: str = "", *, wants_symbols: bool = True
 ) -> tuple[str, Answer]:
@@ -34,10 +38,10 @@ async def ask_about_bytes(
     session: CodeSession, data: bytes, path: str, name: str = "", *, wants_symbols: bool = True, wants_text: bool = True
 ) -> tuple[str, Answer]:
     if b"\0" in data[:8000]:
-        raise NotParsed("it is binary")
+        raise NoGrammar("it is binary")
     language = language_of(PurePath(path), data[:200])
     if not language:
-        raise NotParsed("neither its name nor its first line says a language")
+        raise NoGrammar("neither its name nor its first line says a language")
     try:
         answer = await session.analyser.ask(
             Question(data, language, name, wants_symbols, wants_text=wants_symbols and wants_text)
@@ -45,7 +49,7 @@ async def ask_about_bytes(
     except ParserFailed as error:
         raise NotParsed(str(error)) from None
     if answer.is_unknown:
-        raise NotParsed(f"no grammar of {language} is installed (extra: dari[codetools])")
+        raise NoGrammar(f"no grammar of {language} is installed (extra: dari[codetools])")
     return language, answer
 
 
