@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from dari.codetools.engines.locate import find_engine, project_folders
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.cargo_run import run_cargo
 from dari.codetools.testing.go_run import run_go
@@ -16,6 +17,7 @@ from dari.codetools.testing.report import RunLog
 from dari.codetools.testing.request import Framework, RunRequest
 from dari.codetools.testing.unittest_run import run_unittest
 from dari.codetools.workspace import Workspace
+from dari.errors import Unavailable
 
 _MAX_READ_BYTES = 1 << 20
 _RUNNERS: Mapping[Framework, Callable[[RunRequest, RunLog], Awaitable[None]]] = {
@@ -44,7 +46,7 @@ async def choose_framework(
         case "rust":
             return "cargo"
         case "node":
-            return _choose_node(group)
+            return _choose_node(session, workspace, group)
         case "python":
             return await _choose_python(session, workspace, group)
 
@@ -73,6 +75,18 @@ def _speaks_of_pytest(project: Path) -> bool:
     return False
 
 
-def _choose_node(group: ProjectTargets) -> Framework:
-    found = node_frameworks(read_package(group.project), group.project)
-    return found[0] if found else "vitest"
+def _choose_node(session: CodeSession, workspace: Workspace, group: ProjectTargets) -> Framework:
+    """What the nearest package.json says, or one above it, or what is installed."""
+    for folder in project_folders(workspace, group.project):
+        if found := node_frameworks(read_package(folder), folder):
+            return found[0]
+    names: tuple[Framework, ...] = ("vitest", "jest")
+    for name in names:
+        if find_engine(name, workspace, group.project, session.environ, origins=("project",)) is not None:
+            return name
+    scripts = read_package(group.project).get("scripts")
+    script = scripts.get("test") if isinstance(scripts, dict) else None
+    own = f"; its test script is {str(script)[:100]!r}, which only a shell can run" if script else ""
+    raise Unavailable(
+        f"{group.project} uses neither vitest nor jest{own}", "install one: npm install --save-dev vitest"
+    )

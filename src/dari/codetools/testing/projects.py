@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -37,7 +38,10 @@ MARKERS: Mapping[Language, tuple[str, ...]] = {
     "go": ("go.mod",),
     "rust": ("Cargo.toml",),
 }
-_MAX_LOOKED_AT = 5000
+_MAX_LOOKED_AT = 20_000
+_MAX_DEPTH_OF_OTHERS = 2
+_MAX_FOLDERS = 200
+_NO_PROJECTS = frozenset({"node_modules", "venv", "vendor", "target", "build", "dist", "fixtures", "testdata"})
 _TEST_FILE = re.compile(
     r"test_.*\.py|.*_test\.py|tests\.py|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*_test\.go|.*_test\.rs|tests?\.rs"
 )
@@ -55,13 +59,24 @@ def group_targets(workspace: Workspace, targets: Sequence[Target], wanted: Langu
     """The targets by language and project, in the order in which they were named."""
     groups: dict[tuple[Language, Path], list[Target]] = {}
     for target in targets or [Target(workspace.base)]:
-        for language in _languages_of(workspace, target.path, wanted):
-            project = find_project(workspace, target.path, language)
-            groups.setdefault((language, project), []).append(target)
+        for language, project in _projects_of(workspace, target.path, wanted):
+            # A folder above a project stands for all of it.
+            is_above = target.path in project.parents
+            groups.setdefault((language, project), []).append(Target(project) if is_above else target)
     return [
-        ProjectTargets(language, project, () if not targets or Target(project) in found else tuple(found))
+        ProjectTargets(language, project, () if Target(project) in found else tuple(found))
         for (language, project), found in groups.items()
     ]
+
+
+def find_others(workspace: Workspace, groups: Sequence[ProjectTargets]) -> list[Path]:
+    """Folders below the base with projects in languages that `groups` does not run."""
+    known = {group.language for group in groups}
+    found: list[Path] = []
+    for folder in _folders_below(workspace.base, _MAX_DEPTH_OF_OTHERS):
+        if any(language not in known and language != "python" for language in _marked_languages(folder)):
+            found.append(folder)
+    return found
 
 
 def find_project(workspace: Workspace, path: Path, language: Language) -> Path:
@@ -100,18 +115,18 @@ def is_test_file(name: str) -> bool:
     return _TEST_FILE.fullmatch(name) is not None
 
 
-def _languages_of(workspace: Workspace, path: Path, wanted: Language | None) -> list[Language]:
+def _projects_of(workspace: Workspace, path: Path, wanted: Language | None) -> list[tuple[Language, Path]]:
     if wanted is not None:
-        return [wanted]
+        return [(wanted, find_project(workspace, path, wanted))]
     if not path.is_dir():
         language = SUFFIXES.get(path.suffix)
         if language is None:
             raise InvalidInput(f"{path.name!r} is not a test file of a known framework", "name framework as well")
-        return [language]
+        return [(language, find_project(workspace, path, language))]
     for place in project_folders(workspace, path):
         if found := list(_marked_languages(place)):
-            return found
-    return _languages_inside(workspace, path)
+            return [(language, find_project(workspace, path, language)) for language in found]
+    return _projects_inside(workspace, path)
 
 
 def _marked_languages(folder: Path) -> Iterator[Language]:
@@ -122,19 +137,34 @@ def _marked_languages(folder: Path) -> Iterator[Language]:
             yield language
 
 
-def _languages_inside(workspace: Workspace, folder: Path) -> list[Language]:
-    """No project file above: the languages of the test files, else of any file."""
+def _projects_inside(workspace: Workspace, folder: Path) -> list[tuple[Language, Path]]:
+    """No project file above: the projects of the test files below, each with its own."""
     located = workspace.locate(str(folder))
-    names = [path.names[-1] for path in islice(workspace.files([str(located.absolute)]), _MAX_LOOKED_AT)]
-    found = _languages_by_name(filter(is_test_file, names)) or _languages_by_name(names)
-    if not found:
+    files = (path.absolute for path in islice(workspace.files([str(folder)], wants=_is_code), _MAX_LOOKED_AT))
+    found: dict[tuple[Language, Path], None] = {}
+    others: dict[tuple[Language, Path], None] = {}
+    for file in files:
+        language = SUFFIXES[file.suffix]
+        (found if is_test_file(file.name) else others)[language, find_project(workspace, file, language)] = None
+    if not found and not others:
         raise NotFound(f"{workspace.show(located)} has no tests of a known framework", "name a folder with tests")
-    return found
+    return list(found or others)
 
 
-def _languages_by_name(names: Iterable[str]) -> list[Language]:
-    suffixes = (Path(name).suffix for name in names)
-    return list(dict.fromkeys(SUFFIXES[suffix] for suffix in suffixes if suffix in SUFFIXES))
+def _folders_below(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        entries = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in entries[:_MAX_FOLDERS]:
+        if not name.startswith(".") and name not in _NO_PROJECTS:
+            yield folder / name
+            if depth > 1:
+                yield from _folders_below(folder / name, depth - 1)
+
+
+def _is_code(name: str) -> bool:
+    return os.path.splitext(name)[1] in SUFFIXES
 
 
 def _mapping(value: object) -> Mapping[str, object]:

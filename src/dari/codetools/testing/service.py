@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dari.codetools.session import CodeSession
 from dari.codetools.testing.frameworks import choose_framework, run_framework
 from dari.codetools.testing.last_failed import LastFailed
-from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, group_targets
+from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, find_others, group_targets
 from dari.codetools.testing.report import ChosenTest, RunLog, RunReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.stacks import blame_running
@@ -57,7 +57,12 @@ async def run_tests(
     targets, chosen = choice
     names: list[str] = []
     versions: list[str] = []
-    for group in group_targets(workspace, targets, options.framework and FRAMEWORK_LANGUAGES[options.framework]):
+    groups = group_targets(workspace, targets, options.framework and FRAMEWORK_LANGUAGES[options.framework])
+    is_open = not options.targets and not options.touching and options.framework is None
+    others = [os.path.relpath(one, workspace.base) for one in find_others(workspace, groups)] if is_open else []
+    if others:
+        log.note(f"not run: {', '.join(others[:10])} with tests of another framework; name one as a target")
+    for group in groups:
         left_s = deadline - asyncio.get_running_loop().time()
         if log.stopped is not None or left_s <= 0:
             log.stopped = log.stopped or "timed_out"

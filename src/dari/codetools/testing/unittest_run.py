@@ -27,6 +27,10 @@ async def run_unittest(request: RunRequest, log: RunLog) -> None:
     python = next(found, None)
     if python is None:
         raise Unavailable("no Python was found", "install one, or make a virtual environment: python3 -m venv .venv")
+    if (request.project / "manage.py").is_file():
+        log.note(
+            "a Django project needs its settings: pip install pytest pytest-django in its environment runs its tests"
+        )
     await _UnittestRun(request, log, python).run()
 
 
