@@ -75,7 +75,9 @@ OLD, NEW = "term_len", "display_width"
 
 
 async def rename_dari(side: Side) -> None:
-    await side.call("crewx_tools_refactor", op="rename", symbol={"name": OLD}, newName=NEW, dryRun=False, maxTokens=400)
+    await side.call(
+        "crewx_tools_refactor", op="rename", symbol={"name": OLD}, newName=NEW, docs=True, dryRun=False, maxTokens=200
+    )
 
 
 async def rename_servers(side: Side) -> None:
@@ -141,7 +143,7 @@ def is_formatted(repo: Path, seen: str) -> bool:
 
 
 async def format_dari(side: Side) -> None:
-    await side.call("crewx_tools_format", paths=["src", "tests"], dryRun=False, maxTokens=400)
+    await side.call("crewx_tools_format", paths=["src", "tests"], dryRun=False, maxTokens=200)
 
 
 async def format_servers(side: Side) -> None:
@@ -254,7 +256,7 @@ async def rewrite_dari(side: Side) -> None:
         lang="python",
         paths=["src"],
         dryRun=False,
-        maxTokens=400,
+        maxTokens=200,
     )
 
 
@@ -314,7 +316,7 @@ async def move_dari(side: Side) -> None:
         symbol={"name": "click.utils.get_app_dir"},
         to="src/click/_app_dir.py",
         dryRun=False,
-        maxTokens=400,
+        maxTokens=200,
     )
 
 
