@@ -46,6 +46,20 @@ async def test_a_diagnostic_says_where_what_and_whether_it_can_be_fixed(project:
     assert sorted(os.listdir(project)) == ["a.py", "pyproject.toml"], "no cache is left"
 
 
+@pytest.mark.parametrize(
+    "setting", ["fix = true", "fix-only = true", "fix = true\nunsafe-fixes = true", "show-fixes = true"]
+)
+async def test_a_configuration_that_fixes_writes_nothing_while_we_look(project: Path, setting: str) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.ruff]\n{setting}\n[tool.ruff.lint]\nselect = ['F']\n")
+    (project / "a.py").write_text(UNUSED)
+    async with code_tools(project) as tools:
+        result = await tools.call("lint", paths=["."])
+        assert [one["rule"] for one in result["diagnostics"]] == ["F401"]
+        planned = await tools.call("lint", paths=["."], fix="safe")
+        assert planned["edits"] and planned["applied"] is False
+    assert (project / "a.py").read_text() == UNUSED
+
+
 @pytest.mark.parametrize("count", [1, MAX_BY_STDIN + 1], ids=["on stdin", "on copies"])
 async def test_a_safe_fix_is_shown_then_written_then_undone(project: Path, count: int) -> None:
     files = [project / f"m{number}.py" for number in range(count)]

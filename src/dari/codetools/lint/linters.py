@@ -40,6 +40,8 @@ def _ruff(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
         "--no-cache",
         "--exit-zero",
         "--force-exclude",
+        # `fix = true` and `fix-only = true` of a project's configuration write; looking must not.
+        *("--no-fix", "--no-fix-only"),
         "--output-format=json-lines",
         *_codes(rules),
         "--",
@@ -61,7 +63,16 @@ def _codes(rules: RuleFilter) -> list[str]:
 def _flake8(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
     ignore = [f"--extend-ignore={','.join(rules.ignore)}"] if rules.ignore else []
     select = [f"--select={','.join(rules.select)}"] if rules.select and "ALL" not in rules.select else []
-    return ["--exit-zero", "--jobs=1", f"--format={parse.FLAKE8_FORMAT}", *select, *ignore, "--", *names]
+    return [
+        "--exit-zero",
+        "--jobs=1",
+        "--output-file=/dev/stdout",
+        f"--format={parse.FLAKE8_FORMAT}",
+        *select,
+        *ignore,
+        "--",
+        *names,
+    ]
 
 
 def _biome(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
