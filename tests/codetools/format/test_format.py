@@ -137,6 +137,17 @@ async def test_globs_folders_and_ignored_files(project: Path) -> None:
             await paths("src/**/*.ts")
 
 
+async def test_installed_packages_are_left_alone_unless_they_are_named(project: Path) -> None:
+    for name in ("a.py", ".venv/lib/b.py", "web/node_modules/c/d.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_bytes(UNTIDY)
+    async with code_tools(project) as tools:
+        whole = await tools.call("format", paths=["."], style="default")
+        named = await tools.call("format", paths=["web/node_modules/c"], style="default")
+    assert [edit["path"] for edit in whole["changed"]] == ["a.py"]
+    assert [edit["path"] for edit in named["changed"]] == ["web/node_modules/c/d.py"]
+
+
 async def test_a_range_of_one_file(project: Path) -> None:
     write(project, a=b"x=1\ny=2\nz=3\n", b=UNTIDY)
     async with code_tools(project) as tools:

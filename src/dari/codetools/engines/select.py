@@ -9,6 +9,9 @@ from msgspec import Struct
 from dari.codetools.engines.catalog import Language, language_of
 from dari.codetools.workspace import Workspace, WorkspacePath
 
+OTHER_PEOPLES = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", ".nox", "__pypackages__"})
+"""Folders of installed packages, which are left alone also where no .gitignore says so."""
+
 
 class Selection(Struct, frozen=True):
     files: Sequence[WorkspacePath]
@@ -29,6 +32,8 @@ def select_files(
         language = language_of(name)
         return language is not None and bool(engines(language))
 
-    files = list(workspace.files(paths, wants=wants, include_ignored=include_ignored))
+    found = workspace.files(paths, wants=wants, include_ignored=include_ignored)
+    others = OTHER_PEOPLES - {part for path in paths for part in path.split("/")}
+    files = [file for file in found if include_ignored or others.isdisjoint(file.names[:-1])]
     literal = {workspace.locate(path) for path in paths}
     return Selection(files, frozenset(literal.intersection(files)))

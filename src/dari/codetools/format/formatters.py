@@ -13,6 +13,8 @@ from dari.codetools.engines.rewrite import Rewriter
 from dari.errors import InvalidInput
 
 DEFAULT_EDITION = "2021"
+NO_DOWNLOAD = {"RUSTUP_AUTO_INSTALL": "0"}
+"""A toolchain that `rust-toolchain.toml` names and that is missing is an error, not a download of 200 MB."""
 
 
 class LineRange(Struct, frozen=True):
@@ -100,6 +102,7 @@ def _rustfmt(request: FormatRequest) -> Rewriter:
         lambda name: [edition, "--emit=stdout", "--color=never"],
         None,
         re.compile(r"^error(?:\[\w+\])?: (?P<message>.+)(?:\n\s*--> [^\n]*?:(?P<line>\d+):\d+)?", re.MULTILINE),
+        env=NO_DOWNLOAD,
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dari.codetools.engines.choose import EngineChoice
 from dari.codetools.engines.configured import ProjectConfig
+from dari.codetools.format.formatters import NO_DOWNLOAD
 from dari.codetools.lint.diagnostic import SYNTAX, Diagnostic, Severity
 from dari.paths import home, private_dir
 
@@ -178,5 +179,6 @@ CHECKERS = {
         ],
         read_cargo,
         frozenset({0, 101}),
+        NO_DOWNLOAD,
     ),
 }
