@@ -43,6 +43,8 @@ class ChildSpec(Struct, frozen=True):
     """Resource limits by their short names: as, nofile, cpu …"""
     confinement: Confinement = UNCONFINED
     patience: StopTimeouts = StopTimeouts()
+    is_single: bool = False
+    """Known to start no other program: at its end nobody looks for what it left behind, which reads all of /proc."""
 
 
 _TLS = re.compile(
@@ -228,7 +230,8 @@ class Child:
 
     async def _clear(self) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self._group.clear)
+            if not self.spec.is_single:
+                await asyncio.get_running_loop().run_in_executor(None, self._group.clear)
             await _set_within(self.tail.ended, LAST_WORDS_S)
         finally:
             if self._errors is not None:

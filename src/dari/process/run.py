@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.process.child import REAP_S, Child, ChildSpec
 from dari.process.children import Children
@@ -39,10 +40,10 @@ async def run_program(
 
     `on_output` gets stdout as it comes, instead of `ProgramRun.stdout`; it returns True when it has read enough. What
     passes `max_output_bytes` ends the program too: a program that prints for ever is not read for ever.
-    `is_single`: it is known to start no other program, so its result does not wait for the search for strays, which
-    reads all of /proc; nor for its end, once its reader had enough and it was killed: `children` owns what is left.
+    `is_single`: it is known to start no other program, so nobody looks for strays, and its result does not wait for its
+    end once its reader had enough and it was killed: `children` owns what is left.
     """
-    child = await children.start(spec)
+    child = await children.start(replace(spec, is_single=True) if is_single else spec)
     is_killed = False
     try:
         run = await _follow(child, stdin, timeout_s, max_output_bytes, on_output, is_single)

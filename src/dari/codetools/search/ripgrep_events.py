@@ -29,7 +29,7 @@ MAX_EVENT_BYTES = 16 << 20
 """Of one line as JSON. A file with a longer one is searched again by our own engine, which reads it in pieces."""
 _EAGER_BYTES = 32 << 10
 """Longer lines are cut as soon as they are read, instead of being kept until the page is made."""
-MAX_UNORDERED_BYTES = 8 << 20
+MAX_UNORDERED_BYTES = 1 << 20
 """A search that prints more is started again in order, and stopped when the page is full."""
 
 
