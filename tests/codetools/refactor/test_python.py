@@ -95,7 +95,7 @@ async def test_everything_that_has_a_name_is_renamed_and_the_code_still_runs(
     before = read_tree(root)
     async with code_tools(root) as tools:
         done = await refactored(tools, op="rename", symbol=symbol, newName=new_name, unsure=True)
-        assert done["engine"] == "rope"
+        assert done["engine"].startswith("rope 1.")
         assert not any(gone.encode() in path.read_bytes() for path in root.rglob("*.py"))
         assert len(done["edits"]) == files
         check_runs(root)

@@ -42,7 +42,7 @@ async def test_every_match_takes_the_new_form(
     root = write_tree(tmp_path / "root", {name: before})
     result = await rewritten(root, pattern=pattern, rewrite=rewrite, paths=[name])
     assert (root / name).read_bytes().decode() == after
-    assert result["engine"] == "ast-grep"
+    assert result["engine"].startswith("ast-grep 0.")
 
 
 async def test_a_codemod_applies_several_rules_in_one_go_without_feeding_one_into_the_other(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ async def test_imports_of_python_are_sorted_by_the_projects_rules_and_unused_one
     text = "import sys\nimport os\n\nprint(sys)\n"
     root = write_tree(tmp_path / "root", {"a.py": text, "ok.py": "import os\n\nprint(os)\n", "empty.py": ""})
     result = await refactored(root, op="organizeImports")
-    assert [edit["path"] for edit in result["edits"]] == ["a.py"] and result["engine"] == "ruff"
+    assert [edit["path"] for edit in result["edits"]] == ["a.py"] and result["engine"].startswith("ruff 0.")
     assert (root / "a.py").read_text() == "import os\nimport sys\n\nprint(sys)\n"
     await refactored(root, op="organizeImports", paths=["*.py"], removeUnused=True)
     assert (root / "a.py").read_text() == "import sys\n\nprint(sys)\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dari.codetools.edits.change import FileChange
 from dari.codetools.engines.locate import find_engine
+from dari.codetools.engines.versions import version_of
 from dari.codetools.refactor.sources import check_parses, language_of, to_source
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace, WorkspacePath
@@ -57,12 +58,13 @@ async def organize_imports(
         wanted = [path for path in chosen if language_of(path.relative) in known]
         if not wanted:
             continue
-        if find_engine(name, workspace, wanted[0].absolute.parent, session.environ) is None:
+        engine = find_engine(name, workspace, wanted[0].absolute.parent, session.environ)
+        if engine is None:
             if len(wanted) == len(chosen):
                 raise Unavailable(f"{name} is not installed", f"install it: {install}")
             notes.append(f"{len(wanted)} files were left out: {name} is not installed ({install})")
             continue
-        used.append(name)
+        used.append(f"{name} {await version_of(session, engine, workspace.base)}".rstrip())
         async with asyncio.TaskGroup() as group:
             for path in wanted:
                 group.create_task(sort(path, name))

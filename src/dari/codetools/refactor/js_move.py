@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from dari.codetools.edits.undo import hash_content
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
-from dari.codetools.refactor.sources import Source, check_parses, language_of, planned, read_source, read_sources
+from dari.codetools.refactor.sources import (
+    Source,
+    check_parses,
+    language_of,
+    planned,
+    read_source,
+    read_sources,
+    structural_engine,
+)
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput
 
@@ -51,7 +59,7 @@ def move(job: Job, workspace: Workspace) -> Plan:
         notes.append("imports of other files are not changed in this language: build it, and correct them")
     files.append(PlannedFile(os.fsencode(old), hash_content(source.data), None))
     files.append(PlannedFile(os.fsencode(new), hash_content(None), source.encode(text), os.fsencode(old)))
-    return Plan(files, notes, "ast-grep", f"move {workspace.show(source.path)} to {workspace.show(target)}")
+    return Plan(files, notes, structural_engine(), f"move {workspace.show(source.path)} to {workspace.show(target)}")
 
 
 def _candidates(job: Job, workspace: Workspace) -> Iterator[WorkspacePath]:

@@ -8,14 +8,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dari.codetools.edits.undo import hash_content
-from dari.codetools.refactor.exports import rename_in_all
+from dari.codetools.refactor.annotations import is_annotated
+from dari.codetools.refactor.exports import module_names, rename_in_all
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions
-from dari.codetools.refactor.python_symbols import Place, find_place
+from dari.codetools.refactor.python_symbols import Place, definitions, find_place
 from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, language_of, planned, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
@@ -42,15 +44,20 @@ def rename(job: Job, workspace: Workspace) -> Plan:
         raise InvalidInput(f"newName must be a Python identifier, got {job.new_name!r}", "letters, digits and _")
     sources = _python_sources(job, workspace)
     place = find_place(job.symbol, sources, workspace)
+    owner = _class_of(place, workspace)
     unsure: list[str] = []
 
     def decide(occurrence: Any) -> bool:
+        if place.offset is None:
+            return False  # of a module: `x.name` of an unknown x is not it
         if _is_call_of_overridden(occurrence):
+            return True
+        if owner and is_annotated(occurrence.resource.read(), occurrence.get_word_range()[0], owner):
             return True
         unsure.append(f"{occurrence.resource.path}:{occurrence.lineno}")
         return job.renames_unsure
 
-    with _open_project(workspace.base, sources) as project:
+    with _open_project(workspace.base, sources) as project, _unreadable_as_unsure():
         from rope.refactor.rename import Rename
 
         refactoring = Rename(project, _resource(project, place.source, workspace), place.offset)
@@ -61,17 +68,19 @@ def rename(job: Job, workspace: Workspace) -> Plan:
             in_hierarchy=True,
             unsure=decide,
             docs=job.renames_docs,
-            resources=[_resource(project, one, workspace) for one in wanted if old in one.text or one is place.source],
+            resources=[
+                _resource(project, one, workspace) for one in wanted if one is place.source or _may_use(one, old, place)
+            ],
         )
         contents, moves = _collect(changes)
     if place.offset is not None:
-        _check_free(job.new_name, old, place, contents)
+        _check_free(job.new_name, old, place, sources, contents, workspace)
     texts = _texts(contents, sources, workspace)
     if place.offset is not None:
         texts = {source: rename_in_all(text, old, job.new_name) for source, text in texts.items()}
-    files = _plan(texts, moves, sources, workspace)
-    notes = _notes(unsure, job, old, workspace, {one.path for one in texts}, sources)
-    return Plan(files, notes, "rope", f"rename {old} to {job.new_name}")
+    files = _plan(texts, moves, workspace)
+    notes = _notes(unsure, job, old, workspace, sources)
+    return Plan(files, notes, _engine(), f"rename {old} to {job.new_name}")
 
 
 def move(job: Job, workspace: Workspace) -> Plan:
@@ -98,12 +107,32 @@ def move(job: Job, workspace: Workspace) -> Plan:
     known = {one.path for one in sources}
     made = [WorkspacePath(target.root, target.relative)] if place.offset is not None and target not in known else []
     texts = _texts(contents, sources, workspace)
-    files = _plan(texts, moves, sources, workspace)
+    files = _plan(texts, moves, workspace)
     for path in made:
         text = contents.get(_relative(path, workspace))
         if text is not None:
             files.append(PlannedFile(os.fsencode(path.absolute), hash_content(None), text.encode()))
-    return Plan(files, [], "rope", f"move {place.name} to {job.to}")
+    return Plan(files, [], _engine(), f"move {place.name} to {job.to}")
+
+
+@contextmanager
+def _unreadable_as_unsure() -> Iterator[None]:
+    """Of a place that rope 1.14 cannot read (it fails in some `match` statements) it is not sure, instead of ending."""
+    from rope.refactor.occurrences import Occurrence
+
+    original = Occurrence.get_pyname
+
+    def get_pyname(occurrence: Any) -> Any:
+        try:
+            return original(occurrence)
+        except Exception:
+            return None
+
+    Occurrence.get_pyname = get_pyname
+    try:
+        yield
+    finally:
+        Occurrence.get_pyname = original
 
 
 def _is_call_of_overridden(occurrence: Any) -> bool:
@@ -118,6 +147,29 @@ def _is_call_of_overridden(occurrence: Any) -> bool:
         if len(found[1]) < indent:
             return bool(found[2] == text[start:end])
     return False
+
+
+def _may_use(source: Source, name: str, place: Place) -> bool:
+    """Whether rope has to look into the file. It takes long where a module has a common name, such as `replace`."""
+    if name not in source.text:
+        return False
+    if place.offset is not None:
+        return True
+    parent = place.name.split(".")[-2:-1]
+    dotted = rf"|\b{re.escape(parent[0])}\s*\.\s*{re.escape(name)}\b" if parent else ""
+    imported = rf"\b(?:from|import)\b[^\n]*\b{re.escape(name)}\b|\bimport\s*\([^)]*\b{re.escape(name)}\b"
+    return re.search(imported + dotted, source.text) is not None
+
+
+def _class_of(place: Place, workspace: Workspace) -> str:
+    """The class whose method or attribute is defined there; empty for anything else."""
+    found = [one.name for one in definitions(place.source, workspace) if one.offset == place.offset]
+    owner = found[0].split(".")[-2] if found and found[0].count(".") > 1 else ""
+    return owner if owner[:1].isupper() or owner.startswith("_") else ""
+
+
+def _engine() -> str:
+    return f"rope {version('rope')}"
 
 
 def _python_sources(job: Job, workspace: Workspace) -> list[Source]:
@@ -225,9 +277,7 @@ def _texts(contents: dict[str, str], sources: Sequence[Source], workspace: Works
     return found
 
 
-def _plan(
-    texts: dict[Source, str], moves: Sequence[tuple[str, str]], sources: Sequence[Source], workspace: Workspace
-) -> list[PlannedFile]:
+def _plan(texts: dict[Source, str], moves: Sequence[tuple[str, str]], workspace: Workspace) -> list[PlannedFile]:
     files: dict[WorkspacePath, PlannedFile] = {source.path: planned(source, text) for source, text in texts.items()}
     for old, new in moves:
         start = workspace.locate(str(workspace.base / old))
@@ -246,16 +296,17 @@ def _plan(
     return list(files.values())
 
 
-def _check_free(new: str, old: str, place: Place, contents: dict[str, str]) -> None:
-    """A module that has the new name already would have two meanings of it."""
-    from dari.codetools.refactor.exports import module_names
-
-    if (
-        place.source.path.relative
-        and new in module_names(place.source.plain)
-        and old in module_names(place.source.plain)
-    ):
-        raise Conflict(f"{place.source.path.relative} has a {new!r} already", "choose another newName")
+def _check_free(
+    new: str, old: str, place: Place, sources: Sequence[Source], contents: dict[str, str], workspace: Workspace
+) -> None:
+    """Conflict where the new name is taken: beside the definition, or in a module that imports it."""
+    names = {one.offset: one.name for one in definitions(place.source, workspace)}
+    owner = names.get(place.offset or 0, "").rpartition(".")[0]
+    if owner and f"{owner}.{new}" in names.values():
+        raise Conflict(f"{owner} has a {new!r} already", "choose another newName")
+    for source in sources:
+        if _relative(source.path, workspace) in contents and {old, new} <= module_names(source.plain):
+            raise Conflict(f"{workspace.show(source.path)} has a {new!r} already", "choose another newName")
 
 
 def _notes(
@@ -263,7 +314,6 @@ def _notes(
     job: Job,
     old: str,
     workspace: Workspace,
-    changed: set[WorkspacePath],
     sources: Sequence[Source],
 ) -> list[str]:
     notes = []
@@ -271,7 +321,7 @@ def _notes(
     if places:
         shown = ", ".join(places[:_MAX_SHOWN]) + (" …" if len(places) > _MAX_SHOWN else "")
         did = "renamed" if job.renames_unsure else "left: unsure true renames them"
-        notes.append(f"{len(places)} attribute uses of {old!r} on objects of unknown type were {did} ({shown})")
+        notes.append(f"{len(places)} uses of {old!r} on objects of unknown type were {did} ({shown})")
     if not job.renames_docs:
         notes += count_mentions(old, workspace, job.include_ignored)
     broken = [workspace.show(one.path) for one in sources if old in one.text and find_syntax_error(one.text, "python")]

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile, RewriteRule
-from dari.codetools.refactor.sources import STRUCTURAL, Source, check_parses, planned, read_sources
+from dari.codetools.refactor.sources import (
+    STRUCTURAL,
+    Source,
+    check_parses,
+    language_of,
+    planned,
+    read_sources,
+    structural_engine,
+)
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import InvalidInput
 
@@ -42,7 +50,7 @@ def rewrite(job: Job, workspace: Workspace) -> Plan:
         check_parses(source, text, workspace.show(source.path))
         files.append(planned(source, text))
     notes.insert(0, f"{count} matches in {len(files)} files" if files else "no match")
-    return Plan(files, notes[:20], "ast-grep", f"{job.op} {rules[0].pattern[:40]!r}")
+    return Plan(files, notes[:20], structural_engine(), f"{job.op} {rules[0].pattern[:40]!r}")
 
 
 def rewrite_text(source: Source, rules: Sequence[RewriteRule]) -> tuple[str, int]:
@@ -131,8 +139,6 @@ def _speaks(language: str, wanted: str) -> bool:
 
 
 def _files(job: Job, rules: Sequence[RewriteRule], workspace: Workspace) -> list[WorkspacePath]:
-    from dari.codetools.refactor.sources import language_of
-
     langs = {rule.lang for rule in rules}
 
     def wants(name: str) -> bool:

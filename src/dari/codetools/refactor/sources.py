@@ -8,6 +8,7 @@ import os
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -70,6 +71,10 @@ class Source(Struct, frozen=True):
             same_place = ends[at] if len(old) == len(new) else by_text.get(text, common)
             rows.append(text + (same_place or common if line.endswith("\n") else ""))
         return "".join(rows)
+
+
+def structural_engine() -> str:
+    return f"ast-grep {version('ast-grep-py')}"
 
 
 def language_of(name: str) -> str:

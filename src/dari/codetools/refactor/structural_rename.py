@@ -14,7 +14,15 @@ from msgspec import Struct
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions
 from dari.codetools.refactor.python_symbols import locate_word
-from dari.codetools.refactor.sources import STRUCTURAL, Source, check_parses, language_of, planned, read_sources
+from dari.codetools.refactor.sources import (
+    STRUCTURAL,
+    Source,
+    check_parses,
+    language_of,
+    planned,
+    read_sources,
+    structural_engine,
+)
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
 
@@ -96,7 +104,7 @@ def rename(job: Job, workspace: Workspace) -> Plan:
         shown = ", ".join(f"{workspace.show(one.source.path)}:{one.line}" for one in left[:_MAX_SHOWN])
         notes.append(f"{len(left)} uses of {old!r} that may be something else are left ({shown})")
     notes += count_mentions(old, workspace, job.include_ignored) if target.level != "local" else []
-    return Plan(files, notes, "ast-grep", f"rename {old} to {job.new_name}")
+    return Plan(files, notes, structural_engine(), f"rename {old} to {job.new_name}")
 
 
 def _offset(source: Source, job: Job) -> int:
