@@ -104,6 +104,22 @@ def test_only_those_that_failed_last_run_again(tmp_path: Path) -> None:
     assert run(tmp_path, lastFailed=True, targets=["tests"])["collected"] == 1
 
 
+def test_a_file_that_could_not_be_loaded_and_a_failed_teardown_run_again(tmp_path: Path) -> None:
+    leaky = (
+        "import pytest\n\n@pytest.fixture\ndef leaky():\n    yield\n    raise ValueError\n\ndef test_b(leaky): pass\n"
+    )
+    files = {
+        "test_a.py": "import nowhere_at_all\n\ndef test_a(): pass\n",
+        "test_b.py": leaky,
+        "test_c.py": "def test_c(): 0\n",
+    }
+    assert run(write(tmp_path, files))["errors"] == 1  # pytest runs nothing when a file cannot be loaded
+    assert run(tmp_path, targets=["test_b.py", "test_c.py"])["errors"] == 1
+    write(tmp_path, {"test_a.py": "def test_a(): pass\n"})
+    assert run(tmp_path, lastFailed=True)["collected"] == 2
+    assert run(tmp_path, lastFailed=True)["collected"] == 1
+
+
 def test_without_a_recorded_failure_everything_runs_and_it_says_so(tmp_path: Path) -> None:
     write(tmp_path, {"test_one.py": "def test_one(): pass\n"})
     report = run(tmp_path, lastFailed=True)

@@ -36,8 +36,10 @@ class LastFailed:
 
     def update(self, project: Path, framework: str, failed: Iterable[str], passed: Iterable[str]) -> None:
         """Those that failed are added, those that passed are taken out, the others stay: a run may be of a part."""
-        before = self.read(project, framework)
-        after = (before - frozenset(passed)) | frozenset(failed)
+        before, gone, new = self.read(project, framework), frozenset(passed), frozenset(failed)
+        # A file that could not be loaded is done with once a test of it ran.
+        loaded = {one.partition("::")[0] for one in (*gone, *new) if "::" in one}
+        after = (before - gone - loaded) | new
         if after == before:
             return
         path = self._file(project, framework)

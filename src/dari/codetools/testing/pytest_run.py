@@ -14,9 +14,10 @@ from dari.codetools.session import CodeSession
 from dari.codetools.testing.event_pipe import Event, EventPipe
 from dari.codetools.testing.launch import Launch, Output, launch, signal_name
 from dari.codetools.testing.pythons import Python, find_pythons, has_module
-from dari.codetools.testing.report import FailedTest, Outcome, RunLog, one_line
+from dari.codetools.testing.report import TEARDOWN, FailedTest, Outcome, RunLog, one_line
 from dari.codetools.testing.request import RunRequest
 from dari.codetools.testing.stacks import blame_stack
+from dari.codetools.testing.targets import to_id
 from dari.errors import NotFound, Unavailable
 from dari.process.run import ProgramRun
 
@@ -103,7 +104,7 @@ class _PytestRun:
         }
         if request.may_be_gone:
             only = pipe.folder / "only.json"
-            only.write_text(json.dumps([f"{one.path}::{one.test}" for one in request.targets]))
+            only.write_text(json.dumps([to_id(str(one.path), one.test) for one in request.targets]))
             env["DARI_TEST_ONLY"] = str(only)
         return {**request.env, **env}
 
@@ -116,7 +117,7 @@ class _PytestRun:
         if request.keyword:
             arguments.append(f"-k{request.keyword}")
         has_test = not request.may_be_gone
-        named = (f"{one.path}::{one.test}" if one.test and has_test else str(one.path) for one in request.targets)
+        named = (to_id(str(one.path), one.test if has_test else "") for one in request.targets)
         return [*arguments, *dict.fromkeys(named)]
 
     def _event(self, event: Event) -> None:
@@ -136,7 +137,7 @@ class _PytestRun:
             case "part":
                 log.fail(self._failure(event, f"{self._id(event)} {event.get('part', '')}"))
             case "error":
-                suffix = " (teardown)" if event.get("when") == "teardown" else ""
+                suffix = TEARDOWN if event.get("when") == "teardown" else ""
                 log.fail(self._failure(event, f"{self._id(event)}{suffix}", is_error=True))
             case "left":
                 log.running.pop(self._id(event), None)

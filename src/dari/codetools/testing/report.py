@@ -16,6 +16,8 @@ MAX_OUTPUT_CHARS = 2000
 MAX_KEPT_FAILURES = 1000
 MAX_SLOWEST = 3
 SLOW_MS = 500
+TEARDOWN = " (teardown)"
+"""Behind the id of a test whose own part passed."""
 _CHARS_PER_TOKEN = 4
 _MIN_TRACEBACK_CHARS = 200
 
@@ -82,6 +84,8 @@ class RunLog:
         self.total: int | None = None
         self.failures: dict[str, FailedTest] = {}
         self.passed_ids: set[str] = set()
+        self.seen_ids: set[str] = set()
+        """Of all tests that began."""
         self.duration_s = 0.0
         self.running: dict[str, None] = {}
         self._counts: dict[Outcome, int] = {"passed": 0, "failed": 0, "skipped": 0, "error": 0}
@@ -101,10 +105,12 @@ class RunLog:
 
     def start(self, test: str) -> None:
         self.running[test] = None
+        self.seen_ids.add(test)
 
     def finish(self, test: str, outcome: Outcome, duration_s: float = 0.0, failure: FailedTest | None = None) -> None:
         """`failure` when it failed."""
         self.running.pop(test, None)
+        self.seen_ids.add(test)
         if failure is not None:
             self.fail(failure)
         if failure is None or outcome == "failed":
@@ -187,15 +193,26 @@ def one_line(text: str) -> str:
 
 
 def _bounded(failure: FailedTest) -> FailedTest:
+    message = one_line(failure.message)
     return FailedTest(
         id=clean(failure.id)[:1000],
-        message=one_line(failure.message),
+        message=message,
         path=failure.path,
         line=failure.line,
-        traceback=shorten(failure.traceback, MAX_TRACEBACK_CHARS),
+        traceback=_without_repetition(shorten(failure.traceback, MAX_TRACEBACK_CHARS), failure, message),
         output=_tail(failure.output, MAX_OUTPUT_CHARS),
         is_error=failure.is_error,
     )
+
+
+def _without_repetition(trace: str, failure: FailedTest, message: str) -> str:
+    """Not what message, path and line have said: a reader pays for every word."""
+    lines = trace.splitlines()
+    if lines and lines[0].strip() == message:
+        del lines[0]
+    if lines and lines[-1].strip() == message:
+        del lines[-1]
+    return "" if lines == [f"{failure.path}:{failure.line}"] else "\n".join(lines)
 
 
 def _tail(text: str, max_chars: int) -> str:

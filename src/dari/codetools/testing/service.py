@@ -14,7 +14,7 @@ from dari.codetools.session import CodeSession
 from dari.codetools.testing.frameworks import choose_framework, run_framework
 from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.projects import FRAMEWORK_LANGUAGES, ProjectTargets, find_others, group_targets
-from dari.codetools.testing.report import ChosenTest, RunLog, RunReport
+from dari.codetools.testing.report import TEARDOWN, ChosenTest, RunLog, RunReport
 from dari.codetools.testing.request import Framework, RunRequest, Target
 from dari.codetools.testing.stacks import blame_running
 from dari.codetools.testing.targets import from_id, split_targets
@@ -76,7 +76,9 @@ async def run_tests(
         names.append(log.framework)
         versions.append(log.version)
         failed, passed = set(log.failures) - before_failed, log.passed_ids - before_passed
-        store.update(request.project, request.framework, _relative(request, failed), _relative(request, passed))
+        store.update(
+            request.project, request.framework, _relative(request, log, failed), _relative(request, log, passed)
+        )
     log.framework = ", ".join(dict.fromkeys(names))
     log.version = ", ".join(dict.fromkeys(filter(None, versions)))
     report = log.report(max_failures=options.max_failures, max_tokens=options.max_tokens)
@@ -148,14 +150,17 @@ def _is_within(test: Target, targets: Sequence[Target]) -> bool:
     )
 
 
-def _relative(request: RunRequest, ids: set[str]) -> list[str]:
-    """Ids of single tests with their path relative to the project, so that any root of the workspace reads them."""
+def _relative(request: RunRequest, log: RunLog, ids: set[str]) -> list[str]:
+    """Ids of tests, and of files that could not be loaded, with their path relative to the project: any root of the
+    workspace reads them."""
     found = []
     for one in ids:
+        one = one if one in log.seen_ids else one.removesuffix(TEARDOWN)
         path, separator, test = one.partition("::")
-        if separator:
-            relative = os.path.relpath(os.path.join(request.workspace.base, path), request.project)
-            found.append(f"{Path(relative).as_posix()}::{test}")
+        absolute = os.path.join(request.workspace.base, path)
+        if one in log.seen_ids if separator else os.path.isfile(absolute):
+            relative = Path(os.path.relpath(absolute, request.project)).as_posix()
+            found.append(f"{relative}{separator}{test}")
     return found
 
 

@@ -69,11 +69,15 @@ class Selection:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
         root = str(getattr(config, "rootpath", None) or config.rootdir)
-        wanted = [item for item in items if os.path.join(root, item.nodeid) in self._ids]
+        wanted = [item for item in items if self._is_wanted(os.path.join(root, item.nodeid))]
         if 0 < len(wanted) < len(items):
             others = [item for item in items if item not in wanted]
             items[:] = wanted
             config.hook.pytest_deselected(items=others)
+
+    def _is_wanted(self, test: str) -> bool:
+        """Itself, or its whole file."""
+        return test in self._ids or test.partition("::")[0] in self._ids
 
 
 class Events:
