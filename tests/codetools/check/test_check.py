@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -120,6 +121,19 @@ async def test_a_file_that_does_not_parse_comes_alone_and_once(project: Path) ->
     assert [(step["kind"], step["path"], step["line"]) for step in result["next"]][:1] == [("syntax", "shop.py", 1)]
     assert [step["line"] for step in result["next"] if step["kind"] == "syntax"].count(1) == 1
     assert "tests were not run: a file does not parse" in result.get("notes", []) or "tests" in result
+
+
+async def test_what_could_not_be_run_is_not_ok_where_the_project_asks_for_it(project: Path, tmp_path: Path) -> None:
+    write(project, {"a.ts": "", "b.js": "let a;\n"})
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to(shutil.which("git") or "git")
+    async with code_tools(project, environ={**os.environ, "PATH": str(tmp_path / "bin")}) as tools:
+        stray = await tools.call("check", only=["format"])
+        write(project, {"tsconfig.json": "{}"})
+        asked = await tools.call("check", paths=["a.ts"], only=["types"])
+        assert {message for _, _, message in tools.caller.told} >= {"format done", "types done"}
+    assert stray["ok"] and stray["errors"][0]["optional"]
+    assert not asked["ok"] and "tsc is not installed" in asked["errors"][0]["message"]
 
 
 async def test_new_files_count_as_changed_and_ignored_ones_do_not(project: Path) -> None:

@@ -72,35 +72,29 @@ async def find_changed(session: CodeSession, workspace: Workspace, since: str) -
 async def check(session: CodeSession, workspace: Workspace, request: CheckRequest, tell: Tell) -> CheckFound:
     """All parts at once. Tests are stopped when a file does not parse: they would only say so again."""
     selection = Selection(request.files)
-    names = [workspace.show(file) for file in request.files]
+    names = {workspace.show(file) for file in request.files}
     done: list[str] = []
 
-    def say(what: str) -> None:
-        done.append(what)
-        tell(len(done), len(request.parts), f"{what} done")
+    def say(task: asyncio.Task[object]) -> None:
+        if (part := task.get_name()) in request.parts:
+            done.append(part)
+            tell(len(done), len(request.parts), f"{part} done")
 
     async with asyncio.TaskGroup() as group:
-        tests = group.create_task(_tests(session, workspace, request)) if "tests" in request.parts else None
-        formatting = group.create_task(_format(session, workspace, selection, request))
-        typing = group.create_task(_types(session, workspace, request))
-        linting = group.create_task(_lint(session, workspace, selection, request))
+        tests = group.create_task(_tests(session, workspace, request), name="tests")
+        formatting = group.create_task(_format(session, workspace, selection, request), name="format")
+        typing = group.create_task(_types(session, workspace, request), name="types")
+        linting = group.create_task(_lint(session, workspace, selection, request), name="lint")
+        for task in (tests, formatting, typing, linting):
+            task.add_done_callback(say)
         lint = await linting
-        say("lint")
-        broken = [one for one in lint.diagnostics if one.rule == SYNTAX]
-        if broken and tests is not None:
+        if any(one.rule == SYNTAX for one in lint.diagnostics):
             tests.cancel()
-        if tests is not None:
-            tests.add_done_callback(lambda _: say("tests"))
-        formatting.add_done_callback(lambda _: say("format"))
-        typing.add_done_callback(lambda _: say("types"))
     plan, types = formatting.result(), typing.result()
-    report, notes = None, []
-    if tests is not None:
-        report, problem = (None, "") if tests.cancelled() else tests.result()
-        notes += ["tests were not run: a file does not parse"] if tests.cancelled() else [problem] if problem else []
+    report, note = (None, "tests were not run: a file does not parse") if tests.cancelled() else tests.result()
     unparsed = [(error.path, error.line, error.message) for error in plan.errors if error.line]
     steps = order_steps(
-        set(names),
+        names,
         lint.diagnostics,
         types.diagnostics,
         unparsed,
@@ -108,7 +102,7 @@ async def check(session: CodeSession, workspace: Workspace, request: CheckReques
         [workspace.show(change.path) for change in plan.changes],
     )
     errors = [error for error in (*plan.errors, *lint.errors, *types.errors) if not error.line]
-    return CheckFound(steps, _join(plan.engines, lint.engines, types.engines), errors, report, notes)
+    return CheckFound(steps, _join(plan.engines, lint.engines, types.engines), errors, report, [note] if note else [])
 
 
 async def _format(
@@ -146,7 +140,9 @@ async def _types(session: CodeSession, workspace: Workspace, request: CheckReque
 
 async def _tests(session: CodeSession, workspace: Workspace, request: CheckRequest) -> tuple[RunReport | None, str]:
     """The tests that touch the code among the files. Never all of them: that may take an hour, and has a tool."""
-    names = [workspace.show(file) for file in request.files if is_code(file)]
+    if "tests" not in request.parts:
+        return None, ""
+    names = [workspace.show(file) for file in request.files if file.absolute.suffix in SUFFIXES]
     if not names:
         return None, "tests were not run: no code changed; crewx_tools_test runs all"
     try:
@@ -169,10 +165,6 @@ async def _tests(session: CodeSession, workspace: Workspace, request: CheckReque
         return msgspec.structs.replace(report, notes=[*report.notes, *choice.notes]), ""
     except DariError as error:
         return None, f"tests: {error.message}"
-
-
-def is_code(file: WorkspacePath) -> bool:
-    return file.absolute.suffix in SUFFIXES
 
 
 def _join(*uses: Sequence[EngineUse]) -> list[EngineUse]:

@@ -36,6 +36,8 @@ class FileError(Struct, frozen=True, omit_defaults=True):
     path: str
     message: str
     line: int = 0
+    optional: bool = False
+    """The project does not ask for the engine that is missing."""
 
 
 class Rewriter(Struct, frozen=True):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dari.codetools.engines.catalog import ENGINES
 from dari.codetools.engines.choose import EngineChoice
@@ -50,7 +51,8 @@ def missing_engine(choice: EngineChoice, files: Sequence[str]) -> FileError:
     many = "this file was" if len(files) == 1 else f"{len(files)} files were"
     why = "the project asks for it" if choice.is_configured else "no other is set up"
     install = ENGINES[choice.name].install
-    return FileError(files[0], f"{choice.name} is not installed ({why}): {many} left as is. Install it: {install}")
+    message = f"{choice.name} is not installed ({why}): {many} left as is. Install it: {install}"
+    return FileError(files[0], message, optional=not choice.is_configured)
 
 
 def join_errors(errors: Sequence[FileError]) -> list[FileError]:
@@ -60,7 +62,7 @@ def join_errors(errors: Sequence[FileError]) -> list[FileError]:
         if not error.line:
             same.setdefault(error.message, []).append(error)
     joined = [
-        some[0] if len(some) == 1 else FileError(some[0].path, f"{some[0].message} ({len(some)} files)")
+        some[0] if len(some) == 1 else replace(some[0], message=f"{some[0].message} ({len(some)} files)")
         for some in same.values()
     ]
     return [*joined, *(error for error in errors if error.line)]

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from dari.codetools.check.run import PARTS, CheckFound, CheckRequest, Part, check, find_changed
 from dari.codetools.check.steps import NextStep, count_steps
 from dari.codetools.engines.rewrite import FileError
+from dari.codetools.engines.select import select_files
 from dari.codetools.engines.usage import EngineUse
 from dari.codetools.session import CodeSession
 from dari.core.context import Context
@@ -33,6 +34,7 @@ class TestCounts(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 class CheckResult(Struct, frozen=True, omit_defaults=True):
     ok: bool
+    """Nothing is wrong, and everything that the project asks for could be run."""
     next: list[NextStep]
     """What to do, first things first."""
     counts: dict[str, int]
@@ -80,7 +82,10 @@ class CheckTools:
         if paths and since is not None:
             raise InvalidInput("paths and since exclude each other", "name paths, or the commit to compare with")
         if paths:
-            files = await asyncio.to_thread(lambda: list(workspace.files(paths)))
+            selection = await asyncio.to_thread(
+                select_files, workspace, paths, lambda language: (*language.format, *language.lint, *language.types)
+            )
+            files = list(selection.files)
         else:
             files = await find_changed(self._session, workspace, since or "HEAD")
         if not files:
@@ -103,9 +108,9 @@ def _to_result(found: CheckFound, files: int, max_steps: int) -> CheckResult:
             report.stopped or "",
             report.notes,
         )
-    is_stopped = report is not None and report.stopped is not None
+    has_failed = report is not None and (report.stopped is not None or report.failed > 0 or report.errors > 0)
     return CheckResult(
-        not found.steps and not is_stopped and not (report and (report.failed or report.errors)),
+        not found.steps and not has_failed and all(error.optional for error in found.errors),
         found.steps[:max_steps],
         count_steps(found.steps),
         files,
