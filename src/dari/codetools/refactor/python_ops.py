@@ -79,7 +79,7 @@ def rename(job: Job, workspace: Workspace) -> Plan:
     if place.offset is not None:
         texts = {source: rename_in_all(text, old, job.new_name) for source, text in texts.items()}
     files = _plan(texts, moves, workspace)
-    notes = _notes(unsure, job, old, workspace, sources)
+    notes = _notes(unsure, job, old, workspace, [one for one in wanted if _may_use(one, old, place)])
     return Plan(files, notes, _engine(), f"rename {old} to {job.new_name}")
 
 
@@ -324,7 +324,7 @@ def _notes(
         notes.append(f"{len(places)} uses of {old!r} on objects of unknown type were {did} ({shown})")
     if not job.renames_docs:
         notes += count_mentions(old, workspace, job.include_ignored)
-    broken = [workspace.show(one.path) for one in sources if old in one.text and find_syntax_error(one.text, "python")]
+    broken = [workspace.show(one.path) for one in sources if find_syntax_error(one.text, "python")]
     if broken:
         notes.append(f"files that do not parse were not looked into: {', '.join(broken[:_MAX_SHOWN])}")
     return notes

@@ -15,6 +15,7 @@ from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_HEADER = re.compile(r"(?:async\s+def|def|class)\s+")
 _MAX_SHOWN = 8
 
 
@@ -85,8 +86,9 @@ def _defined_on(source: Source, line: int, workspace: Workspace) -> list[int]:
 def _by_name(name: str, sources: Sequence[Source], workspace: Workspace) -> Place:
     last = name.rpartition(".")[2]
     found: list[tuple[Definition, Source]] = []
+    word = re.compile(rf"\b{re.escape(last)}\b")
     for source in sources:
-        if last not in source.text:
+        if not word.search(source.text):
             continue
         for one in definitions(source, workspace):
             if (one.name == name or one.name.endswith(f".{name}")) and ("." in name or not one.is_argument):
@@ -141,7 +143,7 @@ def definitions(source: Source, workspace: Workspace) -> Iterator[Definition]:
         offset = offset_of(node.lineno, node.col_offset)
         short = name.rpartition(".")[2]
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found = re.compile(rf"(?:async\s+def|def|class)\s+(?={re.escape(short)}\b)").match(text, offset)
+            found = _HEADER.match(text, offset)
             offset = found.end() if found else offset
         elif isinstance(node, ast.Attribute):
             assert node.end_lineno is not None and node.end_col_offset is not None
