@@ -45,7 +45,7 @@ def initialize(version: str = "2025-11-25", **capabilities: Any) -> Json:
     return {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}
 
 
-def call(name: str, request_id: int | str = 1, **arguments: Any) -> Json:
+def call(name: str, request_id: int | str = 1, /, **arguments: Any) -> Json:
     return {
         "jsonrpc": "2.0",
         "id": request_id,
