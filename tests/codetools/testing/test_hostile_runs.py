@@ -28,7 +28,7 @@ def is_alive(pid: int) -> bool:
 
 def test_a_hang_ends_at_the_time_limit_and_says_where_it_was(tmp_path: Path) -> None:
     code = GOOD + "import threading\n\ndef test_hangs():\n    threading.Event().wait()\n"
-    report = run(write(tmp_path, {"test_x.py": code}), timeoutMs=12_000)
+    report = run(write(tmp_path, {"test_x.py": code}), timeoutMs=15_000)
     assert (report["stopped"], report["passed"], report["notRun"]) == ("timed_out", 1, 1)
     assert report["running"] == ["test_x.py::test_hangs"]
     (failure,) = report["failures"]
@@ -38,7 +38,7 @@ def test_a_hang_ends_at_the_time_limit_and_says_where_it_was(tmp_path: Path) -> 
 
 def test_a_conftest_that_hangs_is_named_with_its_line(tmp_path: Path) -> None:
     files = {"conftest.py": "import threading\n\nthreading.Event().wait()\n", "test_x.py": GOOD}
-    report = run(write(tmp_path, files), timeoutMs=8000)
+    report = run(write(tmp_path, files), timeoutMs=15_000)
     (failure,) = report["failures"]
     assert (report["stopped"], failure["path"], failure["line"]) == ("timed_out", "conftest.py", 3)
 

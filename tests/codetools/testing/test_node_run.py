@@ -113,7 +113,7 @@ def test_a_hang_says_which_test_was_running(tmp_path: Path, framework: str) -> N
     head = "import { test } from 'vitest';\n" if framework == "vitest" else ""
     code = f"{head}test('hangs', () => new Promise(() => {{ setInterval(() => {{}}, 1000); }}), 600000);\n"
     write(tmp_path, {"hangs.test.js": code})
-    report = run(tmp_path, environ=with_node(), targets=["hangs.test.js"], timeoutMs=15_000)
+    report = run(tmp_path, environ=with_node(), targets=["hangs.test.js"], timeoutMs=25_000)
     assert (report["stopped"], report["running"]) == ("timed_out", ["hangs.test.js::hangs"])
 
 

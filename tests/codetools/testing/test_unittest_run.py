@@ -79,6 +79,6 @@ def test_a_hang_says_where_it_was(tmp_path: Path) -> None:
                 threading.Event().wait()
         """
     write(tmp_path, {"tests/test_slow.py": code})
-    report = run(tmp_path, targets=["tests/test_slow.py"], timeoutMs=8000)
+    report = run(tmp_path, targets=["tests/test_slow.py"], timeoutMs=15_000)
     assert (report["stopped"], report["running"]) == ("timed_out", ["tests/test_slow.py::Slow::test_hangs"])
     assert (report["failures"][0]["path"], report["failures"][0]["line"]) == ("tests/test_slow.py", 5)

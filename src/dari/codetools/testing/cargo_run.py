@@ -33,7 +33,9 @@ _END = re.compile(r"(?P<word>ok|FAILED|ignored)(?:, .*)?(?: <[\d.]+s>)?$")
 _SLOW = re.compile(r"^test (?P<name>.+) has been running for over \d+ seconds$")
 _BLOCK = re.compile(r"^---- (?P<name>.+?)(?: stdout)? ----$")
 _RESULT = re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored")
-_PANIC = re.compile(r"panicked at (?:'(?P<said>.*)', )?(?P<path>[^\s:'][^:\n]*\.rs):(?P<line>\d+):\d+:?\n?(?P<next>.*)")
+_PANIC = re.compile(r"panicked at (?P<path>[^\s:'][^:\n]*\.rs):(?P<line>\d+):\d+:?\n?(?P<said>.*)")
+# Before Rust 1.73.
+_OLD_PANIC = re.compile(r"panicked at '(?P<said>.*?)', (?P<path>[^\s:'][^:\n]*\.rs):(?P<line>\d+):\d+", re.DOTALL)
 _SIDES = re.compile(r"^\s*(?:left|right): .+$", re.MULTILINE)
 _DOC_NAME = re.compile(r"(?P<path>.+?) - (?P<rest>.*\(line (?P<line>\d+)\).*)")
 _DOC_TARGET = re.compile(r"\(line \d+\)")
@@ -160,11 +162,12 @@ class _CargoRun:
     def _failure(self, name: str) -> FailedTest:
         text = self._blocks.get(name, "").strip("\n")
         path, line, message = self._place_of(name)
-        if found := _PANIC.search(text):
+        if found := _OLD_PANIC.search(text) or _PANIC.search(text):
             if self._source:  # the line of a doc test is in its name; here it is one of the program made of it
                 path, line = self._show(found["path"]), int(found["line"])
-            sides = [one.strip() for one in _SIDES.findall(text[found.end() :])]
-            message = "; ".join([found["said"] or found["next"] or message, *sides])
+            first, *rest = found["said"].splitlines() or [message]
+            sides = _SIDES.findall("\n".join(rest) or text[found.end() :])
+            message = "; ".join([first, *(one.strip().rstrip(",") for one in sides)])
         elif text:
             message = next((one for one in text.splitlines() if one.startswith("error")), text.splitlines()[0])
         kept = [one for one in text.splitlines() if not one.startswith("note: run with `RUST_BACKTRACE")]
