@@ -235,8 +235,9 @@ def test_on_the_house_set_absent_topics_are_refused_and_other_words_are_heard(tm
     refused, gold = report.refusal.by_type, report.refusal.gold_by_type
     assert refused["absent"] >= 0.95
     assert refused["plain"] <= 0.05 and refused["identifier"] <= 0.05
-    assert refused["cross"] <= 0.3 and refused["paraphrase"] <= 0.7
+    assert refused["cross"] <= 0.3 and refused["paraphrase"] <= 0.6
     assert gold["plain"] >= 0.9 and gold["identifier"] >= 0.9
+    assert gold["cross"] >= 0.3 and gold["paraphrase"] >= 0.25
 
 
 def _lost(result: Any) -> Any:

@@ -37,7 +37,7 @@ class DenseFit(Struct, frozen=True):
 # By model: cosines of each lie in a band of their own. Half a chance is the point that one in forty questions of
 # the house set about an absent topic passes.
 DENSE_FITS: dict[str, DenseFit] = {
-    "use-m": DenseFit(-8.25, 30.0),
+    "use-m": DenseFit(-8.7, 30.0),
     "potion-ml": DenseFit(-12.6, 20.0),
     "minilm": DenseFit(-9.2, 25.0, is_english=True),
 }
