@@ -12,9 +12,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from dari.codetools.edits.undo import UndoStore
-from dari.codetools.search.query import SearchQuery
+from dari.codetools.search.query import CodeQuery
 from dari.codetools.search.ripgrep import NO_RIPGREP
-from dari.codetools.search.search import SearchResult, run_search
+from dari.codetools.search.search import CodeSearchResult, run_search
 from dari.codetools.session import CodeSession
 from dari.codetools.workspace import Workspace
 from dari.core.context import Context
@@ -22,7 +22,7 @@ from dari.process.children import Children
 
 EngineName = Literal["ripgrep", "python"]
 ENGINES: tuple[EngineName, ...] = ("ripgrep", "python")
-PLAIN = SearchQuery("", "literal", "smart", "matches", (".",), (), None, False, False, 0, 200, 100_000)
+PLAIN = CodeQuery("", "literal", "smart", "matches", (".",), (), None, False, False, 0, 200, 100_000)
 
 
 def make_session(roots: Sequence[Path], children: Children, engine: EngineName = "ripgrep") -> CodeSession:
@@ -40,8 +40,8 @@ class SearchRunner:
         self._loop = asyncio.Runner()
         self._children = self._loop.run(_open_children())
 
-    def run(self, root: Path, engine: EngineName, query: SearchQuery, cursor: str | None, below: str) -> SearchResult:
-        async def search() -> SearchResult:
+    def run(self, root: Path, engine: EngineName, query: CodeQuery, cursor: str | None, below: str) -> CodeSearchResult:
+        async def search() -> CodeSearchResult:
             session = make_session([root], self._children, engine)
             workspace = Workspace([root])
             async with asyncio.timeout(80):
@@ -72,21 +72,21 @@ def search_runner() -> Iterator[None]:
 
 
 def search(
-    root: Path, query: SearchQuery, engine: EngineName = "ripgrep", cursor: str | None = None, below: str = ""
-) -> SearchResult:
+    root: Path, query: CodeQuery, engine: EngineName = "ripgrep", cursor: str | None = None, below: str = ""
+) -> CodeSearchResult:
     found = _runners[-1].run(root, engine, query, cursor, below)
     assert found.stats.engine.startswith(engine if query.mode != "ast" else "ast-grep")
     return found
 
 
-def rows(root: Path, query: SearchQuery, engine: EngineName = "ripgrep") -> list[tuple[str, int, int, int, str]]:
+def rows(root: Path, query: CodeQuery, engine: EngineName = "ripgrep") -> list[tuple[str, int, int, int, str]]:
     """(path, line, col, endCol, text) of every match."""
     matches = search(root, query, engine).matches
     assert isinstance(matches, list)
     return [(one.path, one.line, one.col, one.end_col, one.text) for one in matches]
 
 
-def names(root: Path, query: SearchQuery, engine: EngineName = "ripgrep") -> list[str]:
+def names(root: Path, query: CodeQuery, engine: EngineName = "ripgrep") -> list[str]:
     """The files with a match."""
     files = search(root, replace(query, output="files"), engine).files
     assert isinstance(files, list)

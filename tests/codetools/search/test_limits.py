@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from dari.codetools.search import line_search, ripgrep_events
 from dari.codetools.search import search as search_module
-from dari.codetools.search.cursor import Position
+from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.line_search import SearchClock, make_matcher, search_file
 from dari.codetools.search.query import path_key
 from dari.codetools.search.ripgrep import check_hits
-from dari.codetools.search.ripgrep_events import EventReader, FileHits
+from dari.codetools.search.ripgrep_events import FileHits, RipgrepReader
 from dari.codetools.search.search import run_search
 from dari.codetools.workspace import Workspace
 from dari.errors import TimedOut
@@ -152,7 +152,7 @@ def events_of(path: str, lines: Sequence[str]) -> list[str]:
 
 
 def hits_of(path: Path, line: str) -> FileHits:
-    reader = EventReader(lambda _: True, lambda _: False, 10, 0, None, is_ordered=False, may_restart=False)
+    reader = RipgrepReader(lambda _: True, lambda _: False, 10, 0, None, is_ordered=False, may_restart=False)
     reader.feed("".join(f"{event}\n" for event in events_of(str(path), [line])).encode())
     (hits,) = reader.files()
     return hits
@@ -190,8 +190,8 @@ def test_a_file_that_changed_since_is_searched_again(tmp_path: Path) -> None:
 def test_the_stream_may_come_in_pieces_of_any_size(tmp_path: Path, size: int) -> None:
     events = [event for name in "bac" for event in events_of(f"/{name}", ["key"] * 3)]
     stream = "".join(f"{event}\n" for event in (*events, '{"data":{"stats":{}},"type":"summary"}')).encode()
-    since = Position(path_key("/a"), 2)
-    reader = EventReader(lambda _: True, lambda _: False, 4, 0, since, is_ordered=False, may_restart=True)
+    since = SearchPosition(path_key("/a"), 2)
+    reader = RipgrepReader(lambda _: True, lambda _: False, 4, 0, since, is_ordered=False, may_restart=True)
     told = [reader.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
     assert told == [False] * (len(told) - 1) + [True]  # at the summary
     found = [(hits.path, [line.line for line in hits.lines()]) for hits in reader.files()]

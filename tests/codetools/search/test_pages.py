@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dari.codetools.search import ripgrep_events
-from dari.codetools.search.query import SearchQuery
+from dari.codetools.search.query import CodeQuery
 from dari.codetools.search.rows import BYTES_PER_TOKEN, SearchMatch
 from dari.errors import InvalidInput
 from tests.support.code_searches import ENGINES, PLAIN, EngineName, search
@@ -28,7 +28,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def all_pages(root: Path, query: SearchQuery, engine: EngineName) -> list[list[SearchMatch]]:
+def all_pages(root: Path, query: CodeQuery, engine: EngineName) -> list[list[SearchMatch]]:
     pages: list[list[SearchMatch]] = []
     cursor: str | None = None
     while True:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dari.codetools.search.query import SearchQuery, path_key
+from dari.codetools.search.query import CodeQuery, path_key
 from dari.codetools.search.rows import MAX_CONTEXT_CHARS, MAX_LINE_CHARS, MAX_SPANS
 from tests.support.code_searches import ENGINES, PLAIN, EngineName, search
 
@@ -40,7 +40,7 @@ def place_of(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def by_ripgrep(root: Path, query: SearchQuery) -> tuple[list[tuple[Any, ...]], int]:
+def by_ripgrep(root: Path, query: CodeQuery) -> tuple[list[tuple[Any, ...]], int]:
     """Rows as ours, made of `rg --json` by another road: json, no limit, sorted afterwards."""
     case = {"smart": "-S", "sensitive": "-s", "insensitive": "-i"}[query.case]
     literal = ["-F"] if query.mode == "literal" else []
@@ -60,7 +60,7 @@ def by_ripgrep(root: Path, query: SearchQuery) -> tuple[list[tuple[Any, ...]], i
     return rows, len(files)
 
 
-def by_us(root: Path, query: SearchQuery, engine: EngineName) -> tuple[list[tuple[Any, ...]], int]:
+def by_us(root: Path, query: CodeQuery, engine: EngineName) -> tuple[list[tuple[Any, ...]], int]:
     rows: list[tuple[Any, ...]] = []
     files: set[str] = set()
     cursor: str | None = None

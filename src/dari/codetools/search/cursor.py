@@ -10,7 +10,7 @@ from msgspec import Struct
 from dari.errors import InvalidInput
 
 
-class Position(Struct, frozen=True, array_like=True):
+class SearchPosition(Struct, frozen=True, array_like=True):
     """The last match that was returned. Matches after it, in the order of paths and lines, are the next page."""
 
     key: bytes
@@ -23,14 +23,14 @@ class Position(Struct, frozen=True, array_like=True):
 
 class _Cursor(Struct, frozen=True, array_like=True):
     fingerprint: bytes
-    position: Position
+    position: SearchPosition
 
 
-def write_cursor(fingerprint: bytes, position: Position) -> str:
+def write_cursor(fingerprint: bytes, position: SearchPosition) -> str:
     return urlsafe_b64encode(msgspec.msgpack.encode(_Cursor(fingerprint, position))).decode().rstrip("=")
 
 
-def read_cursor(cursor: str | None, fingerprint: bytes) -> Position | None:
+def read_cursor(cursor: str | None, fingerprint: bytes) -> SearchPosition | None:
     """InvalidInput when it belongs to another search, or is not a cursor at all."""
     if not cursor:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from dari.codetools.search.query import Scope, SearchQuery, expand_braces, is_below
+from dari.codetools.search.query import CodeQuery, SearchScope, expand_braces, is_below
 from dari.codetools.workspace import VERSION_CONTROL
 from dari.errors import InvalidInput
 from dari.files.globs import Words, compile_parts, glob_matches
@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[\w.*?+-]+", re.ASCII)
 class FileFilter:
     """Version control and names of secrets never count, unless the file itself was named; globs only narrow."""
 
-    def __init__(self, query: SearchQuery, scopes: Sequence[Scope], base: str) -> None:
+    def __init__(self, query: CodeQuery, scopes: Sequence[SearchScope], base: str) -> None:
         globs = [one for glob in query.globs for one in expand_braces(glob)]
         self._wanted = [(_glob_words(glob), _last_name(glob) == "*") for glob in globs if not glob.startswith("!")]
         self.left_out = [glob[1:] for glob in globs if glob.startswith("!")]

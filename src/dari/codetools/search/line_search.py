@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
-from dari.codetools.search.query import SearchQuery
+from dari.codetools.search.query import CodeQuery
 from dari.codetools.search.rows import MAX_SEEN_SPANS, FoundLine, Span, cut_context, cut_line
 from dari.codetools.search.rust_regex import compile_pattern, is_case_ignored
 from dari.errors import TimedOut
@@ -29,7 +29,7 @@ _BARRIER = re.compile("[\r\udc80-\udcff]")
 """No match of ripgrep holds one: it is not text, or the end of a line."""
 
 
-class Matcher(Protocol):
+class LineMatcher(Protocol):
     """`find` looks for a line that may match, from a place on; `spans` are the matches of one line."""
 
     def find(self, text: str, start: int) -> int: ...
@@ -60,7 +60,7 @@ def too_slow(limit_s: float) -> TimedOut:
     return TimedOut(f"the search took more than {limit_s:g} s", "narrow it: paths, globs, or a rarer pattern")
 
 
-def make_matcher(query: SearchQuery) -> Matcher:
+def make_matcher(query: CodeQuery) -> LineMatcher:
     is_literal = query.mode == "literal"
     ignores_case = is_case_ignored(query.pattern, query.case, is_literal=is_literal)
     compiled = compile_pattern(query.pattern, is_literal=is_literal, ignore_case=ignores_case)
@@ -136,7 +136,7 @@ class Binary(Exception):
 
 def search_file(
     path: str,
-    matcher: Matcher,
+    matcher: LineMatcher,
     clock: SearchClock,
     *,
     context: int = 0,
@@ -185,7 +185,9 @@ def _choose_decoder(head: bytes) -> Callable[[bytes, bool], str]:
     return codecs.getincrementaldecoder(name)("surrogateescape").decode
 
 
-def _search(blocks: Iterator[str], matcher: Matcher, context: int, since_line: int, wanted: int) -> Iterator[FoundLine]:
+def _search(
+    blocks: Iterator[str], matcher: LineMatcher, context: int, since_line: int, wanted: int
+) -> Iterator[FoundLine]:
     """Context is kept apart from blocks: the last lines before a match, and what the last match still may have."""
     number = 0  # of the lines before this block
     count = 0

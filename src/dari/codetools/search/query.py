@@ -24,7 +24,7 @@ MAX_BRACES = 200
 _GLOB = frozenset("*?[{")
 
 
-class SearchQuery(Struct, frozen=True):
+class CodeQuery(Struct, frozen=True):
     """The arguments of one search. Limits are declared at the tool."""
 
     pattern: str
@@ -46,7 +46,7 @@ class SearchQuery(Struct, frozen=True):
         return hashlib.sha256(msgspec.msgpack.encode((str(base), what))).digest()[:9]
 
 
-class Scope(Struct, frozen=True):
+class SearchScope(Struct, frozen=True):
     """One file, or a folder with what its files' paths below it must match. `path` is absolute, without links."""
 
     path: str
@@ -57,13 +57,13 @@ class Scope(Struct, frozen=True):
     """A folder that holds keys, or one inside: its files count only when they are named themselves."""
 
 
-def find_scopes(workspace: Workspace, paths: Sequence[str]) -> list[Scope]:
+def find_scopes(workspace: Workspace, paths: Sequence[str]) -> list[SearchScope]:
     """Files, folders and globs as somebody named them, in the order of their paths, each once."""
     found = {scope for path in paths or (".",) for scope in _expand(workspace, path)}
     return sorted(found, key=lambda scope: (path_key(scope.path), scope.globs))
 
 
-def has_overlap(scopes: Sequence[Scope]) -> bool:
+def has_overlap(scopes: Sequence[SearchScope]) -> bool:
     """Whether one is inside another: what is named inside a folder counts even where git ignores it."""
     paths = list(dict.fromkeys(scope.path for scope in scopes))
     return any(is_below(below, above) for above, below in pairwise(paths))
@@ -107,7 +107,7 @@ def _first_braces(glob: str) -> list[str] | None:
     return None
 
 
-def _expand(workspace: Workspace, path: str) -> Iterable[Scope]:
+def _expand(workspace: Workspace, path: str) -> Iterable[SearchScope]:
     located = workspace.locate(path)
     _leave_version_control(path, located.names)
     absolute = str(located.absolute)
@@ -116,7 +116,7 @@ def _expand(workspace: Workspace, path: str) -> Iterable[Scope]:
     except OSError:
         mode = 0
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        return (Scope(absolute, stat.S_ISREG(mode), is_secret=any(map(is_secret_folder, located.names))),)
+        return (SearchScope(absolute, stat.S_ISREG(mode), is_secret=any(map(is_secret_folder, located.names))),)
     if mode:
         raise InvalidInput(f"{path!r} is neither a file nor a folder", "name a regular file or a folder")
     if not _GLOB.intersection(path):
@@ -124,7 +124,7 @@ def _expand(workspace: Workspace, path: str) -> Iterable[Scope]:
     return [_glob_scope(workspace, one) for one in expand_braces(path)]
 
 
-def _glob_scope(workspace: Workspace, glob: str) -> Scope:
+def _glob_scope(workspace: Workspace, glob: str) -> SearchScope:
     """The folder before the first star is named, the rest is matched below it."""
     parts = os.path.normpath(glob).split("/")
     first = next((at for at, part in enumerate(parts) if _GLOB.intersection(part)), None)
@@ -136,7 +136,7 @@ def _glob_scope(workspace: Workspace, glob: str) -> Scope:
     if not folder.absolute.is_dir():
         raise NotFound(f"no folder {'/'.join(parts[:first])!r} for the glob {glob!r}", "check the path")
     is_secret = any(map(is_secret_folder, folder.names))
-    return Scope(str(folder.absolute), globs=("/".join(["", *parts[first:]]),), is_secret=is_secret)
+    return SearchScope(str(folder.absolute), globs=("/".join(["", *parts[first:]]),), is_secret=is_secret)
 
 
 def _leave_version_control(path: str, names: Sequence[str]) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dari.codetools.engines.locate import Engine, find_engine
-from dari.codetools.search.cursor import Position
+from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.file_filter import FileFilter
 from dari.codetools.search.line_search import SearchClock, make_matcher, search_file, too_slow
-from dari.codetools.search.query import Scope, SearchQuery, has_overlap, path_key
-from dari.codetools.search.ripgrep_events import EventReader, FileHits
+from dari.codetools.search.query import CodeQuery, SearchScope, has_overlap, path_key
+from dari.codetools.search.ripgrep_events import FileHits, RipgrepReader
 from dari.codetools.search.rows import FoundLine
 from dari.codetools.search.rust_regex import bad_pattern, compile_pattern
 from dari.codetools.session import CodeSession
@@ -60,8 +60,8 @@ class RipgrepSearch:
         self,
         session: CodeSession,
         engine: Engine,
-        query: SearchQuery,
-        scopes: Sequence[Scope],
+        query: CodeQuery,
+        scopes: Sequence[SearchScope],
         files: FileFilter,
         base: Path,
         timeout_s: float,
@@ -76,12 +76,12 @@ class RipgrepSearch:
         self.file_count: int | None = None
         self.is_common = False
 
-    async def matches(self, since: Position | None) -> list[FileHits]:
+    async def matches(self, since: SearchPosition | None) -> list[FileHits]:
         """The first matches of a page and one more, in the order of paths."""
         may_order = not has_overlap(self._scopes)
         self.is_common = may_order and since is not None and (since.is_common or since.line > _MAX_COUNT_LINE)
         while True:
-            reader = EventReader(
+            reader = RipgrepReader(
                 self._files.accepts,
                 self._files.is_named,
                 self._query.max_matches + 1,
@@ -180,7 +180,7 @@ def explain(pattern: str, said: str) -> DariError:
     return Failed(f"ripgrep: {first}", "try again, or set DARI_NO_RIPGREP=1 to search without it")
 
 
-def check_hits(hits: FileHits, query: SearchQuery, since: Position | None, clock: SearchClock) -> list[FoundLine]:
+def check_hits(hits: FileHits, query: CodeQuery, since: SearchPosition | None, clock: SearchClock) -> list[FoundLine]:
     """The lines of a file, after a look into the file itself, opened without a link in its path.
 
     ripgrep opens files by name. What it read through a link that was swapped in for a folder is not in the file that

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct, field
 
-from dari.codetools.search.cursor import Position
+from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.query import path_key
 from dari.codetools.search.rows import (
     MAX_CONTEXT_CHARS,
@@ -138,7 +138,7 @@ def _strip_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-class EventReader:
+class RipgrepReader:
     """Fed with pieces of the stream. `is_enough` when the page can be made, or when the search must be in order.
 
     It keeps the `wanted` first matches after `since`, in the order of paths: of files in any order, those that cannot
@@ -151,7 +151,7 @@ class EventReader:
         is_named: Callable[[str], bool],
         wanted: int,
         context: int,
-        since: Position | None,
+        since: SearchPosition | None,
         *,
         is_ordered: bool,
         may_restart: bool,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from dari.codetools.search.cursor import Position
+from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.query import path_key
 
 MAX_LINE_CHARS = 400
@@ -90,19 +90,19 @@ def show_path(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-class Page(Struct):
+class MatchPage(Struct):
     matches: list[SearchMatch]
-    last: Position | None = None
+    last: SearchPosition | None = None
     """Where the next page begins; None when this is the last."""
 
 
 def fill_page(
     files: Iterable[tuple[str, str, Sequence[FoundLine]]], max_matches: int, max_tokens: int, is_common: bool
-) -> Page:
+) -> MatchPage:
     """`files` are (path, its name for the caller, lines), in order. At least one match is on a page."""
-    page = Page([])
+    page = MatchPage([])
     left_bytes = max_tokens * BYTES_PER_TOKEN
-    last: Position | None = None
+    last: SearchPosition | None = None
     for path, name, lines in files:
         key = path_key(path)
         for found in lines:
@@ -112,7 +112,7 @@ def fill_page(
                 page.last = last
                 return page
             page.matches.append(match)
-            last = Position(key, found.line, found.spans[0][0] + 1, is_common)
+            last = SearchPosition(key, found.line, found.spans[0][0] + 1, is_common)
     return page
 
 

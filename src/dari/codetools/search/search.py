@@ -12,12 +12,12 @@ from typing import TypeVar
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from dari.codetools.search.cursor import Position, read_cursor, write_cursor
+from dari.codetools.search.cursor import SearchPosition, read_cursor, write_cursor
 from dari.codetools.search.file_filter import FileFilter
 from dari.codetools.search.line_search import SearchClock, StopSearch, make_matcher, search_file
-from dari.codetools.search.query import SearchQuery, find_scopes, path_key
+from dari.codetools.search.query import CodeQuery, find_scopes, path_key
 from dari.codetools.search.ripgrep import RipgrepSearch, check_hits, find_ripgrep, ripgrep_version
-from dari.codetools.search.rows import BYTES_PER_TOKEN, FoundLine, Page, SearchMatch, fill_page, show_path
+from dari.codetools.search.rows import BYTES_PER_TOKEN, FoundLine, MatchPage, SearchMatch, fill_page, show_path
 from dari.codetools.search.structural import StructuralSearch, engine_name, language_named
 from dari.codetools.search.walk import walk
 from dari.codetools.session import CodeSession
@@ -40,7 +40,7 @@ class SearchStats(Struct, frozen=True, omit_defaults=True):
     """Files above 2 MB, which mode ast does not parse."""
 
 
-class SearchResult(Struct, frozen=True, rename="camel", omit_defaults=True):
+class CodeSearchResult(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Of matches, files and counts the one that was asked for is there."""
 
     truncated: bool
@@ -54,8 +54,8 @@ class SearchResult(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 async def run_search(
-    session: CodeSession, workspace: Workspace, query: SearchQuery, cursor: str | None
-) -> SearchResult:
+    session: CodeSession, workspace: Workspace, query: CodeQuery, cursor: str | None
+) -> CodeSearchResult:
     if "\0" in query.pattern:
         raise InvalidInput("pattern must not hold a NUL character", "search text files by their text")
     fingerprint = query.fingerprint(workspace.base)
@@ -76,23 +76,25 @@ async def run_search(
     found_in = UNSET if search.file_count is None else search.file_count
     stats = SearchStats(ms, search.engine, found_in, search.skipped)
     if page is not None:
-        last, shown = page.last, SearchResult(page.last is not None, stats, matches=page.matches)
+        last, shown = page.last, CodeSearchResult(page.last is not None, stats, matches=page.matches)
     else:
         kept, last = _fit_counts(counts, search.name_of, query)
         if query.output == "files":
-            shown = SearchResult(last is not None, stats, files=list(kept))
+            shown = CodeSearchResult(last is not None, stats, files=list(kept))
         else:
-            shown = SearchResult(last is not None, stats, counts=kept)
+            shown = CodeSearchResult(last is not None, stats, counts=kept)
     if last is None:
         return shown
-    return SearchResult(True, stats, shown.matches, shown.files, shown.counts, write_cursor(fingerprint, last))
+    return CodeSearchResult(True, stats, shown.matches, shown.files, shown.counts, write_cursor(fingerprint, last))
 
 
 Counts = list[tuple[str, int]]
 
 
 class _Search:
-    def __init__(self, session: CodeSession, workspace: Workspace, query: SearchQuery, since: Position | None) -> None:
+    def __init__(
+        self, session: CodeSession, workspace: Workspace, query: CodeQuery, since: SearchPosition | None
+    ) -> None:
         self._session = session
         self._workspace = workspace
         self._query = query
@@ -109,7 +111,7 @@ class _Search:
         relative = path[len(str(root)) :].lstrip("/")
         return show_path(self._workspace.show(WorkspacePath(root, relative)))
 
-    async def by_ripgrep(self, ripgrep: RipgrepSearch) -> tuple[Page | None, Counts]:
+    async def by_ripgrep(self, ripgrep: RipgrepSearch) -> tuple[MatchPage | None, Counts]:
         if self._query.output != "matches":
             counts = await ripgrep.counts()
             self.file_count = len(counts)
@@ -125,7 +127,7 @@ class _Search:
             return self._page(files(), ripgrep.is_common), []
         return await self._in_thread(lambda: self._page(files(), ripgrep.is_common)), []
 
-    async def by_python(self) -> tuple[Page | None, Counts]:
+    async def by_python(self) -> tuple[MatchPage | None, Counts]:
         matcher = make_matcher(self._query)
         counts_only = self._query.output != "matches"
         wanted = 1 if self._query.output == "files" else 1 << 60
@@ -145,14 +147,14 @@ class _Search:
 
         return await self._in_thread(lambda: self._over_files(search, lambda path: True))
 
-    async def by_structure(self) -> tuple[Page | None, Counts]:
+    async def by_structure(self) -> tuple[MatchPage | None, Counts]:
         lang = language_named(self._query.lang)
         self.engine = await asyncio.to_thread(engine_name)
         structural = StructuralSearch(self._query.pattern, lang, self._query.context, self._clock)
 
         candidates = await self._files_with(structural.needle)
 
-        def search() -> tuple[Page | None, Counts]:
+        def search() -> tuple[MatchPage | None, Counts]:
             page, counts = self._over_files(
                 lambda path: structural.search_file(path, self._since), structural.wants, candidates
             )
@@ -181,7 +183,7 @@ class _Search:
         search: Callable[[str], list[FoundLine]],
         wants: Callable[[str], bool],
         candidates: Sequence[str] | None = None,
-    ) -> tuple[Page | None, Counts]:
+    ) -> tuple[MatchPage | None, Counts]:
         """`candidates` instead of all files, in order."""
         count = 0
         paths = (
@@ -212,7 +214,7 @@ class _Search:
         self.file_count = count if self._since is None else None
         return None, counts
 
-    def _page(self, files: Iterator[tuple[str, str, Sequence[FoundLine]]], is_common: bool) -> Page:
+    def _page(self, files: Iterator[tuple[str, str, Sequence[FoundLine]]], is_common: bool) -> MatchPage:
         return fill_page(files, self._query.max_matches, self._query.max_tokens, is_common)
 
     def _since_line(self, path: str) -> int:
@@ -235,17 +237,17 @@ class _Search:
 
 
 def _fit_counts(
-    counts: Counts, name_of: Callable[[str], str], query: SearchQuery
-) -> tuple[dict[str, int], Position | None]:
+    counts: Counts, name_of: Callable[[str], str], query: CodeQuery
+) -> tuple[dict[str, int], SearchPosition | None]:
     """By the caller's names, as many as fit; the position when there are more."""
     kept: dict[str, int] = {}
     left_bytes = query.max_tokens * BYTES_PER_TOKEN
-    last: Position | None = None
+    last: SearchPosition | None = None
     for path, count in counts:
         name = name_of(path)
         left_bytes -= len(name) + (3 if query.output == "files" else 8)
         if kept and (left_bytes < 0 or len(kept) == query.max_matches):
             return kept, last
         kept[name] = count
-        last = Position(path_key(path))
+        last = SearchPosition(path_key(path))
     return kept, None

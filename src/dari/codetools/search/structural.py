@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dari.codetools.search.cursor import Position
+from dari.codetools.search.cursor import SearchPosition
 from dari.codetools.search.line_search import SearchClock
 from dari.codetools.search.query import path_key
 from dari.codetools.search.rows import MAX_SPANS, FoundLine, MetaVariables, cut_context, readable
@@ -109,7 +109,7 @@ class StructuralSearch:
         # TypeScript's own parser reads JavaScript, C++'s reads headers of C.
         return self._lang if (suffix, self._lang) in {("h", "cpp"), ("html", "php"), ("jsx", "tsx")} else None
 
-    def search_file(self, path: str, since: Position | None) -> list[FoundLine]:
+    def search_file(self, path: str, since: SearchPosition | None) -> list[FoundLine]:
         """Its matches in order, after `since` if that is in this file."""
         self._clock.check()
         language = self._language_of(path)

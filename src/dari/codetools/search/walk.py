@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dari.codetools.search.file_filter import FileFilter
-from dari.codetools.search.query import Scope, path_key
+from dari.codetools.search.query import SearchScope, path_key
 from dari.codetools.workspace import VERSION_CONTROL
 from dari.files.ignore import MAX_IGNORE_BYTES, IgnoreRules
 from dari.paths import read_regular
@@ -35,7 +35,12 @@ class _Level(Struct, frozen=True):
 
 
 def walk(
-    scopes: Sequence[Scope], files: FileFilter, *, include_hidden: bool, include_ignored: bool, since: bytes | None
+    scopes: Sequence[SearchScope],
+    files: FileFilter,
+    *,
+    include_hidden: bool,
+    include_ignored: bool,
+    since: bytes | None,
 ) -> Iterator[str]:
     """Absolute paths of regular files; with `since`, from that key on. Files that were named come in their place."""
     listings: list[Iterable[str]] = [

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from dari.codetools.search.query import Case, Mode, Output, SearchQuery
-from dari.codetools.search.search import SearchResult, run_search
+from dari.codetools.search.query import Case, CodeQuery, Mode, Output
+from dari.codetools.search.search import CodeSearchResult, run_search
 from dari.codetools.session import CodeSession
 from dari.core.context import Context
 from dari.core.tool import tool
@@ -59,10 +59,10 @@ class SearchTools:
         root: Annotated[str | None, Meta(description="folder that paths are below; default: the workspace")] = None,
         include_hidden: Annotated[bool, Meta(description="also names that begin with a dot; .git never")] = False,
         include_ignored: Annotated[bool, Meta(description="also files that git or .ignore leave out")] = False,
-    ) -> SearchResult:
+    ) -> CodeSearchResult:
         """Find text, a regular expression or code by structure; returns {matches, truncated, cursor, stats} by path."""
         workspace = await self._session.workspace(caller, root)
-        query = SearchQuery(
+        query = CodeQuery(
             pattern,
             mode,
             case,
