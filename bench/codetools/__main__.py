@@ -23,7 +23,7 @@ def _planned(given: argparse.Namespace) -> Iterator[Plan]:
     scratch = Scratch()
     try:
         tree = make_tree(scratch.path / "tree")
-        yield Plan(2, 3, scratch, tree) if given.quick else Plan(max(given.rounds, 5), 9, scratch, tree)
+        yield Plan(2, 3, scratch, tree) if given.quick else Plan(given.rounds, 9, scratch, tree)
     finally:
         scratch.close()
 
