@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dari.errors import Conflict, DariError, InvalidInput, NotFound
@@ -249,3 +250,39 @@ async def test_a_rename_that_takes_too_long_is_ended_with_its_process(
     async with code_tools(root) as tools:
         with pytest.raises(TimedOut):
             await tools.call("refactor", op="rename", symbol={"name": "RATE"}, newName="TAX")
+
+
+async def test_a_plan_that_needs_too_much_memory_is_ended_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dari.codetools.refactor import plan
+    from dari.errors import Failed
+
+    monkeypatch.setattr(plan, "MAX_MEMORY_BYTES", 160 << 20)
+    big = "x = [" + "1, " * 3_000_000 + "]\nold = 1\n"
+    root = write_tree(tmp_path / "root", {"a.py": big})
+    async with code_tools(root) as tools:
+        with pytest.raises(Failed) as raised:
+            await tools.call("refactor", op="rename", symbol={"name": "old"}, newName="fresh")
+    assert "memory" in raised.value.message.lower()
+
+
+async def test_every_example_of_the_guide_is_a_valid_call(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "code-refactor.md"
+    block = guide.read_text().split("```json\n")[1].split("```")[0]
+    files = {
+        **PROJECT,
+        "src/a.ts": "export {};\n",
+        "src/old.py": "x == None\nassertEquals(1, 2)\n",
+        "src/shop/cart.py": str(PROJECT["src/shop/cart.py"]).replace("total_price", "total"),
+        "src/shop/__init__.py": "",
+        "tests/test_cart.py": "",
+    }
+    root = write_tree(tmp_path / "root", files)
+    async with code_tools(root) as tools:
+        for line in block.splitlines():
+            arguments = msgspec.json.decode(line)
+            if arguments.get("newName") == "total":
+                arguments["newName"] = "whole"
+            result = await tools.call("refactor", **arguments)
+            assert result["hash"] and not result["applied"], line

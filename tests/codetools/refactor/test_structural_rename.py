@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dari.errors import Conflict, DariError, NotFound, Unavailable
+from tests.support.code_engines import node_project
 from tests.support.codetools import code_tools
 from tests.support.file_trees import read_tree, write_tree
 
@@ -205,3 +206,12 @@ async def test_an_engine_that_is_missing_is_named_with_its_install_command(tmp_p
         with pytest.raises(Unavailable) as raised:
             await tools.call("refactor", op="organizeImports")
     assert "@biomejs/biome" in raised.value.hint
+
+
+async def test_imports_of_typescript_are_sorted_by_the_projects_biome(tmp_path: Path) -> None:
+    root = node_project(tmp_path / "root", "biome")
+    write_tree(root, {"a.ts": "import { b } from 'b';\nimport { a } from 'a';\nconsole.log(a, b)\n"})
+    result = await refactored(root, op="organizeImports", paths=["a.ts"])
+    assert result["engine"].startswith("biome 2.")
+    text = (root / "a.ts").read_text()
+    assert text.startswith("import { a } from 'a';\nimport { b } from 'b';\n") and text.endswith("console.log(a, b)\n")
