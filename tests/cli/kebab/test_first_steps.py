@@ -63,7 +63,7 @@ async def test_an_excluded_file_is_named_once_and_not_as_ignored(tmp_path: Path)
         kebab.config.write_text(kebab.config.read_text().replace("[workspace]", '[workspace]\nexclude = ["deploy.md"]'))
         shown = await kebab("ingest")
         report = await kebab("ingest", "--json", "--quiet")
-    assert "excluded ones such as deploy.md" in shown.err
+    assert "1 by exclude or include" in shown.err
     assert ".kebabignore" not in shown.err
     assert (report.json["skipped"], report.json["skipped_kebabignore"]) == (1, 0)
 
