@@ -83,6 +83,32 @@ def test_the_traps_work_on_a_bare_git(tmp_path: Path, attack: str) -> None:
     assert mark.exists()
 
 
+async def test_programs_that_a_submodule_names_do_not_run(tmp_path: Path) -> None:
+    mark, program = trap(tmp_path / "traps")
+    inner = new_repository(tmp_path / "inner", {"i.py": "i = 1\n", ".gitattributes": "* diff=evil filter=evil\n"})
+    root = new_repository(tmp_path / "r", {"a.py": "a = 1\n"})
+    git(root, "submodule", "add", "-q", str(inner), "sub")
+    commit(root)
+    for name, value in (ATTACKS[one] for one in ("fsmonitor", "external", "textconv", "clean", "process")):
+        git(root / "sub", "config", name, value.format(trap=program))
+    write_files(root, {"a.py": "a = 2\n", "sub/i.py": "i = 2\n"})
+    async with code_tools(root, lasts=True) as tools:
+        assert brief(await tools.call("diff")) == {"a.py": "modified +1 -1"}
+        assert brief(await tools.call("diff", root="sub")) == {"i.py": "modified +1 -1"}
+        assert brief(await tools.call("diff", since="session")) == {}
+    assert not mark.exists()
+
+
+async def test_a_pipe_in_place_of_a_settings_file_is_not_waited_for(tmp_path: Path) -> None:
+    root = new_repository(tmp_path / "r", {"a.py": "a = 1\n"})
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("core.excludesFile", "core.attributesFile"):
+        git(root, "config", name, str(tmp_path / "pipe"))
+    write_files(root, {"a.py": "a = 2\n"})
+    async with code_tools(root) as tools:
+        assert brief(await tools.call("diff")) == {"a.py": "modified +1 -1"}
+
+
 async def test_hooks_in_the_usual_place_do_not_run(tmp_path: Path) -> None:
     mark, _ = trap(tmp_path / "r" / ".git" / "hooks")
     root = new_repository(tmp_path / "r", {"a.py": "a = 1\n"})

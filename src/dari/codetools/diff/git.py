@@ -151,7 +151,10 @@ def _kept(listed: bytes) -> tuple[tuple[str, str], ...]:
     kept: dict[str, str] = {}
     for entry in listed.decode("utf-8", "surrogateescape").split("\0"):
         name, _, value = entry.partition("\n")
-        if name in _KEPT_SETTINGS and "\n" not in value:
+        if name not in _KEPT_SETTINGS or "\n" in value:
+            continue
+        # git would wait for ever at a pipe.
+        if not name.endswith("file") or os.path.isfile(os.path.expanduser(value)):
             kept[name] = value
     return tuple(kept.items())
 

@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dari.codetools.diff.comparison import Comparison, compare
+from dari.codetools.diff.git import OutputTooLarge
 from dari.codetools.diff.patch import LINK, Patch, RawChange
 from dari.codetools.diff.snapshot import is_secret
 from dari.codetools.session import CodeSession
@@ -51,7 +52,10 @@ async def find_touched(
     """Which files and definitions changed since a commit, a time, or the begin of the session."""
     async with compare(session, workspace, since, paths) as comparison:
         changes = comparison.changes[:MAX_FILES]
-        patches = await comparison.patches(changes, 0)
+        try:
+            patches = await comparison.patches(changes, 0)
+        except OutputTooLarge:
+            patches = {}  # the files are known, what is in them is too much
         touched = await symbols_of(session, comparison, changes, patches)
         return [
             TouchedFile(
