@@ -35,6 +35,7 @@ from dari.errors import NotFound
 MAX_STEPS = 6
 """Of imports from a test to the change: further away nearly everything touches everything. Unless nothing is nearer."""
 MAX_CALLERS = 40
+MAX_NOTES = 5
 MAX_CALL_STEPS = 2
 MAX_IMPORT_STEPS = (4, 2)
 """Between a mention and the definition, of the name itself and of its callers: further away it is another thing of the
@@ -140,15 +141,18 @@ class _Chooser:
 
     def _files(self, changed: Sequence[str]) -> None:
         untouched: list[str] = []
+        others: list[str] = []
         for path in dict.fromkeys(changed):
-            if path not in self._sources and _CONFIGURATION.fullmatch(os.path.basename(path)):
+            if path in self._sources:
+                untouched += [] if self._code(path) else [path]
+            elif _CONFIGURATION.fullmatch(os.path.basename(path)):
                 self._everything(f"{self._sources.show(path)} configures everything")
-            elif path not in self._sources:
-                self._other_file(path)
-            elif not self._code(path):
-                untouched.append(path)
+            else:
+                others.append(path)
+        if others and not self._is_all:
+            self._other_files(others)
         if len(changed) > 1:
-            self._notes += [f"no test touches {self._sources.show(path)}" for path in untouched]
+            self._notes += [f"no test touches {self._sources.show(path)}" for path in untouched[:MAX_NOTES]]
         if untouched and not self._why:
             self._is_known = False
 
@@ -194,24 +198,26 @@ class _Chooser:
         """`prices.py` is tested by `test_prices.py`, wherever that is. Whether there is one."""
         stem = Path(path).name.split(".")[0]
         wanted = re.compile(rf"(?:test_{re.escape(stem)}|{re.escape(stem)}(?:_test|[.-]test|[.-]spec|_spec))\.\w+")
-        names = (one for one in self._sources.files(language_of(path)) if wanted.fullmatch(os.path.basename(one)))
-        tests = [file for file in names if self._is_test(file)]
+        tests = [file for file in self._named_tests if wanted.fullmatch(os.path.basename(file))]
+        tests = [file for file in tests if language_of(file) == language_of(path)]
         for file in tests:
             self._add(Target(Path(file)), 1, f"named after {self._sources.show(path)}")
         return bool(tests)
 
-    def _other_file(self, path: str) -> None:
-        """Data: the tests that mention its name, and those of the code that does."""
-        name = os.path.basename(path)
-        found = [file for file in self._sources.files() if name in self._sources.read(file)]
-        for file in found:
-            if self._is_test(file):
-                self._add(Target(Path(file)), 1, f"mentions {name}")
-            else:
-                self._code(file)
-        if not found and _DOCUMENTATION.search(name):
-            self._notes.append(f"no code mentions {self._sources.show(path)}")
-            self._is_known = True
+    def _other_files(self, paths: Sequence[str]) -> None:
+        """Data: the tests that mention a name, and those of the code that does. Every file is read once for all."""
+        names = {os.path.basename(path): path for path in paths}
+        any_name = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+        for file in self._sources.files():
+            for name in set(any_name.findall(self._sources.read(file))):
+                names.pop(name, None)
+                if self._is_test(file):
+                    self._add(Target(Path(file)), 1, f"mentions {name}")
+                else:
+                    self._code(file)
+        unknown = [path for name, path in names.items() if _DOCUMENTATION.search(name)]
+        self._notes += [f"no code mentions {self._sources.show(path)}" for path in unknown[:MAX_NOTES]]
+        self._is_known = len(unknown) == len(names)
 
     def _symbol(self, symbol: str) -> None:
         *above, name = re.split(r"\.|::", symbol)
@@ -308,6 +314,10 @@ class _Chooser:
                 return GoImports(self._sources).edges()
             case "rust":
                 return self._rust.edges()
+
+    @cached_property
+    def _named_tests(self) -> list[str]:
+        return [file for file in self._sources.files() if is_test_file(os.path.basename(file))]
 
     @cached_property
     def _rust(self) -> RustModules:
