@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 import pytest
 from mcp import Client as SdkClient
@@ -116,6 +117,10 @@ def framed(message: Json) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
+def calling(name: str, given: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": given}}
+
+
 def read_framed(stream: Any) -> Json:
     header = stream.readline()
     assert header.startswith(b"Content-Length: "), header
@@ -172,8 +177,9 @@ def test_stdout_carries_the_protocol_alone(place: Place) -> None:
         waited: set[Any] = {"init", 2, 3}
         while waited:
             waited.discard(json.loads(server.stdout.readline()).get("id"))
-        server.stdin.close()
-        assert server.stdout.read() == b"" and b"dari" in server.stderr.read()
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "exit"}).encode() + b"\n")
+        server.stdin.flush()
+        assert server.stdout.read() == b"" and b"transport=stdio" in server.stderr.read()
 
 
 # §15.2 "각 툴은 … name, description, input_schema/output_schema(JSON Schema)", "툴 접두사 crewx_tools_"
@@ -272,6 +278,8 @@ CALLS: list[tuple[str, Json, list[str]]] = [
         ["refactor", "organizeImports", "--paths", "src"],
     ),
     ("crewx_tools_listAgents", {}, ["list-agents"]),
+    ("crewx_tools_diff", {}, ["diff"]),
+    ("crewx_tools_check", {"paths": ["src"]}, ["check", "src"]),
 ]
 
 
@@ -279,17 +287,19 @@ CALLS: list[tuple[str, Json, list[str]]] = [
 async def test_every_way_gives_the_same_result(place: Place) -> None:
     async with place.client() as client:
         over_stdio = {name: await client.call_tool(name, given) for name, given, _ in CALLS}
+        schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
     hub = ChildChannel((str(BIN / "dari"), "mcp"), env=place.environ, cwd=place.repo)
     async with asyncio.timeout(80), Client(hub) as client:
         over_hub = {name: await client.call_tool(name, given) for name, given, _ in CALLS}
     for name, given, words in CALLS:
         expected = _timeless(_structured(over_stdio[name]))
+        jsonschema_rs.Draft202012Validator(schemas[name]).validate(_structured(over_stdio[name]))
         assert _timeless(_structured(over_hub[name])) == expected, name
-        code = 3 if name in ("crewx_tools_test", "crewx_tools_lint") and _has_faults(expected) else 0
+        code = 3 if _has_faults(expected) else 0
         assert _timeless(json.loads(place.shell("crewx-tools", *words, "--json", code=code))) == expected, name
         with raw_server(place) as server:
             assert server.stdin is not None and server.stdout is not None
-            server.stdin.write(framed(initialize()) + framed(call(name, 2, **given)))
+            server.stdin.write(framed(initialize()) + framed(calling(name, given)))
             server.stdin.flush()
             answers = [read_framed(server.stdout), read_framed(server.stdout)]
             answer = next(one for one in answers if one["id"] == 2)
@@ -303,7 +313,7 @@ def _structured(result: CallResult) -> Json:
 
 
 def _has_faults(value: Any) -> bool:
-    return bool(value.get("failed") or value.get("diagnostics"))
+    return bool(value.get("failed") or value.get("diagnostics") or value.get("ok") is False)
 
 
 def _timeless(value: Any) -> Any:

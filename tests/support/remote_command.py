@@ -129,3 +129,8 @@ class Shop:
 async def shop(root: Path, **options: Any) -> AsyncIterator[Shop]:
     async with Bridge(root / "state", **options) as bridge:
         yield Shop(root, bridge)
+
+
+def profiles(listed: bytes | str) -> list[str]:
+    """The servers of `servers --json` that stand in a file: those that are built in are always there."""
+    return [one["id"] for one in json.loads(listed) if one["source"]["layer"] != "built-in"]

@@ -31,6 +31,7 @@ def test_4_servers(desk: Desk, team: Peer) -> None:
     assert [(one["id"], one["kind"], one["default"]) for one in listed] == [
         ("prod-backend", "http", True),
         ("shop", "stdio", False),
+        ("crewx-tools", "stdio", False),
     ]
     assert team.seen == []
 

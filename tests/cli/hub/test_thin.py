@@ -21,6 +21,7 @@ from dari.daemon.launch import MAX_LOG_BYTES
 from dari.paths import private_dir, runtime_path
 from tests.cli.hub.processes import WITHIN_S, crewx, crewx_process, daemon_pid, demo_host, read_line
 from tests.support.processes import wait_for_end
+from tests.support.remote_command import profiles
 
 LINES = 2_622_000
 """Of eight bytes each: 20 MB."""
@@ -223,7 +224,7 @@ def test_a_refusal_is_told_with_its_hint(host: int, home: Path) -> None:
 def test_a_daemon_of_another_release_is_replaced(home: Path) -> None:
     with demo_host(version="0.0.1") as old:
         done = crewx("servers", "--json")
-        assert (done.returncode, done.stdout) == (0, b"[]\n"), done.stderr
+        assert (done.returncode, profiles(done.stdout)) == (0, []), done.stderr
         wait_for_end(old)
         assert daemon_pid() not in (None, old)
 
@@ -231,7 +232,7 @@ def test_a_daemon_of_another_release_is_replaced(home: Path) -> None:
 def test_a_hub_of_another_release_is_left_alone(home: Path) -> None:
     with demo_host("hub", "0.0.1") as hub:
         done = crewx("servers", "--json")
-        assert (done.returncode, done.stdout) == (0, b"[]\n")
+        assert (done.returncode, profiles(done.stdout)) == (0, [])
         assert b"warning: the daemon cannot be used (the bridge runs in `dari up`" in done.stderr
         assert done.stderr.count(b"\n") == 1
         assert daemon_pid() == hub
@@ -266,7 +267,7 @@ print(*sorted(set(sys.modules) - before))
 def test_a_daemon_that_cannot_start_is_told_with_its_reason(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARI_BRIDGE_IDLE_S", "soon")
     done = crewx("servers", "--json")
-    assert (done.returncode, done.stdout) == (0, b"[]\n")
+    assert (done.returncode, profiles(done.stdout)) == (0, [])
     assert b"warning: the daemon cannot be used (the daemon ended at start with exit status 1" in done.stderr
     assert b"DARI_BRIDGE_IDLE_S must be seconds above 0, got 'soon'" in done.stderr
 
@@ -295,7 +296,7 @@ def test_what_lies_in_the_callers_folder_is_not_imported_by_the_daemon(home: Pat
         (tmp_path / f"{name}.py").write_text(trap)
     words = (str(Path(sys.executable).with_name("crewx")), "mcp", "remote", "servers", "--json")
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=WITHIN_S, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
+    assert (done.returncode, profiles(done.stdout), done.stderr) == (0, [], b"")
     assert daemon_pid() is not None
     assert not (tmp_path / "ran").exists()
 
@@ -321,7 +322,7 @@ def test_a_server_of_a_bridge_starts_no_daemon_and_gets_at_none(home: Path, monk
     """What it runs, it runs itself: with its own sandbox, and only as long as it lives."""
     with monkeypatch.context() as inside:
         inside.setenv("DARI_CHILD", "a-mark")
-        assert (crewx("servers", "--json").stdout, daemon_pid()) == (b"[]\n", None)
+        assert (profiles(crewx("servers", "--json").stdout), daemon_pid()) == ([], None)
     with demo_host():
         assert crewx("say", "yes", "", "0").stdout == b"yes"
         monkeypatch.setenv("DARI_CHILD", "a-mark")

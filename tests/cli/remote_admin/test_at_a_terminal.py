@@ -128,7 +128,7 @@ def test_trust_asks_and_takes_the_answer_of_the_person(shell: Shell) -> None:
             assert window.ends() == code
             assert "theirs: bash" in window.seen
     states = {one["id"]: one["state"] for one in json.loads(shell.run("remote", "servers", "--json").stdout)}
-    assert states == {"theirs": "ready"}
+    assert states == {"theirs": "ready", "crewx-tools": "ready"}
     record = json.loads(shell.run("audit", "query", "--kind", "decision", "--json").stdout)
     assert record["detail"]["event"] == "trusted"
 
