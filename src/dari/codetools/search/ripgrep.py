@@ -180,12 +180,18 @@ def explain(pattern: str, said: str) -> DariError:
     return Failed(f"ripgrep: {first}", "try again, or set DARI_NO_RIPGREP=1 to search without it")
 
 
-def check_hits(hits: FileHits, query: CodeQuery, since: SearchPosition | None, clock: SearchClock) -> list[FoundLine]:
+class MustSearch(Exception):
+    """A file has to be searched again, which may take long."""
+
+
+def check_hits(
+    hits: FileHits, query: CodeQuery, since: SearchPosition | None, clock: SearchClock, *, may_search: bool = True
+) -> list[FoundLine]:
     """The lines of a file, after a look into the file itself, opened without a link in its path.
 
     ripgrep opens files by name. What it read through a link that was swapped in for a folder is not in the file that
     we open, so it is not shown. A file that was decoded (UTF-16), changed meanwhile or has a line that is too long for
-    the stream is searched again.
+    the stream is searched again; `MustSearch` where it may not be.
     """
     try:
         if not hits.is_cut:
@@ -194,6 +200,8 @@ def check_hits(hits: FileHits, query: CodeQuery, since: SearchPosition | None, c
                 return lines
     except OSError:
         return []
+    if not may_search:
+        raise MustSearch
     since_line = since.line if since is not None and since.key == hits.key else 0
     return search_file(
         hits.path,

@@ -100,7 +100,7 @@ class FileHits(Struct):
                 (found[-1].after if is_after else waiting).append(text)
                 continue
             line = to_line(read.data) if isinstance(read, _LineEvent) else read
-            line.before, waiting = waiting, []
+            line.before, line.after, waiting = waiting, [], []
             found.append(line)
         if found:
             found[0].evidence += evidence

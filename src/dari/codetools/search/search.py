@@ -16,7 +16,8 @@ from dari.codetools.search.cursor import SearchPosition, read_cursor, write_curs
 from dari.codetools.search.file_filter import FileFilter
 from dari.codetools.search.line_search import SearchClock, StopSearch, make_matcher, search_file
 from dari.codetools.search.query import CodeQuery, find_scopes, path_key
-from dari.codetools.search.ripgrep import RipgrepSearch, check_hits, find_ripgrep, ripgrep_version
+from dari.codetools.search.ripgrep import MustSearch, RipgrepSearch, check_hits, find_ripgrep, ripgrep_version
+from dari.codetools.search.ripgrep_events import FileHits
 from dari.codetools.search.rows import BYTES_PER_TOKEN, FoundLine, MatchPage, SearchMatch, fill_page, show_path
 from dari.codetools.search.structural import StructuralSearch, engine_name, language_named
 from dari.codetools.search.walk import walk
@@ -119,13 +120,18 @@ class _Search:
         hits = await ripgrep.matches(self._since)
         self.file_count = ripgrep.file_count
 
-        def files() -> Iterator[tuple[str, str, Sequence[FoundLine]]]:
-            for one in hits:
-                yield one.path, self.name_of(one.path), check_hits(one, self._query, self._since, self._clock)
+        def page(may_search: bool) -> MatchPage:
+            def lines_of(one: FileHits) -> list[FoundLine]:
+                return check_hits(one, self._query, self._since, self._clock, may_search=may_search)
 
-        if sum(one.count for one in hits) <= MAX_ROWS_INLINE and not any(one.is_cut for one in hits):
-            return self._page(files(), ripgrep.is_common), []
-        return await self._in_thread(lambda: self._page(files(), ripgrep.is_common)), []
+            return self._page(((one.path, self.name_of(one.path), lines_of(one)) for one in hits), ripgrep.is_common)
+
+        if sum(one.count for one in hits) <= MAX_ROWS_INLINE:
+            try:
+                return page(may_search=False), []
+            except MustSearch:
+                pass
+        return await self._in_thread(lambda: page(may_search=True)), []
 
     async def by_python(self) -> tuple[MatchPage | None, Counts]:
         matcher = make_matcher(self._query)
