@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from dari.codetools.engines import mirror as mirrors
+from dari.codetools.engines import rewrite
 from dari.codetools.engines.mirror import Source, open_mirror
 from dari.codetools.engines.rewrite import MAX_BY_STDIN
+from dari.codetools.lint import check as lint_check
 from dari.codetools.workspace import Workspace
 from dari.errors import Denied
 from tests.support.code_engines import node_project, require_engine, with_node
@@ -150,3 +152,47 @@ async def test_an_engine_that_writes_elsewhere_in_its_copy_changes_nothing_of_th
     async with code_tools(project) as tools:
         result = await tools.call("format", paths=["*.py"])
     assert result["changed"] == [] and [error["path"] for error in result["errors"]] == [f"m{MAX_BY_STDIN}.py"]
+
+
+def plant(project: Path, name: str, script: str) -> None:
+    """An engine of the project's own."""
+    program = project / ".venv" / "bin" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("count", [1, MAX_BY_STDIN + 1], ids=["on stdin", "on copies"])
+async def test_an_engine_that_hangs_is_ended_and_said(
+    project: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(rewrite, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(lint_check, "TIMEOUT_S", 0.3)
+    plant(project, "ruff", '[ "$1" = --version ] || exec sleep 1000')
+    for number in range(count):
+        (project / f"m{number}.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        formatted = await tools.call("format", paths=["*.py"])
+        linted = await tools.call("lint", paths=["*.py"])
+    assert formatted["changed"] == [] and formatted["unchanged"] == 0
+    for result in (formatted, linted):
+        assert len(result["errors"]) == 1 and "took longer than 0.3 s" in result["errors"][0]["message"]
+
+
+async def test_an_engine_that_prints_for_ever_is_ended_and_said(project: Path) -> None:
+    plant(project, "ruff", '[ "$1" = --version ] || exec yes x')
+    (project / "a.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        formatted = await tools.call("format", paths=["a.py"])
+        linted = await tools.call("lint", paths=["a.py"])
+    assert "printed too much" in formatted["errors"][0]["message"]
+    assert "more than fits" in linted["errors"][0]["message"]
+
+
+async def test_an_engine_that_prints_nothing_does_not_empty_a_file(project: Path) -> None:
+    plant(project, "ruff", "exit 0")
+    (project / "a.py").write_text("x=1\n")
+    async with code_tools(project) as tools:
+        result = await tools.call("format", paths=["a.py"], dryRun=False)
+    assert (project / "a.py").read_text() == "x=1\n"
+    assert "printed nothing" in result["errors"][0]["message"]

@@ -91,6 +91,13 @@ async def test_an_unsafe_fix_needs_to_be_asked_for(project: Path) -> None:
     assert (project / "a.py").read_text() == "x = 1\nif x is None:\n    pass\n"
 
 
+async def test_a_fix_may_leave_an_empty_file(project: Path) -> None:
+    (project / "a.py").write_text("import os\n")
+    async with code_tools(project) as tools:
+        result = await tools.call("lint", paths=["a.py"], fix="safe", dryRun=False)
+    assert result["applied"] and result["diagnostics"] == [] and (project / "a.py").read_bytes() == b""
+
+
 async def test_pages_of_diagnostics_have_no_gap_and_notice_a_change(project: Path) -> None:
     (project / "a.py").write_text("".join(f"import m{number}\n" for number in range(25)))
     async with code_tools(project) as tools:

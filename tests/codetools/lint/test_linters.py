@@ -80,7 +80,7 @@ async def test_flake8_runs_where_the_project_asks_for_it(tmp_path: Path) -> None
     root = tmp_path / "project"
     root.mkdir()
     python_project(root, "flake8")
-    (root / ".flake8").write_text("[flake8]\nmax-line-length = 20\n")
+    (root / ".flake8").write_text("[flake8]\nmax-line-length = 20\noutput-file = written.txt\n")
     (root / "a.py").write_text("import os\nx = 'a line that is long'\n")
     async with code_tools(root) as tools:
         result = await tools.call("lint", paths=["."])
@@ -88,6 +88,7 @@ async def test_flake8_runs_where_the_project_asks_for_it(tmp_path: Path) -> None
     assert rows(result) == [("a.py", 1, "F401", "error"), ("a.py", 2, "E501", "warning")]
     assert rows(only) == [("a.py", 1, "F401", "error")]
     assert [use["name"] for use in result["engines"]] == ["flake8"]
+    assert not (root / "written.txt").exists()
 
 
 async def test_shellcheck_finds_what_shells_do_not_say(tmp_path: Path) -> None:

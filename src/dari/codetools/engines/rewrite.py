@@ -52,6 +52,8 @@ class Rewriter(Struct, frozen=True):
     keeps_line_ends: bool = True
     """It has a rule of its own about line ends. What has none gets back those of the file."""
     env: Mapping[str, str] = {}
+    may_empty: bool = False
+    """A linter may remove all that a file has: an unused import."""
 
 
 class Rewritten(Struct, frozen=True):
@@ -108,9 +110,11 @@ async def _on_stdin(
                     )
                 except DariError as error:
                     return Rewritten(source, None, f"{engine.name}: {error.message}")
-            if run.end == "exited" and run.returncode in how.success:
-                return Rewritten(source, run.stdout)
-            return explain(source, engine, how, run)
+            if run.end != "exited" or run.returncode not in how.success:
+                return explain(source, engine, how, run)
+            if not run.stdout and source.data.strip() and not how.may_empty:
+                return Rewritten(source, None, f"{engine.name} printed nothing")  # nobody means to empty the file
+            return Rewritten(source, run.stdout)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(source)) for source in sources]

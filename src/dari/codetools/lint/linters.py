@@ -52,7 +52,7 @@ def _ruff(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
 def _ruff_fix(rules: RuleFilter, fix: Fix) -> Rewriter:
     unsafe = "--unsafe-fixes" if fix == "unsafe" else "--no-unsafe-fixes"
     common = ["check", "--no-cache", "--exit-zero", "--force-exclude", "--fix", unsafe, "--quiet", *_codes(rules)]
-    return Rewriter(lambda name: [*common, f"--stdin-filename={name}", "-"], [*common, "--"])
+    return Rewriter(lambda name: [*common, f"--stdin-filename={name}", "-"], [*common, "--"], may_empty=True)
 
 
 def _codes(rules: RuleFilter) -> list[str]:
@@ -66,7 +66,8 @@ def _flake8(rules: RuleFilter, names: Sequence[str], folder: Path) -> list[str]:
     return [
         "--exit-zero",
         "--jobs=1",
-        "--output-file=/dev/stdout",
+        # A project's `output-file` would be written; opening /dev/stdout hangs where that is a pipe.
+        "--output-file=",
         f"--format={parse.FLAKE8_FORMAT}",
         *select,
         *ignore,
@@ -86,6 +87,7 @@ def _biome_fix(rules: RuleFilter, fix: Fix) -> Rewriter:
         lambda name: [*common, f"--stdin-file-path={name}"],
         [*common, "--no-errors-on-unmatched", "--"],
         success=frozenset({0, 1}),
+        may_empty=True,
     )
 
 
