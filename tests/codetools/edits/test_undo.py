@@ -247,6 +247,26 @@ async def test_a_kill_at_any_moment_of_a_write_is_taken_back_whole(tmp_path: Pat
     assert states["half written"] >= KILLS // 8, "the kills came too early or too late to say anything"
 
 
+async def test_drafts_of_a_write_that_was_killed_go_with_the_next_write(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "root", FILES)
+    words = ["write", str(root), str(tmp_path / "undo"), "1"]
+    whole = write_tree(tmp_path / "whole", FILES)
+    steps = kill_after(["write", str(whole), str(tmp_path / "other"), "1"], None)
+    kill_after(words, steps * 3 // 4)
+    store = UndoStore(tmp_path / "undo")
+    (killed,) = store.records()
+    assert killed.state == "begun" and any(".dari-" in name for name in read_tree(root))
+    workspace = Workspace([root])
+    data = (root / "0.txt").read_bytes()
+    apply_changes([FileChange(workspace.locate("0.txt"), data, b"next\n")], workspace, store, "next")
+    assert not any(".dari-" in name for name in read_tree(root))
+    await undone(store, root)
+    await undone(store, root, killed.token)
+    assert {name: row[1] for name, row in read_tree(root).items() if row[1] != "folder"} == {
+        name: content.encode() if isinstance(content, str) else content for name, content in FILES.items()
+    }
+
+
 def kill_after(words: list[str], steps: int | None) -> int:
     """SIGKILL once the process has opened that many files; None: let it end. How many it opened."""
     command = [sys.executable, "-m", "tests.support.codetools_writer", *words]

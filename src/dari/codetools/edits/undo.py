@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from dari.codetools.edits.change import FileChange
-from dari.codetools.edits.replace import MAX_BYTES, FileAttributes, HalfTakenBack
+from dari.codetools.edits.replace import MAX_BYTES, FileAttributes, HalfTakenBack, sweep
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, NotFound
 from dari.paths import home, private_dir, read_regular, write_private
@@ -90,7 +90,7 @@ class UndoStore:
     ) -> Iterator[UndoRecord]:
         """Keep the old content of all files, then let the caller write them. A caller that fails leaves no record."""
         size = sum(len(change.before or b"") for change in changes)
-        self._prune(size)
+        self._prune(size, workspace)
         token = secrets.token_hex(8)
         folder = private_dir(self.folder / token)
         with self.locked(token):
@@ -119,10 +119,11 @@ class UndoStore:
         """Conflict while another process writes these files, or takes them back."""
         directory = os.open(self.folder / token, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Conflict(f"the write {token} is going on", "wait until it is done, then try again") from None
             yield
-        except BlockingIOError:
-            raise Conflict(f"the write {token} is going on", "wait until it is done, then try again") from None
         finally:
             os.close(directory)
 
@@ -176,8 +177,9 @@ class UndoStore:
             pass
         shutil.rmtree(self.folder / token, ignore_errors=True)
 
-    def _prune(self, coming_bytes: int) -> None:
-        """Make room for one more: by number, by age and by bytes. What a kill left without a record goes, too."""
+    def _prune(self, coming_bytes: int, workspace: Workspace) -> None:
+        """Make room for one more: by number, by age and by bytes. What a kill left behind goes, too: records that were
+        not complete, and drafts beside the files of the workspace."""
         now = self._clock()
         left = self._max_store_bytes - coming_bytes
         records = self.records()
@@ -185,12 +187,22 @@ class UndoStore:
             left -= record.size_bytes
             if number >= self._max_records - 1 or record.at < now - MAX_AGE_S or left < 0:
                 self._remove_unused(record.token)
+            elif record.state == "begun":
+                self._sweep_drafts(record, workspace)
         for token in set(self._tokens()).difference(one.token for one in records):
             try:
                 if os.lstat(self.folder / token).st_mtime < time.time() - _STALE_S:
                     self._remove_unused(token)
             except OSError:
                 pass
+
+    def _sweep_drafts(self, record: UndoRecord, workspace: Workspace) -> None:
+        paths = [workspace.place(os.fsdecode(file.path)) for file in record.files]
+        try:
+            with self.locked(record.token):
+                sweep(((number, path) for number, path in enumerate(paths) if path is not None), record.token)
+        except (OSError, Conflict):
+            pass  # that write goes on
 
     def _remove_unused(self, token: str) -> None:
         try:
