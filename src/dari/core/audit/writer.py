@@ -13,13 +13,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from dari.core.audit.calls import CallRecord
 from dari.core.audit.record import AuditRecord, Outcome, PendingRecord, encode
 from dari.errors import DariError
+
+if TYPE_CHECKING:
+    from dari.core.context import Context
 
 RETRY_S = 1.0
 MAX_QUEUED_RECORDS = 50_000
@@ -101,6 +105,10 @@ class RecordWriter:
         """Queue records that are to be written in one batch, whatever waits already."""
         self._queue.extend(records)
         self._start()
+
+    def begin(self, context: Context, tool: str, arguments: bytes | Raw) -> CallRecord:
+        """The record of a call that begins; who serves calls imports nothing of the log before there is one."""
+        return CallRecord(self, context, tool, arguments)
 
     def call(
         self,

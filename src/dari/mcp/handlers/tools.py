@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from dari.core.audit.calls import CallRecord
 from dari.core.content import (
     AudioContent,
     EmbeddedResource,
@@ -41,7 +40,7 @@ def call_tool(request: Request) -> bytes | None:
         raise invalid_params("params.name is missing", "name the tool to call")
     open_log = request.server.registry.call_log
     if open_log is not None and (log := open_log()) is not None:
-        request.record = CallRecord(log, request, name, request.params.arguments or _NO_ARGUMENTS)
+        request.record = log.begin(request, name, request.params.arguments or _NO_ARGUMENTS)
     tool = request.server.registry.tools.get(name)
     if tool is None:
         waiting = wait_for_list(request, "tools")
