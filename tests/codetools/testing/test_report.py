@@ -6,9 +6,14 @@ import asyncio
 import os
 from pathlib import Path
 
+import jsonschema_rs
+
 from dari.codetools.testing.event_pipe import MAX_EVENT_BYTES, EventPipe
 from dari.codetools.testing.last_failed import LastFailed
 from dari.codetools.testing.report import FailedTest, RunLog
+from dari.codetools.tools.toolkit import make_tools
+from tests.support.codetools import code_tools
+from tests.support.tested_projects import own_environ, write
 
 
 def test_every_failure_has_its_message_and_tracebacks_share_the_budget() -> None:
@@ -83,3 +88,14 @@ async def test_events_come_whole_and_what_is_none_is_left_out() -> None:
         assert pipe.stack == "Thread 0x1:\n"
     assert seen == [1, 2]
     assert not folder.exists()
+
+
+async def test_a_result_fits_the_schema_that_the_tool_announces(tmp_path: Path) -> None:
+    code = "def test_a(): pass\n\ndef test_b():\n    print('x')\n    assert 0\n"
+    write(tmp_path, {"test_x.py": code})
+    async with code_tools(tmp_path, environ=own_environ()) as tools:
+        (schema,) = (one.output_schema for one in make_tools(tools.session) if one.name == "crewx_tools_test")
+        report = await tools.call("test", targets=["test_x.py"], env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    assert schema is not None
+    jsonschema_rs.Draft202012Validator(schema).validate(report)
+    assert (report["passed"], report["failed"]) == (1, 1)
