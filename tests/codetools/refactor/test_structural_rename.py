@@ -215,3 +215,35 @@ async def test_imports_of_typescript_are_sorted_by_the_projects_biome(tmp_path: 
     assert result["engine"].startswith("biome 2.")
     text = (root / "a.ts").read_text()
     assert text.startswith("import { a } from 'a';\nimport { b } from 'b';\n") and text.endswith("console.log(a, b)\n")
+
+
+ONE_FILE = {
+    "a.kt": "fun old(x: Int): Int = x\nfun main() { old(1) }\n",
+    "a.rb": "def old(x)\n  x\nend\nold(1)\n",
+    "a.php": "<?php\nfunction old($x) { return $x; }\nold(1);\n",
+    "a.cs": "class A { int old(int x) { return x; } int G() { return old(1); } }\n",
+    "a.swift": "func old(x: Int) -> Int { return x }\nlet y = old(x: 1)\n",
+    "a.lua": "local function old(x) return x end\nprint(old(1))\n",
+    "a.sh": "old() { echo 1; }\nold\n",
+    "a.scala": "object A { def old(x: Int): Int = x; val y = old(1) }\n",
+    "a.rs": "struct S { old: i32 }\nimpl S { fn get(&self) -> i32 { self.old } }\nfn m() { S { old: 1 }.old; }\n",
+    "a.go": "package a\ntype T struct { old int }\nfunc (t *T) Get() int { return t.old }\nvar x = T{old: 1}\n",
+    "a.cpp": "class A { public: int old(int x); };\nint A::old(int x) { return x; }\nint m(A a) { return a.old(1); }\n",
+    "a.tsx": "export default function old(p: { l: string }) { return <b>{p.l}</b>; }\n"
+    "export const X = () => <old l='x'></old>;\n",
+}
+
+
+@pytest.mark.parametrize("name", ONE_FILE)
+async def test_a_name_is_renamed_wherever_a_language_writes_it(tmp_path: Path, name: str) -> None:
+    root = write_tree(tmp_path / "root", {name: ONE_FILE[name]})
+    await refactored(root, op="rename", symbol={"name": "old"}, newName="fresh")
+    assert (root / name).read_text() == ONE_FILE[name].replace("old", "fresh")
+
+
+async def test_an_export_of_commonjs_keeps_its_name_for_those_who_load_it(tmp_path: Path) -> None:
+    use = "const { old } = require('./a');\nold();\n"
+    root = write_tree(tmp_path / "root", {"a.js": "function old() {}\nmodule.exports = { old };\n", "b.js": use})
+    await refactored(root, op="rename", symbol={"path": "a.js", "line": 1}, newName="fresh")
+    assert (root / "a.js").read_text() == "function fresh() {}\nmodule.exports = { old: fresh };\n"
+    assert (root / "b.js").read_text() == use

@@ -31,11 +31,15 @@ def rename_by_name(job: Job, workspace: Workspace) -> Plan:
 
     try:
         return rename(job, workspace)
-    except NotFound as missing:
-        try:
-            return structural_rename.rename(job, workspace)
-        except NotFound:
-            raise missing from None
+    except NotFound:
+        pass
+    try:
+        return structural_rename.rename(job, workspace)
+    except NotFound:
+        raise NotFound(
+            f"no definition of {job.symbol.name!r} in the files of this workspace",
+            "crewx_tools_search finds names; give path, line and col for a local one",
+        ) from None
 
 
 def rename(job: Job, workspace: Workspace) -> Plan:

@@ -53,6 +53,8 @@ _SCOPE = re.compile(
 _MODULES = re.compile(
     r"^(?:program|source_file|translation_unit|compilation_unit|source|chunk|config_file|namespace|mod_item)"
 )
+_NAMES_MEMBER = frozenset({"literal_element", "qualified_identifier", "field_initializer", "field_designator"})
+"""Where a member is named by a plain identifier: `T{Name: 1}` of Go, `A::name` of C++."""
 _MAX_SHOWN = 8
 
 
@@ -173,6 +175,8 @@ def _is_definition(node: SgNode) -> bool:
     if parent is None:
         return False
     kind = parent.kind()
+    if kind == "object_pattern" and _is_loaded(parent):
+        return False  # the name of an export of another file
     if kind in ("formal_parameters", "array_pattern", "object_pattern", "lambda_parameters", "closure_parameters"):
         return True
     if kind == "expression_list":
@@ -183,7 +187,18 @@ def _is_definition(node: SgNode) -> bool:
         return left is not None and _same(left, parent)
     if _DEFINES_NOT.search(kind) or not (_DEFINES.search(kind) or kind in ("catch_clause", "arrow_function")):
         return False
-    return any((found := parent.field(field)) is not None and _same(found, node) for field in _NAME_FIELDS)
+    if any((found := parent.field(field)) is not None and _same(found, node) for field in _NAME_FIELDS):
+        return True
+    # Kotlin's grammar has no fields: the name comes first.
+    first = next((child for child in parent.children() if child.kind() == "simple_identifier"), None)
+    return first is not None and _same(first, node)
+
+
+def _is_loaded(pattern: SgNode) -> bool:
+    """`const { name } = require('./file')`."""
+    parent = pattern.parent()
+    value = parent.field("value") if parent is not None else None
+    return value is not None and re.match(r"(?:await\s+import|require)\s*\(", value.text()) is not None
 
 
 def _same(one: SgNode, other: SgNode) -> bool:
@@ -204,6 +219,8 @@ def _level(node: SgNode) -> tuple[Level, tuple[int, int]]:
             continue
         if _MODULES.search(kind):
             return "top", (0, 0)
+        if kind in ("template_body", "body_statement") and _is_type_body(ancestor):
+            return "member", (0, 0)
         if _MEMBERS.search(kind):
             return ("top", (0, 0)) if kind == "declaration_list" and _is_module_body(ancestor) else ("member", (0, 0))
         if _SCOPE.search(kind) and not (is_parameter and kind == "formal_parameters"):
@@ -214,6 +231,12 @@ def _level(node: SgNode) -> tuple[Level, tuple[int, int]]:
             span = ancestor.range()
             return "local", (span.start.index, span.end.index)
     return "top", (0, 0)
+
+
+def _is_type_body(node: SgNode) -> bool:
+    """Of Scala and Ruby, where bodies of types and of methods are of one kind."""
+    parent = node.parent()
+    return parent is not None and bool(re.search(r"class|module|object|trait", parent.kind()))
 
 
 def _is_module_body(node: SgNode) -> bool:
@@ -286,7 +309,8 @@ def _select(target: Use, uses: Sequence[Use]) -> tuple[list[Use], list[Use]]:
     places, left = [], []
     for one in uses:
         if target.level == "member" and has_properties:
-            wanted = one.kind in _PROPERTY
+            wanted = one.kind in _PROPERTY or one.parent in _NAMES_MEMBER
+            left += [] if wanted or _is_shadowed(one, uses, target) else [one]
         elif target.level == "member":
             wanted = True
         elif one.kind in _PROPERTY:
