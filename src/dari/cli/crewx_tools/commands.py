@@ -173,11 +173,13 @@ async def _run(program: str, command: ToolCommand, words: list[str], console: Pr
 
     async with open_tools(Path.cwd(), os.environ, console) as (tools, context, log):
         tool = tools[f"crewx_tools_{command.tool}"]
-        if "-h" in words or "--help" in words:
+        options = words[: words.index("--")] if "--" in words else words
+        if "-h" in options or "--help" in options:
             console.out(describe(program, command, tool))
             return OK
-        as_json = "--json" in words
-        given = read_words([word for word in words if word != "--json"], command, tool)
+        as_json = "--json" in options
+        plain = words[len(options) :]
+        given = read_words([*(word for word in options if word != "--json"), *plain], command, tool)
         result = msgspec.json.decode(await call_tool(tool, msgspec.json.encode(given), context, log))
         context.close()
         if result.get("isError"):
@@ -212,7 +214,7 @@ def read_words(words: list[str], command: ToolCommand, tool: Tool) -> dict[str, 
     from dari.cli.remote.input_schema import ObjectSchema, types_of
 
     shape = ObjectSchema(tool.input_schema)
-    plain, flags = _split(["--no-dryRun" if word == "--write" else word for word in words], shape, tool.name)
+    plain, flags = _split(words, shape, tool.name)
     given: dict[str, Any] = dict(command.defaults)
     for name in command.words:
         is_list = "array" in types_of(shape.properties.get(name, {}), shape.root)
@@ -237,6 +239,9 @@ def _split(words: list[str], shape: ObjectSchema, tool: str) -> tuple[list[str],
             return plain + queue, flags
         if not word.startswith("--"):
             plain.append(word)
+            continue
+        if word == "--write":
+            flags.append("--no-dryRun")
             continue
         flags.append(word)
         if "=" not in word and queue and takes_value(word[2:], shape, tool):
