@@ -18,10 +18,10 @@ from dari.process.children import Children
 from tests.support.code_searches import make_session
 
 
-def call(root: Path, arguments: dict[str, Any]) -> dict[str, Any]:
+def call(root: Path, arguments: dict[str, Any], *others: Path) -> dict[str, Any]:
     async def run() -> dict[str, Any]:
         async with asyncio.timeout(30), Children() as children:
-            (tool,) = tools_of(SearchTools(make_session([root], children)))
+            (tool,) = tools_of(SearchTools(make_session([root, *others], children)))
             assert tool.name == "crewx_tools_search" and tool.annotations["readOnlyHint"]
             context: Any = None  # `find_roots` of the session does not ask it
             value = await tool.run(msgspec.json.encode(arguments), context)
@@ -71,3 +71,13 @@ def test_secrets_in_a_line_are_hidden_and_its_place_is_not(tmp_path: Path) -> No
 def test_arguments_out_of_bounds_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         call(tmp_path, {"pattern": "x", **wrong})
+
+
+def test_a_file_of_another_root_has_its_whole_path(tmp_path: Path) -> None:
+    """Also where the name of one root begins with that of the other."""
+    for name in ("app", "app-web"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("needle\n")
+    asked = {"pattern": "needle", "paths": [".", str(tmp_path / "app-web")], "output": "files"}
+    found = call(tmp_path / "app", asked, tmp_path / "app-web")
+    assert found["files"] == ["a.txt", str(tmp_path / "app-web/a.txt")]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dari.codetools.search.cursor import SearchPosition, read_cursor, write_cursor
 from dari.codetools.search.file_filter import FileFilter
 from dari.codetools.search.line_search import SearchClock, StopSearch, make_matcher, search_file
-from dari.codetools.search.query import CodeQuery, find_scopes, path_key
+from dari.codetools.search.query import CodeQuery, find_scopes, is_below, path_key
 from dari.codetools.search.ripgrep import MustSearch, RipgrepSearch, check_hits, find_ripgrep, ripgrep_version
 from dari.codetools.search.ripgrep_events import FileHits
 from dari.codetools.search.rows import BYTES_PER_TOKEN, FoundLine, MatchPage, SearchMatch, fill_page, show_path
@@ -108,7 +108,7 @@ class _Search:
         self._clock = SearchClock(SEARCH_TIMEOUT_S)
 
     def name_of(self, path: str) -> str:
-        root = next(root for root in self._workspace.roots if path.startswith(str(root)))
+        root = next(root for root in self._workspace.roots if is_below(path, str(root)))
         relative = path[len(str(root)) :].lstrip("/")
         return show_path(self._workspace.show(WorkspacePath(root, relative)))
 
