@@ -15,9 +15,10 @@ from typing import Any
 from dari.codetools.edits.undo import hash_content
 from dari.codetools.refactor.annotations import is_annotated
 from dari.codetools.refactor.exports import module_names, rename_in_all
+from dari.codetools.refactor.import_names import rename_imported
 from dari.codetools.refactor.jobs import Job, Plan, PlannedFile
 from dari.codetools.refactor.mentions import count_mentions
-from dari.codetools.refactor.python_symbols import Place, definitions, find_place
+from dari.codetools.refactor.python_symbols import Place, definitions, find_place, module_name
 from dari.codetools.refactor.sources import Source, check_parses, find_syntax_error, language_of, planned, read_sources
 from dari.codetools.workspace import Workspace, WorkspacePath
 from dari.errors import Conflict, InvalidInput, NotFound
@@ -81,10 +82,39 @@ def rename(job: Job, workspace: Workspace) -> Plan:
         _check_free(job.new_name, old, place, sources, contents, workspace)
     texts = _texts(contents, sources, workspace)
     if place.offset is not None:
+        texts = _follow_imports(texts, wanted, place, old, job.new_name, unsure, workspace)
         texts = {source: rename_in_all(text, old, job.new_name) for source, text in texts.items()}
     files = _plan(texts, moves, workspace)
     notes = _notes(unsure, job, old, workspace, [one for one in wanted if _may_use(one, old, place)])
     return Plan(files, notes, _engine(), f"rename {old} to {job.new_name}")
+
+
+def _follow_imports(
+    texts: dict[Source, str],
+    sources: Sequence[Source],
+    place: Place,
+    old: str,
+    new: str,
+    unsure: list[str],
+    workspace: Workspace,
+) -> dict[Source, str]:
+    """The texts with imports that rope could not resolve; what was unsure on their lines is sure then."""
+    target = module_name(place.source.path, workspace)
+    names = {one.name for one in definitions(place.source, workspace) if one.offset == place.offset}
+    if f"{target}.{old}" not in names:
+        return texts  # not of the module itself: a method, an attribute, a local
+    found = dict(texts)
+    for source in sources:
+        before = texts.get(source, source.text)
+        module = module_name(source.path, workspace)
+        is_package = source.path.relative.endswith("__init__.py")
+        text, lines = rename_imported(before, module, is_package, target, old, new)
+        if text != before:
+            check_parses(source, text, workspace.show(source.path))
+            found[source] = text
+            name = _relative(source.path, workspace)
+            unsure[:] = [one for one in unsure if one not in {f"{name}:{line}" for line in lines}]
+    return found
 
 
 def move(job: Job, workspace: Workspace) -> Plan:
